@@ -1,0 +1,1 @@
+"""Icefield: lakehouse tables in Python, with Spark for the rows."""

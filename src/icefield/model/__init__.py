@@ -1,0 +1,1 @@
+"""What a table is: names, specs, orders, snapshots, metadata, and changes to them as data. Pure."""

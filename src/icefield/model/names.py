@@ -1,0 +1,59 @@
+"""Names of namespaces and tables, checked once and trusted afterwards.
+
+A name is one or more parts joined by dots; the last part of a table's name is the table. Names become directory
+names and SQL values, so the rules are strict: no empty part, no separator, no control character, no `.` or `..`.
+Raises InvalidInput.
+"""
+
+import re
+from dataclasses import dataclass
+
+from icefield.errors import InvalidInput
+
+Namespace = tuple[str, ...]
+
+_MAX_PART_CHARACTERS = 255
+_BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f/\\.]")
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """A table's full name."""
+
+    namespace: Namespace
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join((*self.namespace, self.name))
+
+
+def parse_table_name(text: str) -> TableName:
+    """Parse `shop.orders` or `a.b.orders`; a table always stands in a namespace."""
+    *namespace, name = _parse_parts(text, "table")
+    if not namespace:
+        raise InvalidInput(f"table name {text!r} has no namespace", hint=f"Write it as <namespace>.{text}")
+    return TableName(tuple(namespace), name)
+
+
+def parse_namespace(text: str) -> Namespace:
+    """Parse `shop` or `a.b`."""
+    return _parse_parts(text, "namespace")
+
+
+def _parse_parts(text: str, kind: str) -> tuple[str, ...]:
+    if not isinstance(text, str):
+        raise InvalidInput(f"a {kind} name must be a string, not {type(text).__name__}")
+    parts = tuple(text.split("."))
+    for part in parts:
+        _check_part(part, text, kind)
+    return parts
+
+
+def _check_part(part: str, text: str, kind: str) -> None:
+    hint = "Use letters, digits, `_` and `-`, with dots between namespace and table, such as shop.orders"
+    if not part or part != part.strip():
+        raise InvalidInput(f"{kind} name {text!r} has an empty or blank-padded part", hint=hint)
+    if len(part.encode()) > _MAX_PART_CHARACTERS:
+        raise InvalidInput(f"{kind} name {text[:40]!r}... has a part over {_MAX_PART_CHARACTERS} bytes", hint=hint)
+    if found := _BAD_CHARACTERS.search(part):
+        raise InvalidInput(f"{kind} name {text!r} contains {found.group()!r}", hint=hint)
