@@ -1,0 +1,129 @@
+"""Table metadata: one immutable version of everything about a table but its rows. (spec: Table Metadata)
+
+Changed only through `apply`. Raises NoSuchSnapshot from the look-ups by id, ref and time.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from icefield.errors import InvalidInput, NoSuchSnapshot
+from icefield.model.partition import UNPARTITIONED, PartitionSpec
+from icefield.model.snapshot import (
+    MAIN,
+    MetadataLogEntry,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    Snapshots,
+)
+from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.types.schema import Schema
+
+FORMAT_VERSION = 2
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """What a metadata.json says."""
+
+    table_uuid: uuid.UUID
+    location: str
+    last_updated_ms: int
+    last_column_id: int
+    schemas: tuple[Schema, ...]
+    current_schema_id: int
+    format_version: int = FORMAT_VERSION
+    last_sequence_number: int = 0
+    specs: tuple[PartitionSpec, ...] = (UNPARTITIONED,)
+    default_spec_id: int = 0
+    last_partition_id: int = 999
+    sort_orders: tuple[SortOrder, ...] = (UNSORTED,)
+    default_sort_order_id: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    current_snapshot_id: int | None = None
+    snapshots: Snapshots = field(default_factory=Snapshots)
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
+    refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
+    unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, kept as they were
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.schema_by_id(self.current_schema_id)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The spec that writers use."""
+        return self.spec_by_id(self.default_spec_id)
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The order that writers use."""
+        return next(o for o in self.sort_orders if o.order_id == self.default_sort_order_id)
+
+    def schema_by_id(self, schema_id: int) -> Schema:
+        """Find a schema of any age."""
+        for schema in self.schemas:
+            if schema.schema_id == schema_id:
+                return schema
+        raise InvalidInput(f"the table has no schema with id {schema_id}")
+
+    def spec_by_id(self, spec_id: int) -> PartitionSpec:
+        """Find a partition spec of any age."""
+        for spec in self.specs:
+            if spec.spec_id == spec_id:
+                return spec
+        raise InvalidInput(f"the table has no partition spec with id {spec_id}")
+
+    def schema_of_spec(self, spec: PartitionSpec) -> Schema:
+        """Return the newest schema that has all source columns of a spec; the current one may have dropped some."""
+        sources = {f.source_id for f in spec.fields}
+        for schema in (self.schema, *reversed(self.schemas)):
+            if sources <= schema.by_id.keys():
+                return schema
+        raise InvalidInput(f"no schema of the table has all source columns of partition spec {spec.spec_id}")
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The snapshot that `main` points at; None for a table that was never written."""
+        return None if self.current_snapshot_id is None else self.snapshot_by_id(self.current_snapshot_id)
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot:
+        """Find a snapshot."""
+        found = self.snapshots.find(snapshot_id)
+        if found is None:
+            newest = ", ".join(str(s.snapshot_id) for s in list(self.snapshots)[-3:]) or "none"
+            raise NoSuchSnapshot(
+                f"the table has no snapshot {snapshot_id} (newest: {newest})",
+                hint="It may have been expired; list what is left with `icefield snapshots`",
+            )
+        return found
+
+    def ref_head(self, ref: str) -> Snapshot | None:
+        """Return the snapshot that a branch or tag points at; None only for `main` of an empty table."""
+        if ref in self.refs:
+            return self.snapshot_by_id(self.refs[ref].snapshot_id)
+        if ref == MAIN:
+            return None
+        known = ", ".join(sorted(self.refs)) or "none"
+        raise NoSuchSnapshot(f"the table has no branch or tag {ref!r} (refs: {known})")
+
+    def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
+        """Return what `main` pointed at, at a time; of several in one millisecond the last.
+
+        (spec: Point in Time Reads; the log is in order of change, so clock skew between writers cannot reorder it.)
+        """
+        for entry in reversed(self.snapshot_log):
+            if entry.timestamp_ms <= timestamp_ms:
+                return self.snapshot_by_id(entry.snapshot_id)
+        oldest = f"; its history begins at {self.snapshot_log[0].timestamp_ms} ms" if self.snapshot_log else ""
+        raise NoSuchSnapshot(f"the table had no snapshot at {timestamp_ms} ms{oldest}")
+
+    def ancestors(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+        """Yield a snapshot, its parent, and so on, as far as history is kept."""
+        while snapshot is not None:
+            yield snapshot
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self.snapshots.find(parent)

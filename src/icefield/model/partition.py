@@ -1,0 +1,131 @@
+"""Partition specs: how rows are grouped into files. (spec: Partitioning)
+
+`parse_partition_by(["day(ts)", "bucket(16, id)", "region"], schema)` reads what users write.
+Raises InvalidInput.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icefield.errors import InvalidInput
+from icefield.types.datatypes import NestedField, PrimitiveType
+from icefield.types.schema import Schema
+from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Transform, Truncate, Void
+
+FIRST_PARTITION_FIELD_ID = 1000
+
+_CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
+_PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
+
+
+@dataclass(frozen=True)
+class PartitionField:
+    """One part of the partition tuple."""
+
+    source_id: int
+    field_id: int
+    name: str
+    transform: Transform
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """An ordered list of partition fields; empty means unpartitioned."""
+
+    fields: tuple[PartitionField, ...] = ()
+    spec_id: int = 0
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        return all(isinstance(f.transform, Void) for f in self.fields)
+
+    @property
+    def highest_field_id(self) -> int:
+        return max((f.field_id for f in self.fields), default=FIRST_PARTITION_FIELD_ID - 1)
+
+    def source_type(self, field: PartitionField, schema: Schema) -> PrimitiveType:
+        """Return the type of a partition field's source column; the column must be in the schema."""
+        source = schema.by_id.get(field.source_id)
+        if source is None or not isinstance(source.type, PrimitiveType):
+            raise InvalidInput(f"partition field {field.name!r} has no source column with id {field.source_id}")
+        return source.type
+
+    def columns(self, schema: Schema) -> tuple[NestedField, ...]:
+        """Return the partition tuple as fields with their result types, all optional."""
+        return tuple(
+            NestedField(f.field_id, f.name, f.transform.result_type(self.source_type(f, schema))) for f in self.fields
+        )
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f"{f.name}: {f.transform}({f.source_id})" for f in self.fields) + "]"
+
+
+UNPARTITIONED = PartitionSpec()
+
+
+def parse_partition_by(texts: Sequence[str], schema: Schema) -> PartitionSpec:
+    """Build a spec from texts such as `day(ts)`, `bucket(16, id)`, `truncate(4, name)`, `region`."""
+    if isinstance(texts, str):
+        raise InvalidInput("partition_by takes a list of texts", hint=f"Write partition_by=[{texts!r}]")
+    fields: list[PartitionField] = []
+    for position, text in enumerate(texts):
+        transform, column = parse_transform_call(text)
+        source = find_source(schema, column, transform, text)
+        name = transform.default_name(schema.name_of(source.field_id))
+        fields.append(PartitionField(source.field_id, FIRST_PARTITION_FIELD_ID + position, name, transform))
+    spec = PartitionSpec(tuple(fields))
+    check_spec(spec, schema)
+    return spec
+
+
+def parse_transform_call(text: str) -> tuple[Transform, str]:
+    """Parse `transform(column)` or a bare column into a transform and a column name."""
+    found = _CALL.fullmatch(text)
+    if found is None:
+        return Identity(), _unquote(text)
+    word = _PLURALS.get(found[1].lower(), found[1].lower())
+    arguments = [a.strip() for a in found[2].split(",")]
+    if word in SIMPLE_TRANSFORMS and len(arguments) == 1:
+        return SIMPLE_TRANSFORMS[word], _unquote(arguments[0])
+    if word in ("bucket", "truncate") and len(arguments) == 2:
+        # Both orders are in use: bucket(16, id) in Spark, truncate(name, 4) in Trino.
+        number, column = arguments if arguments[0].isdecimal() else reversed(arguments)
+        if number.isdecimal():
+            make = Bucket if word == "bucket" else Truncate
+            return make(int(number)), _unquote(column)
+    raise InvalidInput(
+        f"cannot read the transform {text!r}",
+        hint="Known: column, year(c), month(c), day(c), hour(c), bucket(n, c), truncate(w, c), void(c)",
+    )
+
+
+def find_source(schema: Schema, column: str, transform: Transform, text: str) -> NestedField:
+    """Find the source column and check that the transform may be applied to it."""
+    source = schema.find_field(column)
+    leaf = next((leaf for leaf in schema.leaves if leaf.field.field_id == source.field_id), None)
+    if leaf is None or leaf.repeated:
+        raise InvalidInput(f"{text!r}: column {column!r} is {source.type}; a partition or sort source must be primitive")
+    if not transform.fits(leaf.type):
+        raise InvalidInput(f"{text!r}: {transform} cannot be applied to {leaf.type} column {column!r}")
+    return source
+
+
+def check_spec(spec: PartitionSpec, schema: Schema) -> None:
+    """Refuse specs that no reader could tell apart or resolve."""
+    names = [f.name for f in spec.fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"two partition fields are named {name!r}")
+    pairs = [(f.source_id, str(f.transform)) for f in spec.fields]
+    if len(set(pairs)) != len(pairs):
+        raise InvalidInput("the same transform of the same column stands twice in the partition spec")
+    for field in spec.fields:
+        clash = next((c for c in schema.fields if c.name == field.name), None)
+        if clash and not (isinstance(field.transform, Identity | Void) and clash.field_id == field.source_id):
+            raise InvalidInput(f"partition field {field.name!r} has the name of a column")
+
+
+def _unquote(text: str) -> str:
+    text = text.strip()
+    return text[1:-1].replace("``", "`") if len(text) > 1 and text[0] == text[-1] == "`" else text

@@ -1,0 +1,125 @@
+"""Snapshots and refs: the versions of a table and the names that point at them. (spec: Snapshots, Snapshot References)
+
+A table may have tens of thousands of snapshots, and a commit changes one of them. So `Snapshots` holds entries that
+may still be undecoded (`CarriedSnapshot`), finds one without decoding the rest, and shares the tail when one is added.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+MAIN = "main"
+
+
+class Operation(StrEnum):
+    """What a snapshot did, in the words of the spec."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of the table's contents."""
+
+    snapshot_id: int
+    sequence_number: int
+    timestamp_ms: int
+    manifest_list: str
+    parent_snapshot_id: int | None = None
+    schema_id: int | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def operation(self) -> str | None:
+        return self.summary.get("operation")
+
+
+class CarriedSnapshot(Protocol):
+    """A snapshot in its stored form, decoded only when asked."""
+
+    def mentions(self, snapshot_id: int) -> bool:
+        """Return False only if decoding would certainly give another id."""
+        ...
+
+    def load(self) -> Snapshot:
+        """Decode it."""
+        ...
+
+
+SnapshotEntry = Snapshot | CarriedSnapshot
+
+
+class Snapshots:
+    """An immutable list of snapshots, oldest first."""
+
+    def __init__(self, entries: tuple[SnapshotEntry, ...] = ()) -> None:
+        self.entries = entries
+        self._loaded: dict[int, Snapshot] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return (self._load(at) for at in range(len(self.entries)))
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """Find a snapshot by id, looking from the newest back."""
+        for at in range(len(self.entries) - 1, -1, -1):
+            entry = self.entries[at]
+            if isinstance(entry, Snapshot) or entry.mentions(snapshot_id):
+                snapshot = self._load(at)
+                if snapshot.snapshot_id == snapshot_id:
+                    return snapshot
+        return None
+
+    def with_added(self, snapshot: Snapshot) -> "Snapshots":
+        """Return the list with one more at the end."""
+        return Snapshots((*self.entries, snapshot))
+
+    def without(self, snapshot_ids: Collection[int]) -> "Snapshots":
+        """Return the list without some."""
+        gone = set(snapshot_ids)
+        kept = (e for at, e in enumerate(self.entries) if self._load(at).snapshot_id not in gone)
+        return Snapshots(tuple(kept))
+
+    def _load(self, at: int) -> Snapshot:
+        if at not in self._loaded:
+            entry = self.entries[at]
+            self._loaded[at] = entry if isinstance(entry, Snapshot) else entry.load()
+        return self._loaded[at]
+
+
+class RefKind(StrEnum):
+    BRANCH = "branch"
+    TAG = "tag"
+
+
+@dataclass(frozen=True)
+class SnapshotRef:
+    """A named pointer at a snapshot, with its retention rules."""
+
+    snapshot_id: int
+    kind: RefKind = RefKind.BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class SnapshotLogEntry:
+    """`main` pointed at this snapshot from this time on."""
+
+    timestamp_ms: int
+    snapshot_id: int
+
+
+@dataclass(frozen=True)
+class MetadataLogEntry:
+    """This metadata file was current from this time on."""
+
+    timestamp_ms: int
+    metadata_file: str

@@ -1,0 +1,69 @@
+"""Sort orders: how rows are ordered inside files. (spec: Sorting)
+
+`parse_order_by(["ts desc nulls last", "bucket(16, id)"], schema)` reads what users write.
+Raises InvalidInput.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from icefield.errors import InvalidInput
+from icefield.model.partition import find_source, parse_transform_call
+from icefield.types.schema import Schema
+from icefield.types.transforms import Transform
+
+
+class Direction(StrEnum):
+    ASC = "asc"
+    DESC = "desc"
+
+
+class NullOrder(StrEnum):
+    FIRST = "nulls-first"
+    LAST = "nulls-last"
+
+
+@dataclass(frozen=True)
+class SortField:
+    source_id: int
+    transform: Transform
+    direction: Direction
+    null_order: NullOrder
+
+
+@dataclass(frozen=True)
+class SortOrder:
+    """An ordered list of sort fields; order id 0 is always the unsorted order."""
+
+    fields: tuple[SortField, ...] = ()
+    order_id: int = 0
+
+    @property
+    def is_unsorted(self) -> bool:
+        return not self.fields
+
+
+UNSORTED = SortOrder()
+_TERM = re.compile(r"(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*", re.IGNORECASE | re.DOTALL)
+
+
+def parse_order_by(texts: Sequence[str], schema: Schema) -> SortOrder:
+    """Build a sort order from texts such as `ts`, `day(ts) desc`, `id asc nulls last`."""
+    if isinstance(texts, str):
+        raise InvalidInput("order_by takes a list of texts", hint=f"Write order_by=[{texts!r}]")
+    fields = tuple(_parse_term(text, schema) for text in texts)
+    return SortOrder(fields, order_id=1) if fields else UNSORTED
+
+
+def _parse_term(text: str, schema: Schema) -> SortField:
+    found = _TERM.fullmatch(text)
+    if found is None:
+        raise InvalidInput(f"cannot read the sort term {text!r}", hint="Write it as: column [asc|desc] [nulls first]")
+    transform, column = parse_transform_call(found[1])
+    source = find_source(schema, column, transform, text)
+    direction = Direction((found[2] or "asc").lower())
+    default = NullOrder.FIRST if direction is Direction.ASC else NullOrder.LAST
+    nulls = NullOrder(f"nulls-{found[3].lower()}") if found[3] else default
+    return SortField(source.field_id, transform, direction, nulls)

@@ -1,0 +1,239 @@
+"""Changes to a table as data: updates, the requirements they rest on, and `apply`, the pure fold of updates.
+
+The names are those of the REST protocol (rest-catalog-open-api.yaml: TableUpdate, TableRequirement), so that the same
+values can be sent to a server. Raises InvalidInput for an update that does not fit, CommitConflict from `check`.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from icefield.errors import CommitConflict, InvalidInput, NoSuchSnapshot
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.model.sort_order import SortOrder
+from icefield.types.schema import Schema
+
+
+@dataclass(frozen=True)
+class AddSchema:
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class SetCurrentSchema:
+    schema_id: int
+
+
+@dataclass(frozen=True)
+class AddPartitionSpec:
+    spec: PartitionSpec
+
+
+@dataclass(frozen=True)
+class SetDefaultSpec:
+    spec_id: int
+
+
+@dataclass(frozen=True)
+class AddSortOrder:
+    order: SortOrder
+
+
+@dataclass(frozen=True)
+class SetDefaultSortOrder:
+    order_id: int
+
+
+@dataclass(frozen=True)
+class AddSnapshot:
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class SetSnapshotRef:
+    name: str
+    ref: SnapshotRef
+
+
+@dataclass(frozen=True)
+class RemoveSnapshotRef:
+    name: str
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    updates: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class RemoveProperties:
+    removals: tuple[str, ...]
+
+
+Update = (
+    AddSchema
+    | SetCurrentSchema
+    | AddPartitionSpec
+    | SetDefaultSpec
+    | AddSortOrder
+    | SetDefaultSortOrder
+    | AddSnapshot
+    | SetSnapshotRef
+    | RemoveSnapshotRef
+    | SetProperties
+    | RemoveProperties
+)
+
+
+@dataclass(frozen=True)
+class AssertTableUUID:
+    """The table is still the same one, not another under its name."""
+
+    table_uuid: uuid.UUID
+
+
+@dataclass(frozen=True)
+class AssertRefSnapshotId:
+    """A ref still points where it did; None: it does not exist."""
+
+    ref: str
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True)
+class AssertCurrentSchemaId:
+    schema_id: int
+
+
+@dataclass(frozen=True)
+class AssertDefaultSpecId:
+    spec_id: int
+
+
+Requirement = AssertTableUUID | AssertRefSnapshotId | AssertCurrentSchemaId | AssertDefaultSpecId
+
+
+def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> TableMetadata:
+    """Return the metadata with all updates made, in order."""
+    # Time in metadata never runs backwards, whatever the writers' clocks say.
+    now_ms = max(now_ms, metadata.last_updated_ms)
+    for update in updates:
+        metadata = APPLY[type(update)](metadata, update, now_ms)
+    return replace(metadata, last_updated_ms=now_ms)
+
+
+def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
+    """Raise CommitConflict unless everything that a change rests on still holds."""
+    for requirement in requirements:
+        actual, wanted, what = CHECK[type(requirement)](metadata, requirement)
+        if actual != wanted:
+            raise CommitConflict(f"{what} is {actual}, but the change was made for {wanted}")
+
+
+def _add_schema(metadata: TableMetadata, update: AddSchema, now_ms: int) -> TableMetadata:
+    if any(s.schema_id == update.schema.schema_id for s in metadata.schemas):
+        raise InvalidInput(f"schema id {update.schema.schema_id} is taken")
+    last_column_id = max(metadata.last_column_id, update.schema.highest_field_id)
+    return replace(metadata, schemas=(*metadata.schemas, update.schema), last_column_id=last_column_id)
+
+
+def _set_current_schema(metadata: TableMetadata, update: SetCurrentSchema, now_ms: int) -> TableMetadata:
+    return replace(metadata, current_schema_id=metadata.schema_by_id(update.schema_id).schema_id)
+
+
+def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, now_ms: int) -> TableMetadata:
+    if any(s.spec_id == update.spec.spec_id for s in metadata.specs):
+        raise InvalidInput(f"partition spec id {update.spec.spec_id} is taken")
+    last = max(metadata.last_partition_id, update.spec.highest_field_id)
+    return replace(metadata, specs=(*metadata.specs, update.spec), last_partition_id=last)
+
+
+def _set_default_spec(metadata: TableMetadata, update: SetDefaultSpec, now_ms: int) -> TableMetadata:
+    return replace(metadata, default_spec_id=metadata.spec_by_id(update.spec_id).spec_id)
+
+
+def _add_sort_order(metadata: TableMetadata, update: AddSortOrder, now_ms: int) -> TableMetadata:
+    if any(o.order_id == update.order.order_id for o in metadata.sort_orders):
+        raise InvalidInput(f"sort order id {update.order.order_id} is taken")
+    return replace(metadata, sort_orders=(*metadata.sort_orders, update.order))
+
+
+def _set_default_sort_order(metadata: TableMetadata, update: SetDefaultSortOrder, now_ms: int) -> TableMetadata:
+    if all(o.order_id != update.order_id for o in metadata.sort_orders):
+        raise InvalidInput(f"the table has no sort order with id {update.order_id}")
+    return replace(metadata, default_sort_order_id=update.order_id)
+
+
+def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, now_ms: int) -> TableMetadata:
+    snapshot = update.snapshot
+    if snapshot.sequence_number <= metadata.last_sequence_number:
+        raise InvalidInput(
+            f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, "
+            f"but the table is at {metadata.last_sequence_number}"
+        )
+    return replace(
+        metadata,
+        snapshots=metadata.snapshots.with_added(snapshot),
+        last_sequence_number=snapshot.sequence_number,
+    )
+
+
+def _set_snapshot_ref(metadata: TableMetadata, update: SetSnapshotRef, now_ms: int) -> TableMetadata:
+    snapshot = metadata.snapshots.find(update.ref.snapshot_id)
+    if snapshot is None:
+        raise NoSuchSnapshot(f"cannot set ref {update.name!r}: no snapshot {update.ref.snapshot_id}")
+    metadata = replace(metadata, refs={**metadata.refs, update.name: update.ref})
+    if update.name != MAIN:
+        return metadata
+    # A snapshot of this very change is logged with its own time, an older one with the time at which it came back.
+    is_new = snapshot.timestamp_ms >= metadata.last_updated_ms
+    entry = SnapshotLogEntry(snapshot.timestamp_ms if is_new else now_ms, update.ref.snapshot_id)
+    return replace(
+        metadata, current_snapshot_id=update.ref.snapshot_id, snapshot_log=(*metadata.snapshot_log, entry)
+    )
+
+
+def _remove_snapshot_ref(metadata: TableMetadata, update: RemoveSnapshotRef, now_ms: int) -> TableMetadata:
+    refs = {name: ref for name, ref in metadata.refs.items() if name != update.name}
+    current = None if update.name == MAIN else metadata.current_snapshot_id
+    return replace(metadata, refs=refs, current_snapshot_id=current)
+
+
+def _set_properties(metadata: TableMetadata, update: SetProperties, now_ms: int) -> TableMetadata:
+    return replace(metadata, properties={**metadata.properties, **update.updates})
+
+
+def _remove_properties(metadata: TableMetadata, update: RemoveProperties, now_ms: int) -> TableMetadata:
+    kept = {key: value for key, value in metadata.properties.items() if key not in update.removals}
+    return replace(metadata, properties=kept)
+
+
+APPLY: dict[type, Callable[[TableMetadata, Any, int], TableMetadata]] = {
+    AddSchema: _add_schema,
+    SetCurrentSchema: _set_current_schema,
+    AddPartitionSpec: _add_partition_spec,
+    SetDefaultSpec: _set_default_spec,
+    AddSortOrder: _add_sort_order,
+    SetDefaultSortOrder: _set_default_sort_order,
+    AddSnapshot: _add_snapshot,
+    SetSnapshotRef: _set_snapshot_ref,
+    RemoveSnapshotRef: _remove_snapshot_ref,
+    SetProperties: _set_properties,
+    RemoveProperties: _remove_properties,
+}
+
+
+def _ref_snapshot_id(metadata: TableMetadata, ref: str) -> int | None:
+    found = metadata.refs.get(ref)
+    return found.snapshot_id if found else None
+
+
+CHECK: dict[type, Callable[[TableMetadata, Any], tuple[Any, Any, str]]] = {
+    AssertTableUUID: lambda m, r: (m.table_uuid, r.table_uuid, "the table's uuid"),
+    AssertRefSnapshotId: lambda m, r: (_ref_snapshot_id(m, r.ref), r.snapshot_id, f"the snapshot of {r.ref!r}"),
+    AssertCurrentSchemaId: lambda m, r: (m.current_schema_id, r.schema_id, "the current schema id"),
+    AssertDefaultSpecId: lambda m, r: (m.default_spec_id, r.spec_id, "the default partition spec id"),
+}

@@ -1,0 +1,127 @@
+"""Every table property that icefield reads, once: key, type, default, one line of doc.
+
+Keys and meanings are Iceberg's where Iceberg has them. Where a default differs from Iceberg's, the doc says why.
+Raises InvalidInput for a value that does not parse.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from icefield.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Property(Generic[T]):
+    """A table property with its parser and default."""
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+
+    def read(self, properties: Mapping[str, str]) -> T:
+        """Return the value set in the properties, or the default."""
+        text = properties.get(self.key)
+        if text is None:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise InvalidInput(f"table property {self.key} cannot be {text!r}: {error}", hint=self.doc) from error
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("it must be at least 1")
+    return number
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError("it cannot be negative")
+    return number
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"it must be one of {', '.join(words)}")
+        return text.lower()
+
+    return parse
+
+
+COMMIT_RETRIES = Property(
+    "commit.retry.num-retries",
+    _natural,
+    100,
+    "How often a commit that lost the race is proposed again. (Iceberg: 4, which loses appends under contention.)",
+)
+COMMIT_RETRY_MIN_WAIT_MS = Property(
+    "commit.retry.min-wait-ms", _positive, 10, "The longest first wait; each wait is drawn from zero to its bound."
+)
+COMMIT_RETRY_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", _positive, 2_000, "The bound that waits grow to.")
+COMMIT_RETRY_TOTAL_MS = Property(
+    "commit.retry.total-timeout-ms", _positive, 1_800_000, "How long a commit may go on retrying, in all."
+)
+PREVIOUS_VERSIONS_MAX = Property(
+    "write.metadata.previous-versions-max", _positive, 100, "How many old metadata files the metadata log keeps."
+)
+METADATA_DELETE_AFTER_COMMIT = Property(
+    "write.metadata.delete-after-commit.enabled",
+    lambda text: _one_of("true", "false")(text) == "true",
+    True,
+    "Remove metadata files that fall out of the log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
+)
+TARGET_FILE_SIZE_BYTES = Property(
+    "write.target-file-size-bytes", _positive, 512 * 1024 * 1024, "Data files are closed at about this size."
+)
+PARQUET_CODEC = Property(
+    "write.parquet.compression-codec",
+    _one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
+    "zstd",
+    "The compression of data pages.",
+)
+PARQUET_ROW_GROUP_BYTES = Property(
+    "write.parquet.row-group-size-bytes", _positive, 128 * 1024 * 1024, "Row groups are closed at about this size."
+)
+MANIFEST_CODEC = Property(
+    "write.avro.compression-codec",
+    _one_of("gzip", "uncompressed", "snappy", "zstd"),
+    "gzip",
+    "The compression of manifests and manifest lists; gzip is what every engine reads.",
+)
+METRICS_DEFAULT = Property(
+    "write.metadata.metrics.default",
+    str,
+    "truncate(16)",
+    "Which statistics files carry for a column: none, counts, truncate(n) or full.",
+)
+
+TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
+    COMMIT_RETRIES,
+    COMMIT_RETRY_MIN_WAIT_MS,
+    COMMIT_RETRY_MAX_WAIT_MS,
+    COMMIT_RETRY_TOTAL_MS,
+    PREVIOUS_VERSIONS_MAX,
+    METADATA_DELETE_AFTER_COMMIT,
+    TARGET_FILE_SIZE_BYTES,
+    PARQUET_CODEC,
+    PARQUET_ROW_GROUP_BYTES,
+    MANIFEST_CODEC,
+    METRICS_DEFAULT,
+)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse keys or values that are not strings, and known keys whose value does not parse."""
+    for key, value in properties.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidInput(f"table properties are strings, got {key!r}: {value!r}")
+    for known in TABLE_PROPERTIES:
+        known.read(properties)

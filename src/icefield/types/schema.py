@@ -1,0 +1,201 @@
+"""A table's schema: columns by field id, looked up by id or by dotted name.
+
+Raises InvalidInput for a schema that breaks a rule and for a name that is not there.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from icefield.errors import InvalidInput
+from icefield.types.datatypes import (
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+    children,
+    walk,
+    with_children,
+)
+
+# Ids above this are reserved for metadata columns. (spec: Reserved Field IDs)
+MAX_FIELD_ID = 2147483447
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A primitive column; `repeated` says that it stands inside a list or map."""
+
+    path: tuple[str, ...]
+    field: NestedField
+    type: PrimitiveType
+    repeated: bool
+    parents: tuple[NestedField, ...]
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An ordered set of columns; ids are unique at every depth."""
+
+    fields: tuple[NestedField, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_depth(self.struct, MAX_DEPTH)
+        ids = [field.field_id for _, field in walk(self.struct)]
+        if len(set(ids)) != len(ids):
+            twice = sorted({i for i in ids if ids.count(i) > 1})
+            raise InvalidInput(f"the schema uses field ids twice: {twice}")
+        _check_names(self.struct, ())
+        for field_id in self.identifier_field_ids:
+            self._check_identifier(field_id)
+
+    @property
+    def struct(self) -> StructType:
+        return StructType(self.fields)
+
+    @cached_property
+    def by_id(self) -> dict[int, NestedField]:
+        """Every field at every depth, by id."""
+        return {field.field_id: field for _, field in walk(self.struct)}
+
+    @cached_property
+    def paths(self) -> dict[int, tuple[str, ...]]:
+        """The path of every field, by id."""
+        return {field.field_id: path for path, field in walk(self.struct)}
+
+    @cached_property
+    def _ids_by_name(self) -> dict[str, int]:
+        return {".".join(path): field.field_id for path, field in walk(self.struct)}
+
+    @cached_property
+    def _ids_by_lower_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for name, field_id in self._ids_by_name.items():
+            found.setdefault(name.lower(), []).append(field_id)
+        return found
+
+    @property
+    def highest_field_id(self) -> int:
+        return max(self.by_id, default=0)
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The primitive columns in schema order."""
+        return tuple(_leaves(self.fields, ()))
+
+    def find_field(self, name: str) -> NestedField:
+        """Find a field by dotted name: exact first, then ignoring case if that is unambiguous."""
+        if name in self._ids_by_name:
+            return self.by_id[self._ids_by_name[name]]
+        ids = self._ids_by_lower_name.get(name.lower(), [])
+        if len(ids) == 1:
+            return self.by_id[ids[0]]
+        if ids:
+            raise InvalidInput(f"column {name!r} is ambiguous: {', '.join(self.name_of(i) for i in ids)}")
+        near = difflib.get_close_matches(name, self._ids_by_name, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else None
+        raise InvalidInput(f"no column {name!r} (columns: {', '.join(f.name for f in self.fields)})", hint=hint)
+
+    def name_of(self, field_id: int) -> str:
+        """Return the dotted name of a field."""
+        return ".".join(self.paths[field_id])
+
+    def select(self, names: Iterable[str]) -> "Schema":
+        """Return the schema of the named columns only, in the given order; nested names keep their parents."""
+        chosen = [self.find_field(name) for name in names]
+        wanted = {field.field_id for field in chosen}
+        order: dict[int, None] = {}
+        for field in chosen:
+            top = self.find_field(self.paths[field.field_id][0])
+            order.setdefault(top.field_id)
+        kept = [_prune(self.by_id[top], wanted) for top in order]
+        return Schema(tuple(f for f in kept if f is not None), self.schema_id)
+
+    def __str__(self) -> str:
+        lines = (f"  {f.field_id}: {f.name}: {f.type}{' not null' if f.required else ''}" for f in self.fields)
+        return "table {\n" + "\n".join(lines) + "\n}"
+
+    def _check_identifier(self, field_id: int) -> None:
+        # (spec: Identifier Field IDs)
+        field = self.by_id.get(field_id)
+        if field is None:
+            raise InvalidInput(f"identifier field id {field_id} is not in the schema")
+        if not isinstance(field.type, PrimitiveType) or isinstance(field.type, FloatType | DoubleType):
+            raise InvalidInput(f"identifier field {field.name!r} cannot be of type {field.type}")
+        if not field.required:
+            raise InvalidInput(f"identifier field {field.name!r} must be required")
+
+
+def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None) -> Schema:
+    """Number all fields anew from 1, level by level as the reference does: all columns first, then their insides."""
+    counter = iter(range(1, MAX_FIELD_ID))
+    draw = next_id or (lambda: next(counter))
+    numbered: dict[int, int] = {}
+    fields = _renumber(schema.fields, draw, numbered)
+    return Schema(fields, schema.schema_id, tuple(numbered[i] for i in schema.identifier_field_ids))
+
+
+def _renumber(
+    fields: tuple[NestedField, ...], draw: Callable[[], int], numbered: dict[int, int]
+) -> tuple[NestedField, ...]:
+    ids = [draw() for _ in fields]
+    numbered.update(zip((f.field_id for f in fields), ids, strict=True))
+    return tuple(
+        replace(f, field_id=i, type=with_children(f.type, _renumber(children(f.type), draw, numbered)))
+        for f, i in zip(fields, ids, strict=True)
+    )
+
+
+def _leaves(fields: Iterable[NestedField], parents: tuple[NestedField, ...]) -> Iterator[Leaf]:
+    for field in fields:
+        if isinstance(field.type, PrimitiveType):
+            path = (*(p.name for p in parents), field.name)
+            repeated = any(isinstance(p.type, ListType | MapType) for p in parents)
+            yield Leaf(path, field, field.type, repeated, parents)
+        else:
+            yield from _leaves(children(field.type), (*parents, field))
+
+
+def _prune(field: NestedField, wanted: set[int]) -> NestedField | None:
+    if field.field_id in wanted:
+        return field
+    kept = tuple(f for f in (_prune(child, wanted) for child in children(field.type)) if f is not None)
+    if not kept:
+        return None
+    if isinstance(field.type, StructType):
+        return replace(field, type=StructType(kept))
+    if isinstance(field.type, MapType):
+        value = next((f for f in kept if f.name == "value"), field.type.value)
+        return replace(field, type=with_children(field.type, (field.type.key, value)))
+    return replace(field, type=with_children(field.type, kept))
+
+
+def _check_depth(kind: Type, left: int) -> None:
+    if left == 0:
+        raise InvalidInput(f"the schema is nested deeper than {MAX_DEPTH} levels")
+    for field in children(kind):
+        _check_depth(field.type, left - 1)
+
+
+def _check_names(kind: Type, path: tuple[str, ...]) -> None:
+    names = [field.name for field in children(kind)]
+    for name in names:
+        if not name:
+            raise InvalidInput(f"a column under {'.'.join(path) or 'the table'} has an empty name")
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInput(f"column names stand twice in {'.'.join(path) or 'the table'}: {', '.join(twice)}")
+    for field in children(kind):
+        _check_names(field.type, (*path, field.name))

@@ -1,0 +1,317 @@
+"""Partition and sort transforms, applied to whole Arrow columns. (spec: Partition Transforms)
+
+A transform maps a source value to a partition value; null always maps to null. `parse_transform` reads the form on
+disk (`bucket[16]`); a transform that is not known is kept as Unknown, so that a table with it can still be read.
+Raises InvalidInput for a transform that does not fit its source type.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.errors import InvalidInput, Unsupported
+from icefield.types.arrow import arrow_array, physical_array, python_values
+from icefield.types.datatypes import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icefield.types.murmur3 import hash_bytes, hash_longs
+from icefield.types.single_value import Value, encode_unscaled, scaled, unscaled
+
+TIMESTAMPS = (TimestampType, TimestamptzType)
+DATES = (DateType, *TIMESTAMPS)
+MICROS_PER_HOUR = 3_600_000_000
+MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+
+
+@dataclass(frozen=True)
+class Transform:
+    """What every transform answers; the subclasses below are the known ones."""
+
+    word: ClassVar[str] = ""
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = ()
+    preserves_order: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return self.word
+
+    def fits(self, source: PrimitiveType) -> bool:
+        """Say whether the transform may be applied to a column of this type."""
+        return isinstance(source, self.sources)
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        """Return the type of the partition value."""
+        return IntegerType()
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        """Transform a column; the array has the Arrow type of `source`."""
+        raise Unsupported(f"cannot apply the transform {self}")
+
+    def apply_value(self, value: Value, source: PrimitiveType) -> Value | None:
+        """Transform one value."""
+        return python_values(self.apply(arrow_array([value], source), source), self.result_type(source))[0]
+
+    def default_name(self, source_name: str) -> str:
+        """Name a partition field the way the reference does."""
+        return f"{source_name}_{self.word}"
+
+    def human(self, value: Value | None, source: PrimitiveType) -> str:
+        """Write a partition value as people read it, for directory names and reports."""
+        return "null" if value is None else _human_value(value, self.result_type(source))
+
+
+@dataclass(frozen=True)
+class Identity(Transform):
+    word: ClassVar[str] = "identity"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return source
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        return array
+
+    def default_name(self, source_name: str) -> str:
+        return source_name
+
+
+@dataclass(frozen=True)
+class Void(Transform):
+    word: ClassVar[str] = "void"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
+    preserves_order: ClassVar[bool] = False
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return source
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        return pa.nulls(len(array), array.type)
+
+    def default_name(self, source_name: str) -> str:
+        return f"{source_name}_null"
+
+
+@dataclass(frozen=True)
+class Bucket(Transform):
+    count: int
+    word: ClassVar[str] = "bucket"
+    preserves_order: ClassVar[bool] = False
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = (
+        IntegerType,
+        LongType,
+        DecimalType,
+        DateType,
+        TimeType,
+        *TIMESTAMPS,
+        StringType,
+        UUIDType,
+        FixedType,
+        BinaryType,
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= 0x7FFFFFFF:
+            raise InvalidInput(f"bucket needs a count of at least 1, got {self.count}")
+
+    def __str__(self) -> str:
+        return f"bucket[{self.count}]"
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        buckets = (_hash(array, source) & np.uint32(0x7FFFFFFF)) % np.uint32(self.count)
+        return pa.array(buckets.astype(np.int32), mask=_null_mask(array))
+
+
+@dataclass(frozen=True)
+class Truncate(Transform):
+    width: int
+    word: ClassVar[str] = "trunc"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = (IntegerType, LongType, DecimalType, StringType, BinaryType)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= 0x7FFFFFFF:
+            raise InvalidInput(f"truncate needs a width of at least 1, got {self.width}")
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return source
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        if isinstance(source, StringType):
+            return pc.utf8_slice_codeunits(array, 0, self.width)
+        if isinstance(source, BinaryType):
+            return pc.binary_slice(array, 0, self.width)
+        if isinstance(source, DecimalType):
+            return self._truncate_decimals(array, source)
+        values = _integers(array)
+        # Below the lowest multiple of the width the result wraps around, as in the reference.
+        with np.errstate(over="ignore"):
+            cut = (values - values % self.width).astype(np.int32 if isinstance(source, IntegerType) else np.int64)
+        return pa.array(cut, array.type, mask=_null_mask(array))
+
+    def _truncate_decimals(self, array: pa.Array, source: DecimalType) -> pa.Array:
+        numbers = (None if v is None else unscaled(v, source.scale) for v in array.to_pylist())
+        cut = [None if n is None else scaled(n - n % self.width, source.scale) for n in numbers]
+        try:
+            return pa.array(cut, array.type)
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(f"{self} of a value near the low end of {source} does not fit {source}") from error
+
+
+@dataclass(frozen=True)
+class Year(Transform):
+    word: ClassVar[str] = "year"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = DATES
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        return _calendar_units(array, source, "Y")
+
+    def human(self, value: Value | None, source: PrimitiveType) -> str:
+        return "null" if value is None else f"{1970 + int(value):04d}"
+
+
+@dataclass(frozen=True)
+class Month(Transform):
+    word: ClassVar[str] = "month"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = DATES
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        return _calendar_units(array, source, "M")
+
+    def human(self, value: Value | None, source: PrimitiveType) -> str:
+        if value is None:
+            return "null"
+        years, month = divmod(int(value), 12)
+        return f"{1970 + years:04d}-{month + 1:02d}"
+
+
+@dataclass(frozen=True)
+class Day(Transform):
+    word: ClassVar[str] = "day"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = DATES
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        # The spec says int; the reference writes the Avro logical type date, and int and date read the same.
+        return DateType()
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        return _calendar_units(array, source, "D").cast(pa.date32())
+
+
+@dataclass(frozen=True)
+class Hour(Transform):
+    word: ClassVar[str] = "hour"
+    sources: ClassVar[tuple[type[PrimitiveType], ...]] = TIMESTAMPS
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        hours = _integers(array) // MICROS_PER_HOUR
+        if np.any(hours != hours.astype(np.int32)):
+            raise InvalidInput("a timestamp beyond the year 246953 has no hour partition: it would overflow an int")
+        return pa.array(hours.astype(np.int32), mask=_null_mask(array))
+
+    def human(self, value: Value | None, source: PrimitiveType) -> str:
+        if value is None:
+            return "null"
+        days, hour = divmod(int(value), 24)
+        return f"{_human_value(days, DateType())}-{hour:02d}"
+
+
+@dataclass(frozen=True)
+class Unknown(Transform):
+    """A transform of a later version: files under it are read, none are written. (spec: Partition Transforms)"""
+
+    text: str
+    preserves_order: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return self.text
+
+    def fits(self, source: PrimitiveType) -> bool:
+        return True
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return StringType()
+
+
+SIMPLE_TRANSFORMS: dict[str, Transform] = {
+    t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())
+}
+_WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d+)\]")
+_NUMBERED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate": Truncate}
+
+
+def parse_transform(text: str) -> Transform:
+    """Parse a transform as metadata spells it."""
+    if text in SIMPLE_TRANSFORMS:
+        return SIMPLE_TRANSFORMS[text]
+    if found := _WITH_NUMBER.fullmatch(text):
+        return _NUMBERED[found[1]](int(found[2]))
+    return Unknown(text)
+
+
+def _null_mask(array: pa.Array) -> Any:
+    return array.is_null().to_numpy(zero_copy_only=False)
+
+
+def _integers(array: pa.Array) -> Any:
+    """Dates as days, times and timestamps as microseconds, integers as they are; nulls become 0."""
+    plain = physical_array(array)
+    return pc.fill_null(plain, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _calendar_units(array: pa.Array, source: PrimitiveType, unit: str) -> pa.Array:
+    numbers = _integers(array)
+    # Days first: numpy takes the lowest 64-bit integer for "not a time".
+    days = numbers if isinstance(source, DateType) else numbers // MICROS_PER_DAY
+    units = days.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
+    return pa.array(units.astype(np.int32), mask=_null_mask(array))
+
+
+def _hash(array: pa.Array, source: PrimitiveType) -> Any:
+    if isinstance(source, DecimalType):
+        values = array.to_pylist()
+        blobs = [b"" if v is None else encode_unscaled(unscaled(v, source.scale)) for v in values]
+        return _hash_binary(pa.array(blobs, pa.binary()))
+    if isinstance(source, StringType | BinaryType | FixedType | UUIDType):
+        return _hash_binary(physical_array(array).cast(pa.binary()))
+    return hash_longs(_integers(array))
+
+
+def _hash_binary(array: pa.Array) -> Any:
+    _, offset_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    return hash_bytes(data, offsets[:-1], np.diff(offsets))
+
+
+def _human_value(value: Value, kind: PrimitiveType) -> str:
+    match kind:
+        case DateType():
+            return str(np.datetime64(int(value), "D"))
+        case TimestampType() | TimestamptzType():
+            zone = "+00:00" if isinstance(kind, TimestamptzType) else ""
+            return f"{np.datetime64(int(value), 'us')}{zone}"
+        case TimeType():
+            return str(np.datetime64(int(value), "us")).partition("T")[2]
+        case BinaryType() | FixedType():
+            return bytes(value).hex()  # type: ignore[arg-type]
+        case _:
+            return str(value).lower() if isinstance(value, bool) else str(value)
+
+
