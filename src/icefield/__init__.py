@@ -1,1 +1,31 @@
-"""Icefield: lakehouse tables in Python, with Spark for the rows."""
+"""Icefield: lakehouse tables in Python, with Spark for the rows.
+
+Names are loaded on first use, so that a Spark worker which only needs to write files does not load the whole house.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icefield.errors import IcefieldError
+    from icefield.expr.builder import col
+    from icefield.lake import Lake, connect
+    from icefield.table import Table
+    from icefield.table_scan import TableScan
+
+__all__ = ["IcefieldError", "Lake", "Table", "TableScan", "col", "connect"]
+
+_ROOMS = {
+    "IcefieldError": "icefield.errors",
+    "Lake": "icefield.lake",
+    "Table": "icefield.table",
+    "TableScan": "icefield.table_scan",
+    "col": "icefield.expr.builder",
+    "connect": "icefield.lake",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'icefield' has no attribute {name!r}")
+    return getattr(import_module(_ROOMS[name]), name)

@@ -28,7 +28,8 @@ retryable  may the same call be made again as it is, with hope?
 cleanable  did the change certainly not happen, so that files written for it may be removed?
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 
 class IcefieldError(Exception):
@@ -44,6 +45,17 @@ class IcefieldError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}. {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Callable[..., "IcefieldError"], tuple[type["IcefieldError"], dict[str, Any]]]:
+        # Errors travel from Spark's workers; the default would call __init__ with the wrong arguments.
+        return _restore, (type(self), self.__dict__)
+
+
+def _restore(kind: type[IcefieldError], state: dict[str, Any]) -> IcefieldError:
+    error = kind.__new__(kind)
+    error.args = (state["message"],)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(IcefieldError):

@@ -105,7 +105,7 @@ def find_source(schema: Schema, column: str, transform: Transform, text: str) ->
     source = schema.find_field(column)
     leaf = next((leaf for leaf in schema.leaves if leaf.field.field_id == source.field_id), None)
     if leaf is None or leaf.repeated:
-        raise InvalidInput(f"{text!r}: column {column!r} is {source.type}; a partition or sort source must be primitive")
+        raise InvalidInput(f"{text!r}: column {column!r} is {source.type}; only a primitive one can be used here")
     if not transform.fits(leaf.type):
         raise InvalidInput(f"{text!r}: {transform} cannot be applied to {leaf.type} column {column!r}")
     return source

@@ -191,9 +191,7 @@ def _set_snapshot_ref(metadata: TableMetadata, update: SetSnapshotRef, now_ms: i
     # A snapshot of this very change is logged with its own time, an older one with the time at which it came back.
     is_new = snapshot.timestamp_ms >= metadata.last_updated_ms
     entry = SnapshotLogEntry(snapshot.timestamp_ms if is_new else now_ms, update.ref.snapshot_id)
-    return replace(
-        metadata, current_snapshot_id=update.ref.snapshot_id, snapshot_log=(*metadata.snapshot_log, entry)
-    )
+    return replace(metadata, current_snapshot_id=update.ref.snapshot_id, snapshot_log=(*metadata.snapshot_log, entry))
 
 
 def _remove_snapshot_ref(metadata: TableMetadata, update: RemoveSnapshotRef, now_ms: int) -> TableMetadata:

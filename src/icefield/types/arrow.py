@@ -32,6 +32,7 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     Type,
+    UnknownType,
     UUIDType,
 )
 from icefield.types.schema import Schema, assign_fresh_ids
@@ -53,6 +54,7 @@ _ARROW: dict[PrimitiveType, pa.DataType] = {
     StringType(): pa.string(),
     UUIDType(): pa.uuid(),
     BinaryType(): pa.binary(),
+    UnknownType(): pa.null(),
 }
 
 
@@ -185,6 +187,7 @@ def _is_any(*wanted: pa.DataType) -> Callable[[pa.DataType], bool]:
 
 
 _PRIMITIVE_RULES: Iterable[tuple[Callable[[pa.DataType], bool], PrimitiveType]] = (
+    (_is_any(pa.null()), UnknownType()),
     (_is_any(pa.bool_()), BooleanType()),
     (_is_any(pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()), IntegerType()),
     (_is_any(pa.int64(), pa.uint32()), LongType()),

@@ -84,6 +84,13 @@ class BinaryType(PrimitiveType):
 
 
 @dataclass(frozen=True)
+class UnknownType(PrimitiveType):
+    """Only null is known of it: a column of nulls that has no other type."""
+
+    word: ClassVar[str] = "unknown"
+
+
+@dataclass(frozen=True)
 class FixedType(PrimitiveType):
     length: int
 

@@ -249,9 +249,7 @@ class Unknown(Transform):
         return StringType()
 
 
-SIMPLE_TRANSFORMS: dict[str, Transform] = {
-    t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())
-}
+SIMPLE_TRANSFORMS: dict[str, Transform] = {t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
 _WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d+)\]")
 _NUMBERED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate": Truncate}
 
@@ -313,5 +311,3 @@ def _human_value(value: Value, kind: PrimitiveType) -> str:
             return bytes(value).hex()  # type: ignore[arg-type]
         case _:
             return str(value).lower() if isinstance(value, bool) else str(value)
-
-

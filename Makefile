@@ -1,0 +1,60 @@
+# Everything from a fresh clone: Python 3.11 or newer and make are enough.
+# Paths are relative and quoted, because the clone may lie in a directory with spaces in its name.
+
+PYTHON ?= python3
+ARGS ?=
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format interop bench lock clean environment interop-environment python
+
+help:
+	@echo 'make demo     a lake from nothing: tables, commits, time travel'
+	@echo 'make test     lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
+	@echo 'make lint     ruff and mypy only; make format mends what ruff can mend'
+	@echo 'make interop  the same tables read and written by stock Spark with the Iceberg jars'
+	@echo 'make bench    the measurements'
+	@echo 'make lock     resolve the lock files again (ARGS=--upgrade for newer versions)'
+	@echo 'make clean    remove what make built'
+	@echo 'PYTHON=python3.12 chooses the interpreter (3.11 or newer)'
+
+demo: environment
+	@.venv/bin/icefield demo $(ARGS)
+
+# The suite runs even where lint fails: one run shows everything, and the closing line of pytest comes last.
+test: environment
+	@status=0; \
+	$(MAKE) lint || status=1; \
+	.venv/bin/python -m pytest -m 'not interop' $(ARGS) || status=1; \
+	exit $$status
+
+lint: environment
+	@status=0; \
+	.venv/bin/ruff check --quiet . || status=1; \
+	.venv/bin/ruff format --quiet --check . || { echo 'some files are not formatted: make format'; status=1; }; \
+	.venv/bin/python -m mypy || status=1; \
+	exit $$status
+
+format: environment
+	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format .
+
+interop: environment interop-environment
+	@.venv/bin/python -m pytest -m interop tests/interop $(ARGS)
+
+bench: environment
+	@.venv/bin/python -m benchmarks $(ARGS)
+
+lock: python
+	@"$(PYTHON)" scripts/lock.py $(ARGS)
+
+clean:
+	rm -rf .venv .venv-interop dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+environment: python
+	@"$(PYTHON)" scripts/environment.py .venv requirements/dev.lock --editable
+
+interop-environment: python
+	@"$(PYTHON)" scripts/environment.py .venv-interop requirements/interop.lock
+
+python:
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "icefield needs Python 3.11 or newer, and $(PYTHON) is %d.%d: name another one with make PYTHON=..." % v)'

@@ -1,0 +1,1 @@
+"""Names to metadata locations, moved by one compare-and-swap."""

@@ -1,0 +1,152 @@
+"""What a catalog is: names of tables and the one pointer of each, moved by `swap`.
+
+`swap` is the only thing that moves pointers: all or nothing, linearizable. Load, check, retry and the settling of
+unknown outcomes are written once, above it.
+
+A namespace exists while it has properties of its own, a table or view in it, or a namespace below it; so creating `a.b`
+makes `a`, and dropping the last thing inside an `a` that nobody created ends it. That is the rule of Iceberg's JDBC
+catalog and of PyIceberg, which share our database.
+
+Error semantics:
+CommitConflict      an expected pointer is not the current one: reload and propose again
+AlreadyExists       the name to create (or to rename to) is taken, by a table or a view
+NoSuchTable         the table to read, move or drop is not there
+NoSuchNamespace     the namespace to create in, list or change is not there
+NamespaceNotEmpty   the namespace to drop still holds something
+InvalidInput        a name or a set of changes that makes no sense
+CatalogError        the catalog could not be reached or refused; nothing was changed
+CommitStateUnknown  the answer to a change was lost; it may have landed: look before doing anything
+An exception that is none of icefield's (a KeyboardInterrupt, say) also leaves the outcome of a change unknown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from icefield.errors import AlreadyExists, CommitConflict, InvalidInput, NoSuchTable
+from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
+
+
+@dataclass(frozen=True)
+class PointerSwap:
+    """One pointer's move from `expected` to `new`.
+
+    expected None: the table must not exist and is created. new None: the table is dropped.
+    new equal to expected: the pointer stays, but the swap fails unless it is still there.
+    """
+
+    table: TableName
+    expected: str | None
+    new: str | None
+
+
+class Catalog(Protocol):
+    """Namespaces, tables and their pointers."""
+
+    name: str
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        """Move several pointers at once, or none."""
+        ...
+
+    def pointer(self, table: TableName) -> str:
+        """Return the location of the table's current metadata."""
+        ...
+
+    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        """Return the pointers of several tables as of one moment; tables that do not exist are left out."""
+        ...
+
+    def list_tables(self, namespace: Namespace) -> list[TableName]:
+        """Return the tables of a namespace in order, without those of namespaces below it and without views."""
+        ...
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        """Give a table another name; its pointer and files stay where they are."""
+        ...
+
+    def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
+        """Return the namespaces one level below the parent (or at the top), in order."""
+        ...
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace; raise AlreadyExists when it is there."""
+        ...
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop a namespace that holds nothing."""
+        ...
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return the properties of a namespace."""
+        ...
+
+    def update_namespace_properties(
+        self, namespace: Namespace, removals: Iterable[str], updates: Mapping[str, str]
+    ) -> None:
+        """Remove and set properties at once; removing one that is not there does nothing."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the catalog holds; it cannot be used afterwards."""
+        ...
+
+
+# How JDBC catalogs keep a namespace without properties; never shown to the user.
+EXISTS_PROPERTY = "exists"
+
+
+def check_changes(changes: Sequence[PointerSwap]) -> None:
+    """Refuse a set of changes that means nothing, before the catalog is asked."""
+    tables = [change.table for change in changes]
+    if len(set(tables)) < len(tables):
+        raise InvalidInput("a swap may move each table once only")
+    for change in changes:
+        if change.expected is None and change.new is None:
+            raise InvalidInput(f"the swap of {change.table} neither expects nor sets a pointer")
+        if change.expected is None:
+            check_new_table(change.table)
+
+
+def check_pointer(change: PointerSwap, current: str | None) -> None:
+    """Refuse a change whose expectation does not hold; `current` is None when there is no such table."""
+    if change.expected is None:
+        if current is not None:
+            raise AlreadyExists(f"cannot create {change.table}: it exists already")
+    elif current is None:
+        raise NoSuchTable(f"cannot commit to {change.table}: there is no such table any more")
+    elif current != change.expected:
+        raise CommitConflict(f"{change.table} has moved from {change.expected} to {current}")
+
+
+def check_new_table(table: TableName) -> None:
+    """Refuse to create a name that does not read back as itself."""
+    if parse_table_name(str(table)) != table:
+        raise InvalidInput(f"table name {table!r} has a part with a dot")
+
+
+def check_new_namespace(namespace: Namespace, properties: Mapping[str, str]) -> None:
+    """Refuse to create a namespace that does not read back as itself, or with a reserved property."""
+    if parse_namespace(".".join(namespace)) != namespace:
+        raise InvalidInput(f"namespace {namespace!r} has a part with a dot")
+    check_properties((), properties)
+
+
+def check_properties(removals: Iterable[str], updates: Mapping[str, str]) -> None:
+    """Refuse to touch the reserved property, to set and remove one at once, and values that are not text."""
+    removed = set(removals)
+    if EXISTS_PROPERTY in removed | updates.keys():
+        raise InvalidInput(f"the namespace property {EXISTS_PROPERTY!r} is reserved")
+    if both := sorted(removed & updates.keys()):
+        raise InvalidInput(f"namespace properties to be both removed and set: {', '.join(both)}")
+    for text in (*updates.keys(), *updates.values()):
+        if not isinstance(text, str):
+            raise InvalidInput(f"namespace properties must be text, not {text!r}")
+
+
+def find_children(parent: Namespace, known: Iterable[Namespace]) -> list[Namespace]:
+    """Return the namespaces one level below a parent, given all that are known at any depth."""
+    depth = len(parent)
+    return sorted(
+        {namespace[: depth + 1] for namespace in known if len(namespace) > depth and namespace[:depth] == parent}
+    )

@@ -1,0 +1,117 @@
+"""A catalog in the memory of this process, safe for threads: for tests, and for lakes that vanish."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from icefield.catalog.catalog import (
+    PointerSwap,
+    check_changes,
+    check_new_namespace,
+    check_new_table,
+    check_pointer,
+    check_properties,
+    find_children,
+)
+from icefield.errors import AlreadyExists, NamespaceNotEmpty, NoSuchNamespace, NoSuchTable
+from icefield.model.names import Namespace, TableName
+
+
+class MemoryCatalog:
+    """Two dictionaries under one lock; every method is one critical section."""
+
+    def __init__(self, name: str = "default") -> None:
+        self.name = name
+        self._lock = threading.RLock()
+        self._pointers: dict[TableName, str] = {}
+        self._namespaces: dict[Namespace, dict[str, str]] = {}
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        check_changes(changes)
+        with self._lock:
+            for change in changes:
+                check_pointer(change, self._pointers.get(change.table))
+                if change.expected is None:
+                    self._require_namespace(change.table.namespace)
+            for change in changes:
+                self._move(change)
+
+    def pointer(self, table: TableName) -> str:
+        with self._lock:
+            if table not in self._pointers:
+                raise NoSuchTable(f"there is no table {table}")
+            return self._pointers[table]
+
+    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        with self._lock:
+            return {table: self._pointers[table] for table in tables if table in self._pointers}
+
+    def list_tables(self, namespace: Namespace) -> list[TableName]:
+        with self._lock:
+            self._require_namespace(namespace)
+            return sorted(table for table in self._pointers if table.namespace == namespace)
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        check_new_table(new)
+        with self._lock:
+            pointer = self.pointer(old)
+            if old == new:
+                return
+            self._require_namespace(new.namespace)
+            if new in self._pointers:
+                raise AlreadyExists(f"cannot rename {old} to {new}: that name is taken")
+            del self._pointers[old]
+            self._pointers[new] = pointer
+
+    def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
+        with self._lock:
+            if parent:
+                self._require_namespace(parent)
+            return find_children(parent or (), self._known())
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        check_new_namespace(namespace, properties or {})
+        with self._lock:
+            if self._exists(namespace):
+                raise AlreadyExists(f"namespace {'.'.join(namespace)} exists already")
+            self._namespaces[namespace] = dict(properties or {})
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        with self._lock:
+            self._require_namespace(namespace)
+            if self.list_tables(namespace) or self.list_namespaces(namespace):
+                raise NamespaceNotEmpty(f"namespace {'.'.join(namespace)} still holds tables or namespaces")
+            del self._namespaces[namespace]
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        with self._lock:
+            self._require_namespace(namespace)
+            return dict(self._namespaces.get(namespace, {}))
+
+    def update_namespace_properties(
+        self, namespace: Namespace, removals: Iterable[str], updates: Mapping[str, str]
+    ) -> None:
+        removed = set(removals)
+        check_properties(removed, updates)
+        with self._lock:
+            self._require_namespace(namespace)
+            kept = {key: value for key, value in self._namespaces.get(namespace, {}).items() if key not in removed}
+            self._namespaces[namespace] = {**kept, **updates}
+
+    def close(self) -> None:
+        """Do nothing: the memory goes with the object."""
+
+    def _move(self, change: PointerSwap) -> None:
+        if change.new is None:
+            del self._pointers[change.table]
+        else:
+            self._pointers[change.table] = change.new
+
+    def _known(self) -> set[Namespace]:
+        return self._namespaces.keys() | {table.namespace for table in self._pointers}
+
+    def _exists(self, namespace: Namespace) -> bool:
+        return bool(namespace) and any(known[: len(namespace)] == namespace for known in self._known())
+
+    def _require_namespace(self, namespace: Namespace) -> None:
+        if not self._exists(namespace):
+            raise NoSuchNamespace(f"there is no namespace {'.'.join(namespace)}")

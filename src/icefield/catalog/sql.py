@@ -1,0 +1,208 @@
+"""A catalog in the two tables that Iceberg's JDBC catalog and PyIceberg's SqlCatalog use, live beside them.
+
+Both know two shapes of `iceberg_tables`: V0 without and V1 with the column iceberg_type ('TABLE', 'VIEW' or null, where
+null means a table). Another client may add the column while we run, so the shape is never remembered: rows are read
+with `SELECT *` and their columns looked at, in the same transaction that writes.
+
+Namespaces are compared whole or by `substr`, never by LIKE, which ignores case in SQLite and takes `_` for any
+character. See `catalog` for the contract and `database` for what is asked of the database.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from icefield.catalog.catalog import (
+    PointerSwap,
+    check_changes,
+    check_new_namespace,
+    check_new_table,
+    check_pointer,
+    check_properties,
+)
+from icefield.catalog.database import Database, Rows, Session, Value
+from icefield.catalog.sql_namespaces import SqlNamespaces, text_of
+from icefield.errors import AlreadyExists, CatalogError, CommitConflict, NoSuchTable
+from icefield.model.names import Namespace, TableName
+
+# The names, types and keys are those of Iceberg's JdbcUtil (V1) and of PyIceberg.
+SCHEMA: Mapping[str, str] = {
+    "iceberg_tables": (
+        "CREATE TABLE IF NOT EXISTS iceberg_tables ("
+        "catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "
+        "metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5), "
+        "PRIMARY KEY (catalog_name, table_namespace, table_name))"
+    ),
+    "iceberg_namespace_properties": (
+        "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties ("
+        "catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255) NOT NULL, "
+        "property_value VARCHAR(1000) NOT NULL, PRIMARY KEY (catalog_name, namespace, property_key))"
+    ),
+}
+
+_TYPE_COLUMN = "iceberg_type"
+_TABLE_TYPE = "TABLE"
+_SELECT = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
+_LIST = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?"
+_INSERT_V0 = (
+    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING"
+)
+_INSERT_V1 = (
+    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
+    "VALUES (?, ?, ?, ?, 'TABLE') ON CONFLICT DO NOTHING"
+)
+_UPDATE = (
+    "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
+    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
+)
+_DELETE = (
+    "DELETE FROM iceberg_tables "
+    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
+)
+_RENAME = (
+    "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? "
+    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
+)
+
+
+class SqlCatalog:
+    """Tables and namespaces of one catalog name in a shared database."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self.name = name
+        self._database = database
+        self._namespaces = SqlNamespaces(name)
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        check_changes(changes)
+        if changes:
+            self._database.write(lambda session: self._swap(session, changes))
+
+    def pointer(self, table: TableName) -> str:
+        found = self.pointers([table])
+        if table not in found:
+            raise NoSuchTable(f"there is no table {table}")
+        return found[table]
+
+    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        names = list(tables)
+
+        def work(session: Session) -> dict[TableName, str]:
+            found = ((table, self._pointer(table, self._select(session, table))) for table in names)
+            return {table: pointer for table, pointer in found if pointer is not None}
+
+        return self._database.read(work)
+
+    def list_tables(self, namespace: Namespace) -> list[TableName]:
+        def work(session: Session) -> list[TableName]:
+            self._namespaces.require(session, namespace)
+            entries = _entries(session.execute(_LIST, (self.name, text_of(namespace))))
+            return sorted(TableName(namespace, entry.name) for entry in entries if not entry.is_view)
+
+        return self._database.read(work)
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        check_new_table(new)
+        self._database.write(lambda session: self._rename(session, old, new))
+
+    def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
+        return self._database.read(lambda session: self._namespaces.children(session, parent or ()))
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        check_new_namespace(namespace, properties or {})
+        self._database.write(lambda session: self._namespaces.create(session, namespace, properties or {}))
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        self._database.write(lambda session: self._namespaces.drop(session, namespace))
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        return self._database.read(lambda session: self._namespaces.properties(session, namespace))
+
+    def update_namespace_properties(
+        self, namespace: Namespace, removals: Iterable[str], updates: Mapping[str, str]
+    ) -> None:
+        removed = sorted(set(removals))
+        check_properties(removed, updates)
+        self._database.write(lambda session: self._namespaces.update(session, namespace, removed, updates))
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _swap(self, session: Session, changes: Sequence[PointerSwap]) -> None:
+        # All expectations are checked before anything is written, so that they see one state.
+        found = [self._select(session, change.table) for change in changes]
+        for change, rows in zip(changes, found, strict=True):
+            self._check(session, change, rows)
+        for change, rows in zip(changes, found, strict=True):
+            self._move(session, change, typed=_TYPE_COLUMN in rows.columns)
+
+    def _check(self, session: Session, change: PointerSwap, rows: Rows) -> None:
+        check_pointer(change, self._pointer(change.table, rows))
+        if change.expected is None:
+            _refuse_taken(change.table, rows)
+            self._namespaces.require(session, change.table.namespace)
+
+    def _move(self, session: Session, change: PointerSwap, *, typed: bool) -> None:
+        key = self._key(change.table)
+        if change.expected is None:
+            rows = session.execute(_INSERT_V1 if typed else _INSERT_V0, (*key, change.new))
+        elif change.new is None:
+            rows = session.execute(_DELETE, (*key, change.expected))
+        elif change.new != change.expected:
+            rows = session.execute(_UPDATE, (change.new, change.expected, *key, change.expected))
+        else:
+            return
+        # Not a formality: an update that found no row is a commit that did not happen.
+        if rows.changed != 1:
+            raise CommitConflict(f"{change.table} was moved while {change.new} was about to be committed")
+
+    def _rename(self, session: Session, old: TableName, new: TableName) -> None:
+        if self._pointer(old, self._select(session, old)) is None:
+            raise NoSuchTable(f"cannot rename {old}: there is no such table")
+        if old == new:
+            return
+        self._namespaces.require(session, new.namespace)
+        _refuse_taken(new, self._select(session, new))
+        if session.execute(_RENAME, (text_of(new.namespace), new.name, *self._key(old))).changed != 1:
+            raise CommitConflict(f"{old} was changed while it was being renamed")
+
+    def _select(self, session: Session, table: TableName) -> Rows:
+        return session.execute(_SELECT, self._key(table))
+
+    def _key(self, table: TableName) -> tuple[str, str, str]:
+        return self.name, text_of(table.namespace), table.name
+
+    def _pointer(self, table: TableName, rows: Rows) -> str | None:
+        """Return the pointer in a table's row, or None when there is no row or it is a view's."""
+        for entry in _entries(rows):
+            if entry.is_view:
+                return None
+            if not entry.pointer:
+                raise CatalogError(f"{table} has no metadata location in catalog {self.name}")
+            return entry.pointer
+        return None
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A row of iceberg_tables, whatever its shape."""
+
+    name: str
+    pointer: str | None
+    is_view: bool
+
+
+def _entries(rows: Rows) -> list[_Entry]:
+    found = (dict(zip(rows.columns, values, strict=True)) for values in rows.values)
+    return [_decode_entry(row) for row in found]
+
+
+def _decode_entry(row: Mapping[str, Value]) -> _Entry:
+    location = row["metadata_location"]
+    is_view = row.get(_TYPE_COLUMN) not in (None, _TABLE_TYPE)
+    return _Entry(str(row["table_name"]), None if location is None else str(location), is_view)
+
+
+def _refuse_taken(table: TableName, rows: Rows) -> None:
+    for entry in _entries(rows):
+        raise AlreadyExists(f"the name {table} is taken by a {'view' if entry.is_view else 'table'}")

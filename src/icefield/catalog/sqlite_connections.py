@@ -1,0 +1,126 @@
+"""SQLite connections of one process: each lent to one thread at a time, and none open across a fork.
+
+SQLite keeps the locks that a process holds in its own memory, which a forked child inherits without the locks. A child
+then takes no lock of its own on a file that its parent has open (even through a new connection), and when the parent
+closes, the write-ahead log is deleted under the child: what it commits afterwards is acknowledged and lost. So every
+connection is closed before the fork, once the threads that use one are done; parent and child open new ones.
+
+The hook cannot see connections of other libraries to the same file, nor run for a fork made by C code; in a child of
+the latter kind a pool that had connections refuses to work.
+"""
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from icefield.errors import CatalogError, CommitStateUnknown
+
+_MOST_IDLE = 8
+
+
+class SqliteConnections:
+    """A pool of connections that `open_connection` opens."""
+
+    def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
+        self._open_connection = open_connection
+        self._changed = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._borrowers: list[int] = []
+        self._process = os.getpid()
+        self._closed = False
+        weakref.finalize(self, _close_all, self._idle)
+        _close_before_fork(self)
+
+    @contextmanager
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection; it is kept for the next borrower unless SQLite failed on it."""
+        connection = self._take()
+        try:
+            yield connection
+        except (sqlite3.Error, CommitStateUnknown):
+            self._give_back(connection, keep=False)
+            raise
+        except BaseException:
+            self._give_back(connection, keep=not connection.in_transaction)
+            raise
+        self._give_back(connection, keep=True)
+
+    def close(self) -> None:
+        """Close what is idle now, and what is lent when it comes back."""
+        with self._changed:
+            self._closed = True
+            _close_all(self._idle)
+
+    def close_before_fork(self) -> None:
+        """Wait for the threads that borrow, close everything, and keep the door shut until the fork is done."""
+        self._changed.acquire()
+        here = threading.get_ident()
+        self._changed.wait_for(lambda: all(borrower == here for borrower in self._borrowers))
+        _close_all(self._idle)
+
+    def reopen_after_fork(self) -> None:
+        """Open the door again, in the parent."""
+        self._changed.release()
+
+    def restart_in_child(self) -> None:
+        """Begin afresh in the child, unless connections came along."""
+        self._changed = threading.Condition()
+        if not self._idle and not self._borrowers:
+            self._process = os.getpid()
+
+    def _take(self) -> sqlite3.Connection:
+        with self._changed:
+            self._check_usable()
+            self._borrowers.append(threading.get_ident())
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return self._open_connection()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _give_back(self, connection: sqlite3.Connection, *, keep: bool) -> None:
+        with self._changed:
+            if keep and not self._closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+            else:
+                connection.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._borrowers.remove(threading.get_ident())
+            self._changed.notify_all()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise CatalogError("the catalog was closed", hint="Open it again")
+        if self._process != os.getpid():
+            raise CatalogError("the catalog was in use when this process was forked", hint="Open it after the fork")
+
+
+def _close_all(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _close_before_fork(pool: SqliteConnections) -> None:
+    # Hooks cannot be taken back, so they must not keep the pool alive.
+    reference = weakref.ref(pool)
+
+    def hook(move: Callable[[SqliteConnections], None]) -> Callable[[], None]:
+        def run() -> None:
+            if (found := reference()) is not None:
+                move(found)
+
+        return run
+
+    os.register_at_fork(
+        before=hook(SqliteConnections.close_before_fork),
+        after_in_parent=hook(SqliteConnections.reopen_after_fork),
+        after_in_child=hook(SqliteConnections.restart_in_child),
+    )

@@ -1,0 +1,53 @@
+"""What SQLite's errors mean for the catalog's user."""
+
+import sqlite3
+from pathlib import Path
+
+from icefield.errors import CatalogError
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Say whether another process or thread held the file, so that waiting helps."""
+    return _code(error) in _BUSY
+
+
+def is_read_only(error: sqlite3.Error) -> bool:
+    """Say whether the file could not be written."""
+    return _code(error) == sqlite3.SQLITE_READONLY
+
+
+def explain(error: sqlite3.Error, path: Path, waited_s: float) -> CatalogError:
+    """Return the error to show for one of SQLite's, which changed nothing."""
+    if is_busy(error):
+        hint = "Look for a process that holds the file, or give a longer busy_timeout_s"
+        return CatalogError(f"the catalog {path} was locked by others for {waited_s:g} s", hint=hint)
+    if _code(error) == sqlite3.SQLITE_CANTOPEN:
+        return _explain_unopened(path)
+    if is_read_only(error):
+        hint = "Check the permissions of the file and of its directory"
+        return CatalogError(f"the catalog {path} is read-only", hint=hint)
+    if _code(error) == sqlite3.SQLITE_NOTADB:
+        return CatalogError(f"{path} is not a SQLite database", hint="Give the path of the catalog's own file")
+    if _code(error) == sqlite3.SQLITE_CORRUPT:
+        return CatalogError(f"the catalog {path} is damaged: {error}", hint="Restore it from a copy")
+    return CatalogError(f"the catalog {path} failed: {error}")
+
+
+def _explain_unopened(path: Path) -> CatalogError:
+    if not path.parent.is_dir():
+        return CatalogError(
+            f"cannot open the catalog {path}: there is no directory {path.parent}", hint="Create it first"
+        )
+    if path.is_dir():
+        return CatalogError(f"cannot open the catalog {path}: it is a directory", hint="Give the path of a file in it")
+    if not path.exists():
+        return CatalogError(f"there is no catalog at {path}", hint="Check the path")
+    hint = "Check the permissions of the file and of its directory"
+    return CatalogError(f"cannot open the catalog {path}", hint=hint)
+
+
+def _code(error: sqlite3.Error) -> int:
+    # The low byte is the kind, the rest its variety. Errors that the module raises by itself have no code.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF

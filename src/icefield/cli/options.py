@@ -1,0 +1,88 @@
+"""Options that several commands have."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import rich_click as click
+
+from icefield.errors import InvalidInput
+from icefield.scan.point import AsOf
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def table_argument() -> Callable[[F], F]:
+    """The table that a command is about."""
+    return click.argument("table", metavar="TABLE")
+
+
+def where_option() -> Callable[[F], F]:
+    """The filter."""
+    return click.option("--where", metavar="FILTER", help="Rows to take, such as \"amount > 10 AND country = 'DE'\".")
+
+
+def as_of_option() -> Callable[[F], F]:
+    """The version to read."""
+    return click.option(
+        "--as-of",
+        metavar="VERSION",
+        callback=_parse_as_of,
+        help="The version to read: a snapshot id, a time such as 2026-01-31T12:00:00Z, a branch or a tag.",
+    )
+
+
+def select_option() -> Callable[[F], F]:
+    """The columns to read."""
+    return click.option(
+        "--select", metavar="COLUMNS", callback=_parse_select, help="Columns to take, with commas between them."
+    )
+
+
+def definition_options() -> Callable[[F], F]:
+    """How a new table is laid out."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(_DEFINITION):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _parse_as_of(_: click.Context, __: click.Parameter, text: str | None) -> AsOf | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else text
+
+
+def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _parse_properties(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InvalidInput(f"cannot read the property {text!r}", hint="Write it as --property key=value")
+        properties[key] = value
+    return properties
+
+
+_DEFINITION = (
+    click.option(
+        "--partition-by",
+        metavar="TRANSFORM",
+        multiple=True,
+        help="A column or a transform of one, such as day(ts) or bucket(16, id). May be given again.",
+    ),
+    click.option(
+        "--order-by", metavar="TERM", multiple=True, help="A sort term, such as 'ts desc'. May be given again."
+    ),
+    click.option(
+        "--property",
+        "properties",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_parse_properties,
+        help="A table property. May be given again.",
+    ),
+)

@@ -1,0 +1,130 @@
+"""How results are written: text for people or JSON for programs to stdout, talk to stderr.
+
+Text has no colour codes and no cut lines unless stdout is a terminal. Characters that would steer a terminal are
+written as escapes, for names and values come from others.
+"""
+
+import datetime
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+PIPE_WIDTH = 100_000
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a printed table."""
+
+    title: str
+    align: Literal["left", "right"] = "left"
+
+
+def print_json(value: object) -> None:
+    """Write one JSON document to stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Write lines to stdout."""
+    sys.stdout.write(safe(text, keep_lines=True) + "\n")
+
+
+def print_grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table to stdout: a header, then one line per row, columns two blanks apart."""
+    render(grid(columns, rows))
+
+
+def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> Grid:
+    """Lay out a table."""
+    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(Text(safe(column.title)), justify=column.align, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell_text(value)) for value in row))
+    return table
+
+
+def render(what: RenderableType) -> None:
+    """Write something of rich's to stdout; lines carry no blanks at their end when piped."""
+    console = stdout_console()
+    if console.is_terminal:
+        console.print(what)
+        return
+    with console.capture() as captured:
+        console.print(what)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
+
+
+def talk(text: str) -> None:
+    """Say something to the person at the terminal, on stderr."""
+    stderr_console().print(Text(safe(text, keep_lines=True)), soft_wrap=True)
+
+
+def print_error(message: str, hint: str | None = None) -> None:
+    """Say what went wrong, and what to do, on stderr."""
+    console = stderr_console()
+    console.print(Text.assemble(("error:", "bold red"), " ", safe(message, keep_lines=True)), soft_wrap=True)
+    if hint:
+        console.print(Text.assemble(("hint:", "bold cyan"), " ", safe(hint, keep_lines=True)), soft_wrap=True)
+
+
+def stdout_console() -> Console:
+    """Return a console on stdout; a pipe is wide enough for every line."""
+    return _console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def stderr_console() -> Console:
+    """Return a console on stderr."""
+    return _console(stderr=True)
+
+
+def cell_text(value: object) -> str:
+    """Write one value for people: numbers with their digits grouped, nothing as a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return safe(str(value))
+
+
+def moment(timestamp_ms: int) -> str:
+    """Write a time as --as-of takes it back."""
+    try:
+        at = EPOCH + datetime.timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun: 1 file, 2 files."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def short_location(location: str, base: str) -> str:
+    """Write a location relative to a directory, if it lies inside."""
+    prefix = base.rstrip("/") + "/"
+    return location.removeprefix(prefix)
+
+
+def safe(text: str, *, keep_lines: bool = False) -> str:
+    """Write characters that would steer a terminal as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (keep_lines and c in "\n\t") else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def _console(*, stderr: bool = False, width: int | None = None) -> Console:
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)

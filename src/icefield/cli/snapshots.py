@@ -1,0 +1,123 @@
+"""icefield snapshots, history: the versions of a table."""
+
+import rich_click as click
+
+from icefield.cli.options import table_argument
+from icefield.cli.output import Column, moment, print_grid, print_json, talk
+from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+
+SNAPSHOT_COLUMNS = (
+    Column("snapshot", "right"),
+    Column("parent", "right"),
+    Column("committed"),
+    Column("operation"),
+    Column("rows added", "right"),
+    Column("rows removed", "right"),
+    Column("rows in all", "right"),
+    Column("files in all", "right"),
+    Column("refs"),
+)
+HISTORY_COLUMNS = (
+    Column("current from"),
+    Column("snapshot", "right"),
+    Column("operation"),
+    Column("ancestor of main"),
+)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.pass_obj
+def snapshots(settings: Settings, table: str) -> None:
+    """List the snapshots of a table, oldest first."""
+    with open_lake(settings) as lake:
+        metadata = lake.table(table).metadata
+    if settings.as_json:
+        print_json([snapshot_value(s, metadata) for s in metadata.snapshots])
+        return
+    if not len(metadata.snapshots):
+        talk(f"{table} was never written.")
+        return
+    print_grid(SNAPSHOT_COLUMNS, [_snapshot_row(s, metadata) for s in metadata.snapshots])
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.pass_obj
+def history(settings: Settings, table: str) -> None:
+    """List what the table's current snapshot was, and from when on."""
+    with open_lake(settings) as lake:
+        metadata = lake.table(table).metadata
+    entries = _history(metadata)
+    if settings.as_json:
+        print_json(entries)
+        return
+    if not entries:
+        talk(f"{table} was never written.")
+        return
+    rows = [[e["made-current-at"], e["snapshot-id"], e["operation"], _yes(e["is-current-ancestor"])] for e in entries]
+    print_grid(HISTORY_COLUMNS, rows)
+
+
+def snapshot_value(snapshot: Snapshot, metadata: TableMetadata) -> dict[str, object]:
+    """Describe a snapshot in plain values."""
+    parent = snapshot.parent_snapshot_id
+    return {
+        "snapshot-id": str(snapshot.snapshot_id),
+        "parent-snapshot-id": None if parent is None else str(parent),
+        "sequence-number": snapshot.sequence_number,
+        "committed-at": moment(snapshot.timestamp_ms),
+        "operation": snapshot.operation,
+        "schema-id": snapshot.schema_id,
+        "refs": refs_of(snapshot, metadata),
+        "manifest-list": snapshot.manifest_list,
+        "summary": dict(snapshot.summary),
+    }
+
+
+def refs_of(snapshot: Snapshot, metadata: TableMetadata) -> list[str]:
+    """Name the branches and tags that point at a snapshot."""
+    return sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id)
+
+
+def summary_number(snapshot: Snapshot, key: str) -> int | None:
+    """Read a number of a snapshot's summary; None where its writer left it out."""
+    text = snapshot.summary.get(key)
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+
+
+def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> list[object]:
+    parent = snapshot.parent_snapshot_id
+    return [
+        str(snapshot.snapshot_id),
+        None if parent is None else str(parent),
+        moment(snapshot.timestamp_ms),
+        snapshot.operation,
+        summary_number(snapshot, "added-records") or 0,
+        summary_number(snapshot, "deleted-records") or 0,
+        summary_number(snapshot, "total-records"),
+        summary_number(snapshot, "total-data-files"),
+        ", ".join(refs_of(snapshot, metadata)),
+    ]
+
+
+def _history(metadata: TableMetadata) -> list[dict[str, object]]:
+    ancestors = {s.snapshot_id for s in metadata.ancestors(metadata.current_snapshot)}
+    entries: list[dict[str, object]] = []
+    for entry in metadata.snapshot_log:
+        snapshot = metadata.snapshots.find(entry.snapshot_id)
+        entries.append(
+            {
+                "made-current-at": moment(entry.timestamp_ms),
+                "snapshot-id": str(entry.snapshot_id),
+                "operation": snapshot.operation if snapshot else None,
+                "is-current-ancestor": entry.snapshot_id in ancestors,
+            }
+        )
+    return entries
+
+
+def _yes(value: object) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,109 @@
+"""icefield tables, create, drop: which tables there are."""
+
+from dataclasses import asdict, dataclass
+
+import rich_click as click
+
+from icefield.cli.options import definition_options, table_argument
+from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.settings import LakeCommand, Settings, make_lake, open_lake
+from icefield.errors import CorruptFile, MissingFile
+from icefield.lake import Lake
+from icefield.model.names import parse_table_name
+
+
+@click.command(cls=LakeCommand)
+@click.argument("namespace", required=False)
+@click.pass_obj
+def tables(settings: Settings, namespace: str | None) -> None:
+    """List the tables of the lake, or of one namespace."""
+    with open_lake(settings) as lake:
+        names = lake.tables(namespace)
+        if settings.as_json:
+            print_json({"lake": lake.warehouse, "tables": names})
+            return
+        for name in names:
+            print_text(name)
+        if not names:
+            talk("There is no table.")
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.argument("schema")
+@definition_options()
+@click.pass_obj
+def create(
+    settings: Settings,
+    table: str,
+    schema: str,
+    partition_by: tuple[str, ...],
+    order_by: tuple[str, ...],
+    properties: dict[str, str],
+) -> None:
+    """Create an empty table.
+
+    SCHEMA is a text such as 'id long not null, ts timestamptz, tags list<string>'.
+    """
+    with make_lake(settings) as lake:
+        made = lake.create_table(table, schema, partition_by=partition_by, order_by=order_by, properties=properties)
+        if settings.as_json:
+            print_json({"table": made.name, "location": made.location, "metadata-file": made.metadata_location})
+        else:
+            print_text(f"created {made.name} at {made.location}")
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.pass_obj
+def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
+    """Take a table out of the catalog. Its files stay where they are."""
+    with open_lake(settings) as lake:
+        plan = _plan_drop(lake, table)
+        if not dry_run and not yes:
+            talk(str(plan))
+            click.confirm("Drop it?", abort=True, err=True)
+        if not dry_run:
+            lake.drop_table(table)
+    if settings.as_json:
+        values = {key.replace("_", "-"): value for key, value in asdict(plan).items()}
+        print_json({**values, "dropped": not dry_run})
+    else:
+        print_text(f"{'would drop' if dry_run else 'dropped'} {plan}")
+
+
+@dataclass(frozen=True)
+class _Drop:
+    """What a drop takes out of the catalog; numbers are None where metadata cannot be read."""
+
+    table: str
+    metadata_file: str
+    location: str | None = None
+    snapshots: int | None = None
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        if self.location is None or self.snapshots is None:
+            return f"{self.table} (its metadata at {self.metadata_file} cannot be read); its files stay"
+        rows = "" if self.rows is None else f", {counted(self.rows, 'row')}"
+        return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); its files stay in {self.location}"
+
+
+def _plan_drop(lake: Lake, name: str) -> _Drop:
+    known = parse_table_name(name)
+    try:
+        metadata = lake.table(name).metadata
+    except (CorruptFile, MissingFile):
+        # A table that cannot be read can still be dropped.
+        return _Drop(str(known), lake.catalog.pointer(known))
+    head = metadata.current_snapshot
+    rows = head.summary.get("total-records") if head else "0"
+    return _Drop(
+        str(known),
+        lake.catalog.pointer(known),
+        metadata.location,
+        len(metadata.snapshots),
+        int(rows) if rows is not None and rows.isdecimal() else None,
+    )

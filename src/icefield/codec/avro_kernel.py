@@ -1,0 +1,353 @@
+"""Walk Avro rows by a program that is data: the inner loops of the codec, reading and writing.
+
+They run as they stand (plain Python over bytes and lists) and compiled (over arrays), see `avro_engine`; so they use
+only integers, indexing and the named tuples below, and stand in one file, whose date tells numba that its cache is old.
+
+Reading trusts no byte: every read is checked against the end of its block, and every turn of a loop consumes at least
+one byte (`avro_program` refuses array elements of no bytes), so hostile bytes cost time linear in their number.
+
+Writing knows only leaves; arrays and whole records are spans that were written before. The caller makes `out` large
+enough (`avro_encode` knows the bound).
+
+Error semantics: a position below zero is one of the codes in `REASONS`, and every reader hands it on unchanged.
+"""
+
+from typing import Any, NamedTuple
+
+# One instruction is WIDTH integers: what to do; which union branch is null (-1: no union); the slot of the value (-1: it
+# is skipped); an operand; where to go on null, or first of all in a loop; the range of wanted keys of a map; and the
+# slot of an array's element count (-1: not wanted).
+NULL, SLOT, ARG, JUMP, KEYS, KEYS_END, COUNT = 1, 2, 3, 4, 5, 6, 7
+WIDTH = 8
+
+# VARINT and BOOL fill longs; BYTES (length first), FIXED (ARG bytes) and what lies between ENTER and LEAVE fill spans.
+# The maps are arrays of (integer key, value) with the value's null branch in ARG. LOOP jumps to AGAIN, which goes to ARG
+# for each element. In writing, FIXED copies its span as it is, whatever its length.
+VARINT, BOOL, BYTES, FIXED, MAP_LONGS, MAP_BYTES, ENTER, LEAVE, LOOP, AGAIN = range(10)
+
+MAX_LOOPS = 8
+
+BAD_VARINT, BAD_LENGTH, BAD_BRANCH, BAD_BOOL, BAD_COUNT, NOT_AT_END = -1, -2, -3, -4, -5, -6
+
+REASONS = {
+    BAD_VARINT: "an integer is cut off or has more than 64 bits",
+    BAD_LENGTH: "a length is negative or reaches past the end of its block",
+    BAD_BRANCH: "a union branch does not exist",
+    BAD_BOOL: "a boolean is neither 0 nor 1",
+    BAD_COUNT: "a count of elements or rows does not fit its block",
+    NOT_AT_END: "the rows do not end where their block ends",
+}
+
+_LOW_63_BITS = 0x7FFFFFFFFFFFFFFF
+_LOW_57_BITS = 0x01FFFFFFFFFFFFFF
+
+
+class Source(NamedTuple):
+    """What is read: the bytes, the program, and the wanted map keys, ascending within each map."""
+
+    data: Any
+    program: Any
+    keys: Any
+
+
+class Blocks(NamedTuple):
+    """Where rows lie, and how many; -1 rows says that this is an Avro array: its count is read and put here."""
+
+    begin: Any
+    end: Any
+    rows: Any
+
+
+class Slots(NamedTuple):
+    """Values by slot and row, all zero at first. Null is `valid` 0, or `ends` 0 (real data starts at position 1)."""
+
+    longs: Any
+    valid: Any
+    begins: Any
+    ends: Any
+
+
+def decode_rows(source: Source, blocks: Blocks, slots: Slots, stack: Any) -> tuple[int, int]:
+    """Decode all rows of all blocks; return (0, number of rows), or (error code, index of the block)."""
+    row = 0
+    for block in range(len(blocks.begin)):
+        first, position, end = row, blocks.begin[block], blocks.end[block]
+        count, framed = blocks.rows[block], blocks.rows[block] < 0
+        if framed:
+            count, _, position = open_run(source.data, position, end)
+        while position >= 0 and count > 0:
+            if count > slots.longs.shape[1] - row:
+                return BAD_COUNT, block
+            for _ in range(count):
+                position = decode_row(source, slots, row, position, end, stack)
+                if position < 0:
+                    return position, block
+                row += 1
+            count = 0
+            if framed:
+                count, _, position = open_run(source.data, position, end)
+        if position < 0:
+            return position, block
+        if position != end:
+            return NOT_AT_END, block
+        blocks.rows[block] = row - first
+    return 0, row
+
+
+def decode_row(source: Source, slots: Slots, row: int, position: int, end: int, stack: Any) -> int:
+    """Run the program once; return where the row ends, or an error code."""
+    program = source.program
+    pc, depth = 0, -1
+    while pc < len(program) and position >= 0:
+        op = program[pc]
+        if program[pc + NULL] >= 0:
+            is_null, position = read_branch(source.data, position, end, program[pc + NULL])
+            if is_null:
+                pc = program[pc + JUMP]
+                continue
+        if op <= FIXED:
+            position = read_leaf(source, slots, row, position, end, pc)
+        elif op <= MAP_BYTES:
+            position = read_map(source, slots, row, position, end, pc)
+        elif op == LOOP:
+            depth += 1
+            stack[depth] = 0
+            pc = program[pc + JUMP]
+            continue
+        elif op == AGAIN:
+            if stack[depth] == 0:
+                stack[depth], position = next_run(source, slots, row, position, end, pc)
+            if stack[depth] > 0:
+                stack[depth] -= 1
+                pc = program[pc + ARG]
+                continue
+            depth -= 1
+        else:
+            mark_span(slots, op, program[pc + SLOT], row, position)
+        pc += WIDTH
+    return position
+
+
+def read_leaf(source: Source, slots: Slots, row: int, position: int, end: int, pc: int) -> int:
+    """Read one value without parts."""
+    op, slot = source.program[pc], source.program[pc + SLOT]
+    if op == VARINT:
+        value, position = read_varint(source.data, position, end)
+        put_long(slots, slot, row, value)
+        return position
+    length = source.program[pc + ARG]
+    if op == BYTES:
+        length, position = read_varint(source.data, position, end)
+    if position < 0:
+        return position
+    if length < 0 or length > end - position:
+        return BAD_LENGTH
+    if op == BOOL:
+        if source.data[position] > 1:
+            return BAD_BOOL
+        put_long(slots, slot, row, source.data[position])
+    else:
+        put_span(slots, slot, row, position, position + length)
+    return position + length
+
+
+def read_map(source: Source, slots: Slots, row: int, position: int, end: int, pc: int) -> int:
+    """Read an array of (integer key, value), keeping the values of wanted keys."""
+    data, program = source.data, source.program
+    is_bytes, slot, first = program[pc] == MAP_BYTES, program[pc + SLOT], program[pc + KEYS]
+    guess, remaining = first, 0
+    while position >= 0:
+        if remaining == 0:
+            remaining, position = next_run(source, slots, row, position, end, pc)
+            if remaining == 0:
+                break
+        remaining -= 1
+        key, position = read_varint(data, position, end)
+        if program[pc + ARG] >= 0:
+            is_null, position = read_branch(data, position, end, program[pc + ARG])
+            if is_null:
+                continue
+        value, position = read_varint(data, position, end)
+        if position < 0:
+            break
+        if is_bytes and (value < 0 or value > end - position):
+            return BAD_LENGTH
+        found = find_key(source.keys, guess, first, program[pc + KEYS_END], key)
+        if found >= 0:
+            guess = found + 1
+            if is_bytes:
+                put_span(slots, slot + found - first, row, position, position + value)
+            else:
+                put_long(slots, slot + found - first, row, value)
+        if is_bytes:
+            position += value
+    return position
+
+
+def find_key(keys: Any, guess: int, first: int, last: int, key: int) -> int:
+    """Return the index of a key in keys[first:last], or -1. Files list keys in order mostly, so try `guess` first."""
+    if guess < last and keys[guess] == key:
+        return guess
+    while first < last:
+        middle = (first + last) >> 1
+        if keys[middle] == key:
+            return middle
+        if keys[middle] < key:
+            first = middle + 1
+        else:
+            last = middle
+    return -1
+
+
+def next_run(source: Source, slots: Slots, row: int, position: int, end: int, pc: int) -> tuple[int, int]:
+    """Open the next run of an array: (elements to read, position); 0 elements at its end. Skips unwanted sized runs."""
+    count_slot = source.program[pc + COUNT]
+    while True:
+        count, size, position = open_run(source.data, position, end)
+        if count_slot >= 0 and position >= 0:
+            slots.longs[count_slot, row] += count
+        if position < 0 or count == 0 or size < 0 or source.program[pc + SLOT] >= 0:
+            return count, position
+        position += size
+
+
+def open_run(data: Any, position: int, end: int) -> tuple[int, int, int]:
+    """Read the head of a run of array elements: (count, size in bytes or -1, position); the count is 0 on error."""
+    count, position = read_varint(data, position, end)
+    size, room = -1, end - position
+    if count < 0:
+        count = -count
+        size, position = read_varint(data, position, end)
+        room = size
+        if position >= 0 and (size < 0 or size > end - position):
+            return 0, -1, BAD_LENGTH
+    if position < 0:
+        return 0, -1, position
+    # Elements have at least a byte each. (Negating the least integer leaves it negative where integers have 64 bits.)
+    if count < 0 or count > room:
+        return 0, -1, BAD_COUNT
+    return count, size, position
+
+
+def read_branch(data: Any, position: int, end: int, null_branch: int) -> tuple[bool, int]:
+    """Read the index of a union of two: (is it null, position). On error it is "null", so that nothing more is read."""
+    branch, position = read_varint(data, position, end)
+    if position >= 0 and branch != 0 and branch != 1:
+        position = BAD_BRANCH
+    return position < 0 or branch == null_branch, position
+
+
+def read_varint(data: Any, position: int, end: int) -> tuple[int, int]:
+    """Read a zigzag integer of at most 64 bits: (value, position)."""
+    if position < 0:
+        return 0, position
+    if position >= end:
+        return 0, BAD_VARINT
+    byte = data[position]
+    position += 1
+    value, shift = byte & 0x7F, 7
+    while byte >= 0x80:
+        if position >= end or shift > 63:
+            return 0, BAD_VARINT
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    if shift > 63 and byte > 1:
+        return 0, BAD_VARINT
+    # The mask makes the shift a logical one where integers have 64 bits.
+    return ((value >> 1) & _LOW_63_BITS) ^ -(value & 1), position
+
+
+def put_long(slots: Slots, slot: int, row: int, value: int) -> None:
+    """Store an integer, if it is wanted."""
+    if slot >= 0:
+        slots.longs[slot, row] = value
+        slots.valid[slot, row] = 1
+
+
+def put_span(slots: Slots, slot: int, row: int, begin: int, end: int) -> None:
+    """Store where bytes lie, if they are wanted."""
+    if slot >= 0:
+        slots.begins[slot, row] = begin
+        slots.ends[slot, row] = end
+
+
+def mark_span(slots: Slots, op: int, slot: int, row: int, position: int) -> None:
+    """Store where a composite value begins (ENTER) or ends (LEAVE), if its bytes are wanted."""
+    if slot >= 0:
+        if op == ENTER:
+            slots.begins[slot, row] = position
+        else:
+            slots.ends[slot, row] = position
+
+
+def encode_rows(source: Source, slots: Slots, out: Any, ends: Any) -> int:
+    """Write all rows one after the other; `ends` gets where each ends. Return the number of bytes."""
+    position = 0
+    for row in range(len(ends)):
+        position = encode_row(source, slots, row, out, position)
+        ends[row] = position
+    return position
+
+
+def encode_arrays(source: Source, slots: Slots, offsets: Any, out: Any, ends: Any) -> int:
+    """Write rows as Avro arrays, array i from rows offsets[i] to offsets[i + 1]; `ends` gets where each ends."""
+    position = 0
+    for array in range(len(ends)):
+        count = offsets[array + 1] - offsets[array]
+        if count > 0:
+            position = write_varint(out, position, count)
+        for row in range(offsets[array], offsets[array + 1]):
+            position = encode_row(source, slots, row, out, position)
+        out[position] = 0
+        position += 1
+        ends[array] = position
+    return position
+
+
+def encode_row(source: Source, slots: Slots, row: int, out: Any, position: int) -> int:
+    """Write one row; return the position after it."""
+    program = source.program
+    for pc in range(0, len(program), WIDTH):
+        op, slot, null_branch = program[pc], program[pc + SLOT], program[pc + NULL]
+        is_long = op == VARINT or op == BOOL
+        present = slots.valid[slot, row] != 0 if is_long else slots.ends[slot, row] != 0
+        if null_branch >= 0:
+            out[position] = (1 - null_branch if present else null_branch) << 1
+            position += 1
+        if present and is_long:
+            position = write_long(out, position, op, int(slots.longs[slot, row]))
+        elif present:
+            begin, end = int(slots.begins[slot, row]), int(slots.ends[slot, row])
+            if op == BYTES:
+                position = write_varint(out, position, end - begin)
+            position = copy_bytes(source.data, begin, end, out, position)
+    return position
+
+
+def write_long(out: Any, position: int, op: int, value: int) -> int:
+    """Write an integer, or a boolean as one byte."""
+    if op == VARINT:
+        return write_varint(out, position, value)
+    out[position] = value
+    return position + 1
+
+
+def write_varint(out: Any, position: int, value: int) -> int:
+    """Write a zigzag integer; return the position after it."""
+    rest = (value << 1) ^ (value >> 63)
+    while rest & ~0x7F:
+        out[position] = (rest & 0x7F) | 0x80
+        position += 1
+        # The mask makes the shift a logical one where integers have 64 bits.
+        rest = (rest >> 7) & _LOW_57_BITS
+    out[position] = rest
+    return position + 1
+
+
+def copy_bytes(data: Any, begin: int, end: int, out: Any, position: int) -> int:
+    """Copy a span; return the position after it."""
+    for i in range(end - begin):
+        out[position + i] = data[begin + i]
+    return position + end - begin

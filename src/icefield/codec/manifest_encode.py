@@ -1,0 +1,93 @@
+"""Encode a table of entries as a manifest. (spec: Manifests)
+
+The table has the columns of `manifest_schema.entry_arrow_schema`; optional ones may be left out. Raises InvalidInput for
+entries that the format version cannot hold.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.avro_codecs import DEFLATE
+from icefield.codec.avro_container import CODEC_KEY, SCHEMA_KEY, encode_container
+from icefield.codec.avro_encode import encode_rows
+from icefield.codec.avro_program import Path
+from icefield.codec.avro_schema import Record, parse_schema
+from icefield.codec.known_fields import VERSIONS
+from icefield.codec.manifest_header import ManifestHeader
+from icefield.codec.manifest_partition import partition_record
+from icefield.codec.manifest_schema import (
+    ADDED,
+    DATA,
+    DATA_FILE_FIELDS,
+    PARTITION_ID,
+    PATHS,
+    entry_schema_json,
+    partition_column,
+)
+from icefield.errors import InvalidInput
+from icefield.types.datatypes import NestedField
+
+# What the reference implementation writes for v1's block_size_in_bytes, which nobody reads.
+_V1_BLOCK_SIZE_BYTES = 64 * 1024 * 1024
+
+
+def encode_manifest(
+    entries: pa.Table,
+    header: ManifestHeader,
+    partition: Sequence[NestedField],
+    location: str,
+    codec: str = DEFLATE,
+) -> bytes:
+    """Write entries as the manifest that will stand at a location; `partition` is the spec's tuple with its types."""
+    return encode_entries(entries, header, partition_record(partition), location, codec)
+
+
+def encode_entries(entries: pa.Table, header: ManifestHeader, partition: Record, location: str, codec: str) -> bytes:
+    """Write entries, with the partition tuple as an Avro record."""
+    check_entries(entries, header.format_version)
+    columns = {path: _column(entries, name) for name, path in PATHS.items() if name in entries.column_names}
+    for field in partition.fields:
+        if field.field_id is not None and partition_column(field.field_id) in entries.column_names:
+            columns[PARTITION_ID, field.field_id] = _column(entries, partition_column(field.field_id))
+    columns[PATHS["block_size_in_bytes"]] = pa.repeat(_V1_BLOCK_SIZE_BYTES, entries.num_rows)
+    return write_manifest(columns, header, partition, location, codec)
+
+
+def write_manifest(
+    columns: Mapping[Path, pa.Array], header: ManifestHeader, partition: Record, location: str, codec: str
+) -> bytes:
+    """Write a manifest from columns by field id; columns that the version does not have are left out."""
+    schema = entry_schema_json(header.format_version, partition)
+    rows = len(columns[PATHS["status"]])
+    raw, row_ends = encode_rows(parse_schema(schema.encode(), {}), columns, rows)
+    metadata = {SCHEMA_KEY: schema, CODEC_KEY: codec} | header.metadata()
+    return encode_container(metadata, raw, row_ends.tolist(), location)
+
+
+def check_entries(entries: pa.Table, version: int) -> None:
+    """Refuse entries that would be a wrong manifest of this version."""
+    if version not in VERSIONS:
+        raise InvalidInput(f"cannot write a manifest of format version {version}")
+    for known in DATA_FILE_FIELDS:
+        if known.name in entries.column_names and not known.is_in(version):
+            _check_droppable(entries[known.name], known.name, version)
+    if version > 1:
+        needs_numbers = pc.not_equal(entries["status"], ADDED)
+        for name in ("sequence_number", "file_sequence_number"):
+            # (spec: Sequence Number Inheritance)
+            missing = entries[name].is_null() if name in entries.column_names else True
+            if pc.any(pc.and_(needs_numbers, missing)).as_py():
+                raise InvalidInput(f"cannot write existing and deleted entries without their {name}")
+
+
+def _check_droppable(column: pa.ChunkedArray, name: str, version: int) -> None:
+    holds = pc.not_equal(column, DATA) if name == "content" else column.is_valid()
+    if pc.any(holds).as_py():
+        raise InvalidInput(f"cannot write {name} to a manifest of format version {version}")
+
+
+def _column(entries: pa.Table, name: str) -> pa.Array:
+    column = entries[name].combine_chunks()
+    return column.storage if isinstance(column, pa.ExtensionArray) else column

@@ -1,0 +1,64 @@
+"""What a change is before it is committed.
+
+An action, given the table as it stands, proposes updates and what they rest on, and writes the files that they name.
+After a lost race it is asked again on the new base; files that do not depend on the base (manifests of new data
+files) are written once and reused, files that do (manifest lists) are written anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from icefield.ambient import Ambient
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import Requirement, Update
+from icefield.storage.location import join_location
+from icefield.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Change:
+    """A proposal on one base; `files` were written for this base alone and die with it."""
+
+    updates: Sequence[Update]
+    requirements: Sequence[Requirement] = ()
+    files: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where an action writes: the store, the clock and dice, and names for metadata files."""
+
+    store: Store
+    ambient: Ambient
+
+    def metadata_location(self, base: TableMetadata, name: str) -> str:
+        """Return the location of a file in the table's metadata directory."""
+        folder = base.properties.get("write.metadata.path", join_location(base.location, "metadata"))
+        return join_location(folder, name)
+
+
+class Action(Protocol):
+    """One step of a transaction."""
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        """Propose this step on a base. Raises ConcurrentChange when what it rests on is gone for good."""
+        ...
+
+    def reusable_files(self) -> Sequence[str]:
+        """Return the files that were written for every base; they are removed if the commit fails for good."""
+        ...
+
+
+@dataclass
+class MetadataChange:
+    """An action of plain updates, with no file of its own."""
+
+    updates: Sequence[Update]
+    requirements: Sequence[Requirement] = field(default_factory=tuple)
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        return Change(self.updates, self.requirements)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

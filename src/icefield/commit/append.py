@@ -1,0 +1,41 @@
+"""Append data files. Appends commute: whatever else was committed meanwhile, they still hold."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from icefield.commit.action import Change, Workshop
+from icefield.commit.manifests import ManifestRow, ManifestShape, write_added_manifests
+from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
+from icefield.commit.summary import count_partitions, tally
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.snapshot import Operation
+from icefield.types.schema import Schema
+
+
+class AppendFiles:
+    """Adds data files in new manifests; the manifests are written once, whatever the number of tries."""
+
+    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema) -> None:
+        self._files = files
+        self._shape = ManifestShape(schema, spec)
+        self._manifests: list[ManifestRow] | None = None
+        self._snapshot_id: int | None = None
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if self._snapshot_id is None:
+            self._snapshot_id = workshop.ambient.random_id()
+        if self._manifests is None:
+            self._manifests = write_added_manifests(self._files, self._shape, base, workshop)
+        draft = SnapshotDraft(
+            self._snapshot_id,
+            Operation.APPEND,
+            new=self._manifests,
+            added=tally(self._files),
+            changed_partitions=count_partitions(self._files),
+        )
+        return propose_snapshot(draft, base, workshop)
+
+    def reusable_files(self) -> Sequence[str]:
+        return [str(row["manifest_path"]) for row in self._manifests or ()]

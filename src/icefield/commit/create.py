@@ -1,0 +1,77 @@
+"""Create a table: its first metadata file, then one swap from nothing.
+
+Raises AlreadyExists, NoSuchNamespace, LocationRefused; nothing is left behind then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.codec.metadata_json import encode_metadata
+from icefield.commit.action import Workshop
+from icefield.commit.loop import Committed, next_metadata_name, remove_quietly
+from icefield.errors import IcefieldError, InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.model.partition import UNPARTITIONED, PartitionSpec
+from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.properties import check_properties
+from icefield.storage.store import Store
+from icefield.types.datatypes import UnknownType
+from icefield.types.schema import Schema
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """What a new table is to be."""
+
+    schema: Schema
+    spec: PartitionSpec = UNPARTITIONED
+    order: SortOrder = UNSORTED
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def create_table(
+    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str, definition: TableDefinition
+) -> Committed:
+    """Create an empty table at a location of its own."""
+    check_properties(definition.properties)
+    _check_types(definition.schema)
+    metadata = _first_metadata(definition, location, ambient)
+    metadata_location = Workshop(store, ambient).metadata_location(metadata, next_metadata_name(None, ambient))
+    store.put_new(metadata_location, encode_metadata(metadata))
+    try:
+        catalog.swap([PointerSwap(name, None, metadata_location)])
+    except IcefieldError as error:
+        if error.cleanable:
+            remove_quietly(store, [metadata_location])
+        raise
+    return Committed(metadata, metadata_location)
+
+
+def _check_types(schema: Schema) -> None:
+    for field in schema.by_id.values():
+        if isinstance(field.type, UnknownType):
+            raise InvalidInput(
+                f"column {schema.name_of(field.field_id)!r} has no type: all that is known of it is null",
+                hint="Cast it to the type that it shall have",
+            )
+
+
+def _first_metadata(definition: TableDefinition, location: str, ambient: Ambient) -> TableMetadata:
+    schema = replace(definition.schema, schema_id=0)
+    orders = (UNSORTED,) if definition.order.is_unsorted else (UNSORTED, definition.order)
+    return TableMetadata(
+        table_uuid=ambient.random_uuid(),
+        location=location,
+        last_updated_ms=ambient.now_ms(),
+        last_column_id=schema.highest_field_id,
+        schemas=(schema,),
+        current_schema_id=0,
+        specs=(definition.spec,),
+        last_partition_id=definition.spec.highest_field_id,
+        sort_orders=orders,
+        default_sort_order_id=definition.order.order_id,
+        properties=dict(definition.properties),
+    )

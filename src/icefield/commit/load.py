@@ -1,0 +1,22 @@
+"""Load a table's metadata from where its pointer points.
+
+Raises MissingFile, CorruptFile, Unsupported.
+"""
+
+from icefield.codec.metadata_json import decode_metadata
+from icefield.errors import CorruptFile, MissingFile
+from icefield.model.metadata import TableMetadata
+from icefield.storage.store import Store
+
+
+def load_table_metadata(store: Store, location: str) -> TableMetadata:
+    """Read and decode a metadata file."""
+    try:
+        data = store.read(location)
+    except MissingFile as missing:
+        raise MissingFile(
+            location, hint="The catalog points at this metadata file, but it is gone; restore it or point at another"
+        ) from missing
+    if not data:
+        raise CorruptFile(location, "the file is empty")
+    return decode_metadata(data, location)

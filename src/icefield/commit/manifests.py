@@ -1,0 +1,129 @@
+"""Write manifests, and describe each as the row that a manifest list holds of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest_encode import encode_manifest
+from icefield.codec.manifest_header import ManifestHeader
+from icefield.codec.manifest_schema import ADDED, DELETED, EXISTING, partition_column
+from icefield.codec.schema_json import encode_schema, encode_spec_fields
+from icefield.commit.action import Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.properties import MANIFEST_CODEC
+from icefield.types.arrow import python_values
+from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
+from icefield.types.schema import Schema
+from icefield.types.single_value import encode_value
+
+ENTRIES_PER_MANIFEST = 20_000
+AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "snappy": "snappy", "zstd": "zstandard"}
+ManifestRow = dict[str, object]
+
+
+@dataclass(frozen=True)
+class ManifestShape:
+    """What all entries of a manifest have in common."""
+
+    schema: Schema
+    spec: PartitionSpec
+
+    def header(self, format_version: int) -> ManifestHeader:
+        return ManifestHeader(
+            schema_json=msgspec.json.encode(encode_schema(self.schema)).decode(),
+            partition_spec_json=msgspec.json.encode(encode_spec_fields(self.spec)).decode(),
+            partition_spec_id=self.spec.spec_id,
+            schema_id=self.schema.schema_id,
+            format_version=format_version,
+        )
+
+    @property
+    def partition(self) -> tuple[NestedField, ...]:
+        return self.spec.columns(self.schema)
+
+
+def write_added_manifests(
+    files: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop
+) -> list[ManifestRow]:
+    """Write new data files as manifests of added entries.
+
+    Snapshot id and sequence numbers are left to be inherited, so that the manifests outlive a lost race.
+    (spec: Sequence Number Inheritance)
+    """
+    rows: list[ManifestRow] = []
+    for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
+        part = files.slice(start, ENTRIES_PER_MANIFEST)
+        entries = part
+        for name in ("file_sequence_number", "sequence_number", "snapshot_id"):
+            entries = entries.add_column(0, name, pa.nulls(part.num_rows, pa.int64()))
+        entries = entries.add_column(0, "status", pa.array(np.full(part.num_rows, ADDED, np.int32)))
+        rows.append(write_manifest(entries, shape, base, workshop))
+    return rows
+
+
+def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop) -> ManifestRow:
+    """Write entries as one manifest; sequence numbers of the row are filled in when its snapshot is built."""
+    location = workshop.metadata_location(base, f"{workshop.ambient.random_uuid()}-m0.avro")
+    codec = AVRO_CODECS[MANIFEST_CODEC.read(base.properties)]
+    data = encode_manifest(entries, shape.header(base.format_version), shape.partition, location, codec)
+    workshop.store.put_new(location, data)
+    return describe_manifest(location, len(data), entries, shape)
+
+
+def describe_manifest(location: str, length: int, entries: pa.Table, shape: ManifestShape) -> ManifestRow:
+    """Describe a manifest as the manifest list does."""
+    row: ManifestRow = {
+        "manifest_path": location,
+        "manifest_length": length,
+        "partition_spec_id": shape.spec.spec_id,
+        "content": 0,
+        "partitions": [_summary(entries.column(partition_column(f.field_id)), f.type) for f in shape.partition],
+    }
+    for word, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):
+        part = entries.filter(pc.equal(entries.column("status"), status))
+        row[f"{word}_files_count"] = part.num_rows
+        row[f"{word}_rows_count"] = pc.sum(part.column("record_count")).as_py() or 0
+    live = entries.filter(pc.not_equal(entries.column("status"), DELETED))
+    # None while an added entry still waits for its sequence number.
+    numbers = live.column("sequence_number")
+    row["min_sequence_number"] = None if numbers.null_count or not live.num_rows else pc.min(numbers).as_py()
+    return row
+
+
+def with_sequence(row: ManifestRow, snapshot_id: int, sequence_number: int) -> ManifestRow:
+    """Fill in what depends on the snapshot that adds the manifest."""
+    lowest = row["min_sequence_number"]
+    return {
+        **row,
+        "sequence_number": sequence_number,
+        "added_snapshot_id": snapshot_id,
+        "min_sequence_number": sequence_number if lowest is None else lowest,
+    }
+
+
+def _summary(column: pa.ChunkedArray, kind: object) -> Mapping[str, object]:
+    """Summarise a partition field; bounds are exact. (spec: Manifest Lists, field_summary)"""
+    assert isinstance(kind, PrimitiveType)
+    values = column.combine_chunks()
+    known = values.drop_null()
+    contains_nan = False
+    if isinstance(kind, FloatType | DoubleType):
+        nans = pc.is_nan(known)
+        contains_nan = bool(pc.any(nans).as_py())
+        known = known.filter(pc.invert(nans))
+    summary: dict[str, object] = {"contains_null": values.null_count > 0, "contains_nan": contains_nan}
+    if len(known):
+        lower, upper = _bounds(known, kind)
+        summary |= {"lower_bound": lower, "upper_bound": upper}
+    return summary
+
+
+def _bounds(known: pa.Array, kind: PrimitiveType) -> tuple[bytes, bytes]:
+    distinct: list[Any] = list(python_values(known.unique(), kind))
+    return encode_value(min(distinct), kind), encode_value(max(distinct), kind)

@@ -1,0 +1,48 @@
+"""Bound expressions as people read them, for explain and error messages."""
+
+import uuid
+
+from icefield.expr.bound import Bound, Reference
+from icefield.expr.moments import date_text, time_text, timestamp_text
+from icefield.expr.render import Style, render
+from icefield.types.datatypes import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType
+from icefield.types.single_value import Value
+
+
+def describe(expression: Bound) -> str:
+    """Write an expression in SQL's words; for reading, not for running."""
+    return render(expression, Style(_name, _value))
+
+
+def _name(reference: Reference) -> str:
+    return ".".join(part if part.isidentifier() else f"`{part}`" for part in reference.path)
+
+
+def _value(value: Value, kind: PrimitiveType) -> str:
+    match value:
+        case bool():
+            return str(value).upper()
+        case int():
+            return _moment(value, kind)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case uuid.UUID():
+            return f"'{value}'"
+        case _:
+            return str(value)
+
+
+def _moment(number: int, kind: PrimitiveType) -> str:
+    match kind:
+        case DateType():
+            return f"DATE '{date_text(number)}'"
+        case TimeType():
+            return f"TIME '{time_text(number)}'"
+        case TimestampType():
+            return f"TIMESTAMP '{timestamp_text(number)}'"
+        case TimestamptzType():
+            return f"TIMESTAMP '{timestamp_text(number)}+00:00'"
+        case _:
+            return str(number)

@@ -1,0 +1,199 @@
+"""Make incoming Arrow rows fit a table's schema, or say why they do not.
+
+Columns go by name at every depth; order does not matter. Widening that loses nothing is done (int to long, float to
+double, a larger decimal, coarser time units); a missing optional column becomes null. Everything else is refused:
+`check_arrow_schema` before any row is read, `conform_batch` for what only values can tell.
+Raises SchemaMismatch.
+"""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.errors import SchemaMismatch
+from icefield.types.arrow import arrow_schema, arrow_type, schema_from_arrow
+from icefield.types.arrow_nested import list_around, map_around, struct_around
+from icefield.types.datatypes import (
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    Type,
+    UnknownType,
+    UUIDType,
+)
+from icefield.types.schema import Schema
+
+UUID_BYTES = 16
+
+
+def check_arrow_schema(incoming: pa.Schema, schema: Schema) -> None:
+    """Refuse an Arrow schema whose rows cannot be written to the table, naming every fault."""
+    check_schema(schema_from_arrow(incoming), schema)
+
+
+def check_schema(incoming: Schema, schema: Schema) -> None:
+    """Refuse a schema whose rows cannot be written to the table, naming every fault."""
+    faults = list(_struct_faults(incoming.struct, schema.struct, ""))
+    if faults:
+        raise SchemaMismatch(
+            f"the rows do not fit the table: {'; '.join(faults)}",
+            hint=f"The table's columns: {', '.join(f'{f.name} {f.type}' for f in schema.fields)}",
+        )
+
+
+def conform_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """Return the batch with the table's columns, types and order; the schema was checked before."""
+    arrays = [
+        conform_array(batch.column(f.name), f) if f.name in batch.schema.names else _nulls(f, batch.num_rows)
+        for f in schema.fields
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
+
+
+def conform_array(array: pa.Array, field: NestedField) -> pa.Array:
+    """Return one column with the Arrow type of its field; refuse nulls where the field is required."""
+    conformed = _conform(array, field, field.name)
+    _check_nulls(conformed, field, field.name, None)
+    return conformed
+
+
+def _struct_faults(incoming: StructType, wanted: StructType, path: str) -> Iterator[str]:
+    given = {f.name: f for f in incoming.fields}
+    for field in wanted.fields:
+        name = f"{path}{field.name}"
+        if field.name not in given:
+            if field.required:
+                yield f"required column {name!r} is missing"
+            continue
+        yield from _type_faults(given.pop(field.name).type, field.type, name)
+    for name in given:
+        yield f"column {path + name!r} is not in the table"
+
+
+def _type_faults(incoming: Type, wanted: Type, path: str) -> Iterator[str]:
+    match incoming, wanted:
+        case StructType(), StructType():
+            yield from _struct_faults(incoming, wanted, f"{path}.")
+        case ListType(), ListType():
+            yield from _type_faults(incoming.element_type, wanted.element_type, f"{path}.element")
+        case MapType(), MapType():
+            yield from _type_faults(incoming.key_type, wanted.key_type, f"{path}.key")
+            yield from _type_faults(incoming.value_type, wanted.value_type, f"{path}.value")
+        case _:
+            if not _widens(incoming, wanted):
+                yield f"column {path!r} is {incoming}, but the table has {wanted}"
+
+
+def _widens(incoming: Type, wanted: Type) -> bool:
+    match incoming, wanted:
+        case UnknownType(), _:
+            return True
+        case IntegerType(), LongType():
+            return True
+        case FloatType(), DoubleType():
+            return True
+        case DecimalType(), DecimalType():
+            return incoming.scale == wanted.scale and incoming.precision <= wanted.precision
+        case ((FixedType(16) | StringType()), UUIDType()):
+            return True
+        case _:
+            return incoming == wanted
+
+
+def _nulls(field: NestedField, rows: int) -> pa.Array:
+    return pa.nulls(rows, arrow_type(field.type))
+
+
+def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
+    if pa.types.is_null(array.type):
+        return _nulls(field, len(array))
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    match field.type:
+        case StructType(fields):
+            return _conform_struct(array, fields, path)
+        case ListType():
+            return _conform_list(array, field.type, path)
+        case MapType():
+            return _conform_map(array, field.type, path)
+        case UUIDType():
+            return _conform_uuid(array, path)
+        case _:
+            return _cast(array, field.type, path)
+
+
+def _cast(array: pa.Array, kind: PrimitiveType, path: str) -> pa.Array:
+    target = arrow_type(kind)
+    if array.type == target:
+        return array
+    try:
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatch(f"column {path!r} holds a value that {kind} cannot: {error}") from error
+
+
+def _conform_struct(array: pa.Array, fields: tuple[NestedField, ...], path: str) -> pa.Array:
+    given = {array.type.field(i).name: i for i in range(array.type.num_fields)}
+    inner = array.flatten()  # applies the struct's own nulls to its children
+    columns = [
+        _conform(inner[given[f.name]], f, f"{path}.{f.name}") if f.name in given else _nulls(f, len(array))
+        for f in fields
+    ]
+    return struct_around(array, fields, columns)
+
+
+def _conform_list(array: pa.Array, kind: ListType, path: str) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    return list_around(array, kind, _conform(array.values, kind.element, f"{path}.element"))
+
+
+def _conform_map(array: pa.Array, kind: MapType, path: str) -> pa.Array:
+    keys = _conform(array.keys, kind.key, f"{path}.key")
+    items = _conform(array.items, kind.value, f"{path}.value")
+    return map_around(array, kind, keys, items)
+
+
+def _conform_uuid(array: pa.Array, path: str) -> pa.Array:
+    storage: Any = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+    if not pa.types.is_fixed_size_binary(storage.type):
+        storage = pa.array([_uuid_bytes(v, path) for v in storage.to_pylist()], pa.binary(UUID_BYTES))
+    return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+
+
+def _uuid_bytes(text: str | None, path: str) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        return uuid.UUID(text).bytes
+    except ValueError as error:
+        raise SchemaMismatch(f"column {path!r} holds {text!r}, which is no uuid") from error
+
+
+def _check_nulls(array: pa.Array, field: NestedField, path: str, parent: pa.Array | None) -> None:
+    """Refuse nulls in required fields, wherever their parent is not null itself."""
+    if field.required and array.null_count:
+        nulls = array.is_null() if parent is None else pc.and_(array.is_null(), parent.is_valid())
+        count = pc.sum(nulls).as_py() or 0
+        if count:
+            raise SchemaMismatch(f"required column {path!r} holds {count} null{'s' if count > 1 else ''}")
+    match field.type:
+        case StructType(fields):
+            for child, inner in zip(fields, array.flatten(), strict=True):
+                _check_nulls(inner, child, f"{path}.{child.name}", array)
+        case ListType():
+            _check_nulls(array.flatten(), field.type.element, f"{path}.element", None)
+        case _:
+            return

@@ -1,0 +1,283 @@
+"""Write rows to Parquet data files, one set of files per task, and report them as manifest columns.
+
+A `WritePlan` says everything that a task needs and travels to Spark's workers; a `DataWriter` takes batches, splits
+them by partition, rolls files at the target size and returns one row per file. Files are written once, under their
+final name, which holds the write id and the task: a retry never meets another attempt's file, and files of a write
+that did not commit can be told from all others.
+
+Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
+"""
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icefield.codec.manifest_schema import data_file_arrow_schema
+from icefield.codec.schema_json import encode_schema
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.parquet.conform import conform_batch
+from icefield.parquet.metrics import FileMetrics, MetricsMode, count_nans, footer_metrics, metrics_modes
+from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_FILE_SIZE_BYTES
+from icefield.storage.location import join_location
+from icefield.storage.store import NewFile, Store
+from icefield.types.arrow import arrow_schema, python_values
+from icefield.types.datatypes import PrimitiveType, Type, UUIDType
+from icefield.types.schema import Schema
+from icefield.types.single_value import Value
+
+DATA = 0
+PARQUET = "PARQUET"
+MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+# Where the reference puts the schema that a file was written with.
+SCHEMA_KEY = "iceberg.schema"
+MAX_OPEN_FILES = 64
+MAX_BUFFERED_BYTES = 256 * 1024 * 1024
+MAX_ROW_GROUP_ROWS = 1_048_576
+# File systems take names of 255 bytes and paths of 4096; a long partition value must not keep its rows from being stored.
+MAX_DIRECTORY_NAME = 128
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What a writing task must know; immutable and picklable."""
+
+    schema: Schema
+    spec: PartitionSpec
+    data_location: str
+    write_id: str
+    target_file_size_bytes: int
+    row_group_bytes: int
+    codec: str
+    modes: Mapping[int, MetricsMode]
+
+
+def plan_write(metadata: TableMetadata, write_id: str) -> WritePlan:
+    """Take a table's settings for new data files."""
+    properties = metadata.properties
+    return WritePlan(
+        schema=metadata.schema,
+        spec=metadata.spec,
+        data_location=join_location(metadata.location, "data"),
+        write_id=write_id,
+        target_file_size_bytes=TARGET_FILE_SIZE_BYTES.read(properties),
+        row_group_bytes=PARQUET_ROW_GROUP_BYTES.read(properties),
+        codec=PARQUET_CODEC.read(properties),
+        modes=metrics_modes(metadata.schema, properties),
+    )
+
+
+class DataWriter:
+    """Writes one task's rows."""
+
+    def __init__(self, plan: WritePlan, store: Store, task: str) -> None:
+        self._plan = plan
+        self._store = store
+        self._task = task
+        self._count = 0
+        self._open: OrderedDict[tuple[Value | None, ...], _OpenFile] = OrderedDict()
+        self._finished: list[_FinishedFile] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, in any column order; they are checked against the table's schema."""
+        if batch.num_rows == 0:
+            return
+        rows = conform_batch(batch, self._plan.schema)
+        for key, part in _split(rows, self._plan):
+            self._file(key).add(part)
+            self._roll(key)
+        self._relieve()
+
+    def close(self) -> pa.Table:
+        """Finish all files and return one row per file, as columns of a manifest entry."""
+        while self._open:
+            self._finish(next(iter(self._open)))
+        return _as_columns(self._finished, self._plan)
+
+    def abort(self) -> None:
+        """Remove everything that this writer wrote."""
+        for opened in self._open.values():
+            opened.abort()
+        for finished in self._finished:
+            self._store.delete(finished.location)
+
+    def _file(self, key: tuple[Value | None, ...]) -> "_OpenFile":
+        if key in self._open:
+            self._open.move_to_end(key)
+            return self._open[key]
+        if len(self._open) >= MAX_OPEN_FILES:
+            self._finish(next(iter(self._open)))
+        self._count += 1
+        name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
+        location = join_location(self._plan.data_location, *partition_path(key, self._plan), name)
+        self._open[key] = _OpenFile(self._plan, location, self._store.open_new(location), key)
+        return self._open[key]
+
+    def _roll(self, key: tuple[Value | None, ...]) -> None:
+        if self._open[key].estimated_bytes >= self._plan.target_file_size_bytes:
+            self._finish(key)
+
+    def _relieve(self) -> None:
+        # Many partitions at once must not add up to more memory than one task may hold.
+        while sum(f.buffered_bytes for f in self._open.values()) > MAX_BUFFERED_BYTES:
+            max(self._open.values(), key=lambda f: f.buffered_bytes).flush()
+
+    def _finish(self, key: tuple[Value | None, ...]) -> None:
+        self._finished.append(self._open[key].finish())
+        del self._open[key]
+
+
+def partition_path(key: tuple[Value | None, ...], plan: WritePlan) -> Iterator[str]:
+    """Yield `name=value` directories for people; readers take partition values from manifests only."""
+    for part, value in zip(plan.spec.fields, key, strict=True):
+        human = part.transform.human(value, plan.spec.source_type(part, plan.schema))
+        yield f"{quote(part.name, safe='')}={quote(human, safe='')}"[:MAX_DIRECTORY_NAME]
+
+
+@dataclass(frozen=True)
+class _FinishedFile:
+    location: str
+    key: tuple[Value | None, ...]
+    record_count: int
+    size_bytes: int
+    metrics: FileMetrics
+
+
+@dataclass
+class _OpenFile:
+    """One data file on its way: rows are buffered until a row group is full."""
+
+    plan: WritePlan
+    location: str
+    sink: NewFile
+    key: tuple[Value | None, ...]
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    buffered_bytes: int = 0
+    buffered_rows: int = 0
+    flushed_bytes: int = 0
+    record_count: int = 0
+    nan_counts: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._footers: list[pq.FileMetaData] = []
+        codec = "none" if self.plan.codec == "uncompressed" else self.plan.codec
+        written_as = {SCHEMA_KEY: msgspec.json.encode(encode_schema(self.plan.schema))}
+        self._writer = pq.ParquetWriter(
+            self.sink,
+            arrow_schema(self.plan.schema).with_metadata(written_as),
+            compression=codec,
+            store_schema=False,
+            write_page_index=True,
+            metadata_collector=self._footers,
+        )
+
+    @property
+    def estimated_bytes(self) -> float:
+        """The size that the file would have if it were closed here."""
+        written = self.sink.tell()
+        ratio = written / self.flushed_bytes if self.flushed_bytes else 0.5
+        return written + self.buffered_bytes * ratio
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.batches.append(batch)
+        self.buffered_bytes += batch.nbytes
+        self.buffered_rows += batch.num_rows
+        self.record_count += batch.num_rows
+        for field_id, count in count_nans(batch, self.plan.schema).items():
+            self.nan_counts[field_id] = self.nan_counts.get(field_id, 0) + count
+        if self.buffered_bytes >= self.plan.row_group_bytes or self.buffered_rows >= MAX_ROW_GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self.batches:
+            return
+        self._writer.write_table(pa.Table.from_batches(self.batches), row_group_size=self.buffered_rows)
+        self.flushed_bytes += self.buffered_bytes
+        self.batches, self.buffered_bytes, self.buffered_rows = [], 0, 0
+
+    def finish(self) -> _FinishedFile:
+        self.flush()
+        self._writer.close()
+        size_bytes = self.sink.tell()
+        self.sink.close()
+        metrics = footer_metrics(self._footers[0], self.plan.schema, self.plan.modes, self.nan_counts)
+        return _FinishedFile(self.location, self.key, self.record_count, size_bytes, metrics)
+
+    def abort(self) -> None:
+        self._writer.is_open = False  # or it would write its footer when it is collected, into a file that is gone
+        self.sink.abort()
+
+
+def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value | None, ...], pa.RecordBatch]]:
+    """Split rows by partition; rows of one partition keep their order."""
+    if not plan.spec.fields:
+        yield (), batch
+        return
+    columns = plan.spec.columns(plan.schema)
+    arrays = [
+        part.transform.apply(_source_column(batch, plan.schema.paths[part.source_id]), kind)
+        for part in plan.spec.fields
+        for kind in (plan.spec.source_type(part, plan.schema),)
+    ]
+    codes = _group_codes(arrays)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    firsts = pa.array(order[starts])
+    keys = zip(*(_values(a.take(firsts), c.type) for a, c in zip(arrays, columns, strict=True)), strict=True)
+    grouped = batch if len(starts) == 1 else batch.take(pa.array(order))
+    for key, start, stop in zip(keys, starts, [*starts[1:], len(codes)], strict=True):
+        yield key, grouped.slice(start, stop - start)
+
+
+def _values(array: pa.Array, kind: Type) -> list[Value | None]:
+    assert isinstance(kind, PrimitiveType)
+    return python_values(array, kind)
+
+
+def _source_column(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    array = batch.column(path[0])
+    return pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
+
+
+def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
+    """Number the distinct tuples of values; null is a value of its own."""
+    codes = np.zeros(len(arrays[0]), np.int64)
+    for array in arrays:
+        plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+        encoded = plain.dictionary_encode(null_encoding="encode")
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
+        codes = np.unique(codes, return_inverse=True)[1]
+    return codes
+
+
+def _as_columns(files: Sequence[_FinishedFile], plan: WritePlan) -> pa.Table:
+    partition = plan.spec.columns(plan.schema)
+    columns: dict[str, Sequence[object]] = {
+        "content": [DATA] * len(files),
+        "file_path": [f.location for f in files],
+        "file_format": [PARQUET] * len(files),
+        "record_count": [f.record_count for f in files],
+        "file_size_in_bytes": [f.size_bytes for f in files],
+        "split_offsets": [f.metrics.split_offsets for f in files],
+    }
+    for name in MAPS:
+        columns[name] = [list(getattr(f.metrics, name).items()) for f in files]
+    for position, column in enumerate(partition):
+        columns[f"partition.{column.field_id}"] = _partition_values([f.key[position] for f in files], column.type)
+    schema = data_file_arrow_schema(partition)
+    nothing = [None] * len(files)
+    return pa.Table.from_arrays([pa.array(columns.get(f.name, nothing), f.type) for f in schema], schema=schema)
+
+
+def _partition_values(values: Sequence[Value | None], kind: Type) -> Sequence[object]:
+    if isinstance(kind, UUIDType):
+        return [v.bytes if isinstance(v, uuid.UUID) else None for v in values]
+    return values

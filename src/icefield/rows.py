@@ -1,0 +1,89 @@
+"""The seam between tables and the engines that move rows.
+
+Tables hand rows to an engine by what they are: Arrow data stays in this process, a Spark DataFrame stays in Spark.
+The Spark engine is loaded when it is first needed, so that verbs on metadata start neither pyspark nor a JVM.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.write import WritePlan
+from icefield.scan.plan import ScanPlan
+from icefield.storage.store import Store
+from icefield.types.arrow import schema_from_arrow
+from icefield.types.schema import Schema
+from icefield.types.text import parse_schema
+
+SPARK_ENGINE = "icefield.spark.engine"
+
+
+class SparkEngine(Protocol):
+    """What the Spark room offers to the rooms below it."""
+
+    def session(self) -> Any:
+        """Return the Spark session, starting one if there is none."""
+        ...
+
+    def schema(self, struct: Any) -> Schema:
+        """Read a Spark schema."""
+        ...
+
+    def write(
+        self, frame: Any, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
+    ) -> pa.Table:
+        """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
+        ...
+
+    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata) -> Any:
+        """Open a planned scan as a DataFrame."""
+        ...
+
+
+def load_spark_engine() -> SparkEngine:
+    """Load the Spark engine."""
+    engine: SparkEngine = import_module(SPARK_ENGINE).ENGINE
+    return engine
+
+
+def is_spark(value: object) -> bool:
+    """Say whether a value is Spark's (a DataFrame or a schema), without importing pyspark."""
+    return type(value).__module__.split(".")[0] == "pyspark"
+
+
+def as_schema(value: object) -> Schema:
+    """Read a schema from text, Arrow, Spark, or icefield's own."""
+    if isinstance(value, Schema):
+        return value
+    if isinstance(value, str):
+        return parse_schema(value)
+    if isinstance(value, pa.Schema):
+        return schema_from_arrow(value)
+    if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return schema_from_arrow(value.schema)
+    if is_spark(value):
+        return load_spark_engine().schema(getattr(value, "schema", value))
+    raise InvalidInput(
+        f"cannot read a schema from {type(value).__name__}",
+        hint="Give a text such as 'id long not null, name string', an Arrow schema or a Spark schema",
+    )
+
+
+def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Take Arrow data in any form as a stream of batches."""
+    if isinstance(rows, pa.RecordBatch):
+        return rows.schema, iter([rows])
+    if isinstance(rows, pa.Table):
+        return rows.schema, iter(rows.to_batches())
+    if not isinstance(rows, pa.RecordBatchReader) and hasattr(rows, "__arrow_c_stream__"):
+        rows = pa.RecordBatchReader.from_stream(rows)
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows.schema, iter(rows)
+    raise InvalidInput(
+        f"cannot write rows from {type(rows).__name__}",
+        hint="Give a Spark DataFrame, or Arrow data: a table, a batch, a reader, or what has Arrow's stream protocol",
+    )

@@ -1,0 +1,81 @@
+"""The manifests of a snapshot: loaded as one table, pruned by what their partition summaries say.
+
+Raises MissingFile, CorruptFile.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icefield.codec.manifest_list import decode_manifest_list, partition_summaries
+from icefield.errors import CorruptFile
+from icefield.expr.bound import Bound
+from icefield.expr.evaluate import might_match
+from icefield.expr.project import PartitionTerm, project_inclusive
+from icefield.expr.statistics import FieldStatistics, from_summaries
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.snapshot import Snapshot
+from icefield.storage.store import Store
+from icefield.types.datatypes import PrimitiveType
+from icefield.types.schema import Schema
+
+DATA_MANIFEST, DELETE_MANIFEST = 0, 1
+Mask = npt.NDArray[np.bool_]
+
+
+def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
+    """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
+    if snapshot is None:
+        return None
+    return decode_manifest_list(store.read(snapshot.manifest_list), snapshot.manifest_list)
+
+
+def has_live_files(manifests: pa.Table) -> Mask:
+    """Say which manifests may hold files that are still in the table; unknown counts may."""
+    added = manifests.column("added_files_count").to_numpy(zero_copy_only=False)
+    existing = manifests.column("existing_files_count").to_numpy(zero_copy_only=False)
+    return ~((added == 0) & (existing == 0))  # type: ignore[no-any-return]
+
+
+def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
+    """Describe a spec's fields for projection; a field whose source column was dropped cannot be filtered on."""
+    return [
+        PartitionTerm(f.field_id, f.source_id, f.transform, source.type, f.name)
+        for f in spec.fields
+        if (source := schema.by_id.get(f.source_id)) and isinstance(source.type, PrimitiveType)
+    ]
+
+
+def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> Mask:
+    """Say which manifests may hold files with matching rows."""
+    keep = np.ones(manifests.num_rows, np.bool_)
+    spec_ids = manifests.column("partition_spec_id").to_numpy()
+    for spec_id in np.unique(spec_ids):
+        rows = np.flatnonzero(spec_ids == spec_id)
+        spec = find_spec(metadata, int(spec_id))
+        filter_ = project_inclusive(where, spec_sources(spec, schema))
+        keep[rows] = might_match(filter_, _summaries(manifests.take(pa.array(rows)), spec, schema), len(rows))
+    return keep
+
+
+def find_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
+    """Find the spec that a manifest names; one that metadata does not have is the table's fault."""
+    for spec in metadata.specs:
+        if spec.spec_id == spec_id:
+            return spec
+    raise CorruptFile(metadata.location, f"a manifest names partition spec {spec_id}, which the table does not have")
+
+
+def _summaries(manifests: pa.Table, spec: PartitionSpec, schema: Schema) -> Callable[[int], FieldStatistics | None]:
+    positions = {f.field_id: at for at, f in enumerate(spec.fields)}
+    kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
+
+    def statistics(field_id: int) -> FieldStatistics | None:
+        summary = partition_summaries(manifests, positions[field_id])
+        nulls, nans, lower, upper = (column.combine_chunks() for column in summary.columns)
+        return from_summaries(nulls, nans, lower, upper, kinds[field_id])
+
+    return statistics

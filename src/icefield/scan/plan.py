@@ -1,0 +1,260 @@
+"""Plan a scan: which files must be read for a filter, and how the others were ruled out.
+
+    manifest list   manifests whose partition summaries cannot match are not opened
+    manifest        files whose partition values cannot match, then whose column statistics cannot match, are dropped
+    file            row groups are left to the Parquet reader
+
+A file that no pass can rule out is read; a file whose every row must match is marked, so that counts and overwrites
+need not open it. Files stay columns: one Arrow table, one row per file.
+
+Raises MissingFile, CorruptFile, and Unsupported for tables with delete files.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest import decode_manifest
+from icefield.codec.manifest_columns import ManifestColumns
+from icefield.codec.manifest_inherit import inherit
+from icefield.codec.manifest_schema import ADDED, EXISTING, partition_column
+from icefield.errors import Unsupported
+from icefield.expr.bound import Bound, columns_of
+from icefield.expr.evaluate import might_match, must_match
+from icefield.expr.project import project_inclusive, project_strict
+from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.snapshot import Snapshot
+from icefield.scan.manifests import (
+    DATA_MANIFEST,
+    DELETE_MANIFEST,
+    Mask,
+    find_spec,
+    has_live_files,
+    load_manifests,
+    prune_manifests,
+    spec_sources,
+)
+from icefield.scan.point import Point
+from icefield.storage.store import Store
+from icefield.types.arrow import python_values
+from icefield.types.datatypes import PrimitiveType
+from icefield.types.schema import Schema
+
+THREADS = 4
+COLUMNS = ManifestColumns(
+    ("status", "snapshot_id", "sequence_number", "file_path", "file_format", "record_count", "file_size_in_bytes")
+)
+PLANNED = pa.schema(
+    [
+        ("file_path", pa.string()),
+        ("record_count", pa.int64()),
+        ("file_size_in_bytes", pa.int64()),
+        ("sequence_number", pa.int64()),
+        ("spec_id", pa.int32()),
+        ("partition", pa.string()),
+        ("manifest_path", pa.string()),
+        ("must_match", pa.bool_()),
+    ]
+)
+# From numpy: given a list, Arrow would load pandas to see what it is.
+LIVE = pa.array(np.array([EXISTING, ADDED], np.int32))
+ADDED_ONLY = pa.array(np.array([ADDED], np.int32))
+Statistics = Callable[[int], FieldStatistics | None]
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """How many manifests, files and rows there were, and what ruled them out."""
+
+    manifests: int = 0
+    manifests_pruned: int = 0
+    files: int = 0
+    files_in_pruned_manifests: int = 0
+    files_pruned_by_partition: int = 0
+    files_pruned_by_statistics: int = 0
+    files_read: int = 0
+    rows: int = 0
+    rows_read: int = 0
+    bytes_read: int = 0
+
+    def __add__(self, other: "Funnel") -> "Funnel":
+        return Funnel(*(getattr(self, name) + getattr(other, name) for name in Funnel.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """The files to read, and why only those."""
+
+    point: Point
+    where: Bound
+    files: pa.Table
+    funnel: Funnel
+
+    @property
+    def whole_files(self) -> pa.Table:
+        """The files whose every row matches."""
+        return self.files.filter(self.files.column("must_match"))
+
+    @property
+    def partial_files(self) -> pa.Table:
+        """The files that must be opened to tell."""
+        return self.files.filter(pc.invert(self.files.column("must_match")))
+
+
+def plan_scan(store: Store, metadata: TableMetadata, point: Point, where: Bound) -> ScanPlan:
+    """Find the files of a version that may hold matching rows."""
+    manifests = load_manifests(store, point.snapshot)
+    if manifests is None:
+        return ScanPlan(point, where, PLANNED.empty_table(), Funnel())
+    live = manifests.filter(pa.array(has_live_files(manifests)))
+    _refuse_deletes(live, metadata)
+    keep = prune_manifests(live, where, metadata, point.schema)
+    opened = live.filter(pa.array(keep))
+    files, funnel = _Planner(store, metadata, point.schema, where, LIVE).plan(opened)
+    return ScanPlan(point, where, files, funnel + _funnel_of_pruned(live.filter(pa.array(~keep)), opened.num_rows))
+
+
+def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
+    """Find the files that one snapshot added and that a plan would have had to read."""
+    manifests = load_manifests(store, snapshot)
+    if manifests is None:
+        return PLANNED.empty_table()
+    own = manifests.filter(pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id))
+    own = own.filter(pc.equal(own.column("content"), DATA_MANIFEST))
+    schema = like.point.schema
+    keep = prune_manifests(own, like.where, metadata, schema)
+    planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
+    return planner.plan(own.filter(pa.array(keep)))[0]
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """Plans one manifest at a time, in any thread."""
+
+    store: Store
+    metadata: TableMetadata
+    schema: Schema
+    where: Bound
+    statuses: pa.Array
+
+    def plan(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            parts = list(pool.map(self._plan_one, (manifests.slice(at, 1) for at in range(manifests.num_rows))))
+        files = pa.concat_tables([PLANNED.empty_table(), *(files for files, _ in parts)])
+        return files, sum((funnel for _, funnel in parts), Funnel())
+
+    def _plan_one(self, manifest: pa.Table) -> tuple[pa.Table, Funnel]:
+        location = manifest.column("manifest_path")[0].as_py()
+        spec = find_spec(self.metadata, manifest.column("partition_spec_id")[0].as_py())
+        want = COLUMNS.with_statistics(sorted(columns_of(self.where)))
+        entries = inherit(decode_manifest(self.store.read(location), location, want), manifest)
+        entries = entries.filter(pc.is_in(entries.column("status"), value_set=self.statuses))
+        by_partition, by_statistics, must = self._judge(entries, spec)
+        keep = pa.array(by_partition & by_statistics)
+        files = self._planned(entries.filter(keep), spec, location, must[by_partition & by_statistics])
+        funnel = Funnel(
+            files=entries.num_rows,
+            files_pruned_by_partition=int((~by_partition).sum()),
+            files_pruned_by_statistics=int((by_partition & ~by_statistics).sum()),
+            files_read=files.num_rows,
+            rows=pc.sum(entries.column("record_count")).as_py() or 0,
+            rows_read=pc.sum(files.column("record_count")).as_py() or 0,
+            bytes_read=pc.sum(files.column("file_size_in_bytes")).as_py() or 0,
+        )
+        return files, funnel
+
+    def _judge(self, entries: pa.Table, spec: PartitionSpec) -> tuple[Mask, Mask, Mask]:
+        """Say which files may match by partition, may match by statistics, and must match whole."""
+        count = entries.num_rows
+        sources = spec_sources(spec, self.schema)
+        partition = _partition_statistics(entries, spec, self.schema)
+        columns = _column_statistics(entries, self.schema)
+        by_partition = might_match(project_inclusive(self.where, sources), partition, count)
+        by_statistics = might_match(self.where, columns, count)
+        must = must_match(project_strict(self.where, sources), partition, count)
+        return by_partition, by_statistics, must | must_match(self.where, columns, count)
+
+    def _planned(self, entries: pa.Table, spec: PartitionSpec, location: str, must: Mask) -> pa.Table:
+        for path, format_ in zip(entries.column("file_path"), entries.column("file_format"), strict=True):
+            if format_.as_py().upper() != "PARQUET":
+                raise Unsupported(f"{path} is a data file in {format_}; icefield reads Parquet")
+        count = entries.num_rows
+        columns = {
+            "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
+            "partition": pa.array(_partition_texts(entries, spec, self.schema), pa.string()),
+            "manifest_path": pa.array([location] * count, pa.string()),
+            "must_match": pa.array(must),
+        }
+        arrays = [columns.get(f.name) for f in PLANNED]
+        filled = [entries.column(f.name) if a is None else a for f, a in zip(PLANNED, arrays, strict=True)]
+        return pa.Table.from_arrays(filled, schema=PLANNED)
+
+
+def _refuse_deletes(manifests: pa.Table, metadata: TableMetadata) -> None:
+    deletes = pc.sum(pc.equal(manifests.column("content"), DELETE_MANIFEST)).as_py() or 0
+    if deletes:
+        raise Unsupported(
+            f"the table at {metadata.location} has delete files ({deletes} manifests of them)",
+            hint="icefield does not read row-level deletes; rewrite the table's files with the engine that made them",
+        )
+
+
+def _column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
+    def whole(name: str) -> pa.Array:
+        return entries.column(name).combine_chunks()
+
+    def statistics(field_id: int) -> FieldStatistics | None:
+        kind = schema.by_id[field_id].type
+        if f"lower.{field_id}" not in entries.column_names or not isinstance(kind, PrimitiveType):
+            return None
+        counts = Counts(
+            values=whole(f"value_count.{field_id}"),
+            nulls=whole(f"null_count.{field_id}"),
+            nans=whole(f"nan_count.{field_id}"),
+            records=whole("record_count"),
+        )
+        return from_counts_and_bounds(whole(f"lower.{field_id}"), whole(f"upper.{field_id}"), counts, kind)
+
+    return statistics
+
+
+def _partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
+    kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
+
+    def statistics(field_id: int) -> FieldStatistics | None:
+        name = partition_column(field_id)
+        if name not in entries.column_names:
+            return None
+        return from_partition_values(entries.column(name).combine_chunks(), kinds[field_id])
+
+    return statistics
+
+
+def _partition_texts(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> list[str]:
+    """Write each file's partition for people, as `name=value/…`."""
+    texts = [""] * entries.num_rows
+    for source in spec_sources(spec, schema):
+        column = entries.column(partition_column(source.field_id)).combine_chunks()
+        values = python_values(column, source.transform.result_type(source.source_type))
+        for at, value in enumerate(values):
+            text = f"{source.name}={source.transform.human(value, source.source_type)}"
+            texts[at] = f"{texts[at]}/{text}" if texts[at] else text
+    return texts
+
+
+def _funnel_of_pruned(pruned: pa.Table, opened: int) -> Funnel:
+    files = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
+    rows = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
+    return Funnel(
+        manifests=pruned.num_rows + opened,
+        manifests_pruned=pruned.num_rows,
+        files=files,
+        files_in_pruned_manifests=files,
+        rows=rows,
+    )

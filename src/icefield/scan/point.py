@@ -1,0 +1,63 @@
+"""Which version of a table a scan reads: a snapshot id, a time, a branch or a tag.
+
+Raises NoSuchSnapshot, InvalidInput.
+"""
+
+import datetime
+from dataclasses import dataclass
+
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import MAIN, RefKind, Snapshot
+from icefield.types.schema import Schema
+
+AsOf = int | str | datetime.datetime
+
+
+@dataclass(frozen=True)
+class Point:
+    """A version of the table; snapshot None is the empty table before its first write."""
+
+    snapshot: Snapshot | None
+    schema: Schema
+
+
+def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
+    """Find what `as_of` means: None is the head of main, an int is a snapshot id, a text a ref or a time.
+
+    A branch is read with the table's current schema, a tag or an older snapshot with its own. (The reference does so.)
+    """
+    if as_of is None or as_of == MAIN:
+        return Point(metadata.current_snapshot, metadata.schema)
+    if isinstance(as_of, bool):
+        raise InvalidInput(f"as_of takes a snapshot id, a time or a ref, not {as_of!r}")
+    if isinstance(as_of, int):
+        return _at_snapshot(metadata, metadata.snapshot_by_id(as_of))
+    if isinstance(as_of, datetime.datetime):
+        return _at_snapshot(metadata, metadata.snapshot_as_of(_to_millis(as_of)))
+    if as_of in metadata.refs:
+        ref = metadata.refs[as_of]
+        head = metadata.snapshot_by_id(ref.snapshot_id)
+        return Point(head, metadata.schema) if ref.kind is RefKind.BRANCH else _at_snapshot(metadata, head)
+    moment = _parse_time(as_of)
+    if moment is None:
+        metadata.ref_head(as_of)  # raises, naming the refs that there are
+    return _at_snapshot(metadata, metadata.snapshot_as_of(_to_millis(moment)))  # type: ignore[arg-type]
+
+
+def _at_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> Point:
+    schema_id = metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
+    return Point(snapshot, metadata.schema_by_id(schema_id))
+
+
+def _parse_time(text: str) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _to_millis(moment: datetime.datetime) -> int:
+    """Return milliseconds since the epoch; a time without a zone is UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)

@@ -1,0 +1,1 @@
+"""Rows on Spark: the only room that imports pyspark."""

@@ -1,0 +1,128 @@
+"""Types and schemas to and from Spark's.
+
+Three types have no counterpart in stock Spark and appear as the nearest one that keeps every value: `uuid` as string,
+`fixed` as binary, `time` as a bigint of microseconds since midnight.
+Raises SchemaMismatch for a Spark type that the format cannot hold.
+"""
+
+from collections.abc import Callable
+
+from pyspark.sql import types as spark
+
+from icefield.errors import SchemaMismatch
+from icefield.types.datatypes import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UUIDType,
+)
+from icefield.types.schema import Schema, assign_fresh_ids
+
+FIELD_ID_KEY = "parquet.field.id"
+
+_FROM_SPARK: dict[type[spark.DataType], PrimitiveType] = {
+    spark.BooleanType: BooleanType(),
+    spark.ByteType: IntegerType(),
+    spark.ShortType: IntegerType(),
+    spark.IntegerType: IntegerType(),
+    spark.LongType: LongType(),
+    spark.FloatType: FloatType(),
+    spark.DoubleType: DoubleType(),
+    spark.DateType: DateType(),
+    spark.TimestampType: TimestamptzType(),
+    spark.TimestampNTZType: TimestampType(),
+    spark.StringType: StringType(),
+    spark.VarcharType: StringType(),
+    spark.CharType: StringType(),
+    spark.BinaryType: BinaryType(),
+}
+# How a Parquet column of each type is read natively.
+_STORED: dict[type[PrimitiveType], spark.DataType] = {
+    BooleanType: spark.BooleanType(),
+    IntegerType: spark.IntegerType(),
+    LongType: spark.LongType(),
+    FloatType: spark.FloatType(),
+    DoubleType: spark.DoubleType(),
+    DateType: spark.DateType(),
+    TimeType: spark.LongType(),
+    TimestampType: spark.TimestampNTZType(),
+    TimestamptzType: spark.TimestampType(),
+    StringType: spark.StringType(),
+    UUIDType: spark.BinaryType(),
+    FixedType: spark.BinaryType(),
+    BinaryType: spark.BinaryType(),
+}
+
+
+def schema_from_spark(struct: spark.StructType) -> Schema:
+    """Make a table schema with fresh ids from a Spark schema; columns that are not nullable become required."""
+    counter = iter(range(1, 1 << 31))
+    fields = _fields_from_spark(struct, lambda: next(counter), "")
+    if not fields:
+        raise SchemaMismatch("the Spark schema has no column")
+    return assign_fresh_ids(Schema(fields))
+
+
+def stored_type(kind: Type) -> spark.DataType:
+    """Return the Spark type that the native Parquet reader gives for a column; nested fields carry their ids."""
+    match kind:
+        case StructType(fields):
+            return spark.StructType([stored_field(f) for f in fields])
+        case ListType():
+            return spark.ArrayType(stored_type(kind.element_type), not kind.element_required)
+        case MapType():
+            return spark.MapType(stored_type(kind.key_type), stored_type(kind.value_type), not kind.value_required)
+        case DecimalType(precision, scale):
+            return spark.DecimalType(precision, scale)
+        case _:
+            return _STORED[type(kind)]
+
+
+def stored_field(field: NestedField) -> spark.StructField:
+    """Return a Spark field that is found by id; always nullable, as old files may lack the column."""
+    return spark.StructField(field.name, stored_type(field.type), True, {FIELD_ID_KEY: field.field_id})
+
+
+def _fields_from_spark(struct: spark.StructType, draw: Callable[[], int], path: str) -> tuple[NestedField, ...]:
+    return tuple(
+        NestedField(draw(), f.name, _type_from_spark(f.dataType, draw, f"{path}{f.name}"), not f.nullable)
+        for f in struct.fields
+    )
+
+
+def _type_from_spark(kind: spark.DataType, draw: Callable[[], int], path: str) -> Type:
+    if isinstance(kind, spark.StructType):
+        return StructType(_fields_from_spark(kind, draw, f"{path}."))
+    if isinstance(kind, spark.ArrayType):
+        element_id = draw()
+        return ListType(element_id, _type_from_spark(kind.elementType, draw, f"{path}.element"), not kind.containsNull)
+    if isinstance(kind, spark.MapType):
+        key_id, value_id = draw(), draw()
+        key = _type_from_spark(kind.keyType, draw, f"{path}.key")
+        value = _type_from_spark(kind.valueType, draw, f"{path}.value")
+        return MapType(key_id, key, value_id, value, not kind.valueContainsNull)
+    if isinstance(kind, spark.DecimalType):
+        return DecimalType(kind.precision, kind.scale)
+    found = _FROM_SPARK.get(type(kind))
+    if found is None:
+        raise SchemaMismatch(
+            f"column {path!r} has the Spark type {kind.simpleString()}, which the table format cannot hold",
+            hint="Cast it first",
+        )
+    return found

@@ -1,0 +1,46 @@
+"""A DataFrame to data files: each task writes its rows with Arrow and returns a description of its files.
+
+Rows go from Spark's executors to files; the driver sees one small row per task. Only what the winning attempt of a
+task returns is committed; a file of another attempt has another name and is never referred to.
+
+A fault in the rows (a null in a required column, say) travels back as a value, so that Spark neither retries it nor
+buries it in a stack trace: it is raised here as SchemaMismatch. Spark's own errors pass through as they are. Either
+way every file of the write is removed first.
+"""
+
+import pickle
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from icefield.codec.manifest_schema import data_file_arrow_schema
+from icefield.model.sort_order import SortOrder
+from icefield.parquet.conform import check_schema
+from icefield.parquet.write import WritePlan
+from icefield.spark.distribute import distribute
+from icefield.spark.types import schema_from_spark
+from icefield.spark.write_task import RESULT_SCHEMA, WriteTask
+from icefield.storage.store import Store
+
+
+def write_frame(frame: DataFrame, plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
+    """Write all rows and return one row per file, as columns of a manifest entry."""
+    check_schema(schema_from_spark(frame.schema), plan.schema)
+    rows = distribute(frame, plan.schema, plan.spec, order)
+    try:
+        results = rows.mapInArrow(WriteTask(plan, store), RESULT_SCHEMA).collect()
+        for result in results:
+            if result.error is not None:
+                raise pickle.loads(bytes(result.error))  # noqa: S301 - our own tasks pickled it
+    except BaseException:
+        remove_files_of_write(store, plan)
+        raise
+    nothing = data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()
+    return pa.concat_tables([nothing, *(pa.ipc.open_stream(bytes(r.files)).read_all() for r in results)])
+
+
+def remove_files_of_write(store: Store, plan: WritePlan) -> None:
+    """Remove every file of a write that will not be committed, also those of tasks that died."""
+    for found in store.list(plan.data_location):
+        if plan.write_id in found.location:
+            store.delete(found.location)

@@ -1,0 +1,92 @@
+"""The few moves on a local disk that writing durably is made of.
+
+A file is durable when its bytes and the directory entry that names it are synced, and so on upwards for every
+directory that was made for it. Each move raises OSError; `reading` and `writing` turn that into the store's errors.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from icefield.errors import FileAlreadyExists, MissingFile, StorageError
+
+
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Raise MissingFile or StorageError for what the system says about a read."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MissingFile(location) from error
+    except OSError as error:
+        raise StorageError(f"cannot read {location}: {error}") from error
+
+
+@contextmanager
+def writing(location: str) -> Iterator[None]:
+    """Raise FileAlreadyExists or StorageError for what the system says about a write."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise FileAlreadyExists(f"cannot write {location}: it exists already") from error
+    except OSError as error:
+        raise StorageError(f"cannot write {location}: {error}") from error
+
+
+def create_exclusively(path: Path, *, durable: bool) -> int:
+    """Create a file that must not exist, with the directories above it, and return its descriptor."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        make_directory(path.parent, durable=durable)
+        return os.open(path, flags, 0o666)
+
+
+def make_directory(path: Path, *, durable: bool) -> None:
+    """Make a directory and those above it, unless they stand."""
+    if path.is_dir():
+        return
+    make_directory(path.parent, durable=durable)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return
+    if durable:
+        sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the entries of a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some mounted file systems cannot sync a directory; they keep its entries by themselves.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def fill(descriptor: int, data: bytes, *, durable: bool) -> None:
+    """Write all bytes, sync them and close the descriptor, whatever happens."""
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_at(descriptor: int, offset: int, length: int) -> bytes:
+    """Read `length` bytes from `offset`, fewer only where the file ends."""
+    parts: list[bytes] = []
+    while length > 0 and (part := os.pread(descriptor, length, offset)):
+        parts.append(part)
+        offset, length = offset + len(part), length - len(part)
+    return b"".join(parts)

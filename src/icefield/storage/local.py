@@ -1,0 +1,172 @@
+"""Files of the local disk, or of a mounted one.
+
+put_new writes to a temporary name in the same directory, syncs it and hard-links it to its key: a link fails when the
+name is taken, which a rename does not, and the key never shows a part of the bytes. A crash leaves at most a file
+that `is_temporary` recognises. Where the file system has no hard links, the key itself is created exclusively and then
+filled: still one winner, but a crash, or a reader that does not wait, can find a part of the bytes there. That is
+harmless for keys that are only reached through a pointer written after put_new returned, which is how tables are
+read; it would not be for keys that are found by guessing names.
+
+open_new always fills its key in place, for the same reason; see `local_new_file`.
+
+With `roots`, every location is resolved through symbolic links before use and must end inside a resolved root, so
+neither `..` nor a link leads out. (A link that is planted between the check and the use is not caught: roots guard
+against foreign metadata, not against a hostile user of the same machine.) Listings neither follow nor show links: what
+is not listed is never cleaned up.
+"""
+
+import errno
+import itertools
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from icefield.errors import InvalidInput, MissingFile
+from icefield.storage.disk import create_exclusively, fill, read_at, reading, sync_directory, writing
+from icefield.storage.local_new_file import LocalNewFile
+from icefield.storage.location import check_inside, join_location, local_path, location_of_path
+from icefield.storage.store import StoredFile
+
+_TEMPORARY_PREFIX = ".icefield-"
+_TEMPORARY_SUFFIX = ".tmp"
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+
+def is_temporary(location: str) -> bool:
+    """Say whether a location is a temporary name of put_new, in use right now or left by a crash."""
+    name = location.rpartition("/")[2]
+    return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
+
+
+class LocalStore:
+    """A store of local files.
+
+    roots: the locations that the store may touch; None allows all. durable=False skips fsync: a power cut may then
+    lose files that were acknowledged, the death of a process may not.
+    """
+
+    def __init__(self, *, roots: Iterable[str] | None = None, durable: bool = True) -> None:
+        self._roots = None if roots is None else tuple(_resolve(Path(local_path(root))) for root in roots)
+        self._durable = durable
+
+    def read(self, location: str) -> bytes:
+        with reading(location):
+            return self._path(location).read_bytes()
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0:
+            raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
+        with reading(location), self._path(location).open("rb", buffering=0) as file:
+            return read_at(file.fileno(), offset, length)
+
+    def size(self, location: str) -> int:
+        with reading(location):
+            return self._path(location).stat().st_size
+
+    def put_new(self, location: str, data: bytes) -> None:
+        path = self._path(location)
+        with writing(location):
+            if not self._put_by_link(path, data):
+                self._put_in_place(path, data)
+            if self._durable:
+                sync_directory(path.parent)
+
+    def delete(self, location: str) -> None:
+        path = self._path(location)
+        with writing(location):
+            try:
+                path.unlink()
+            except (FileNotFoundError, NotADirectoryError):
+                return
+
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        root = self._path(prefix)
+        return _walk(root, location_of_path(str(root)))
+
+    def open_input(self, location: str) -> pa.NativeFile:
+        # Not memory-mapped: a file cut short by somebody else would end the process, not the read.
+        with reading(location):
+            return pa.OSFile(str(self._path(location)), "rb")
+
+    def open_new(self, location: str) -> LocalNewFile:
+        return LocalNewFile(self._path(location), location, durable=self._durable)
+
+    def _path(self, location: str) -> Path:
+        path = Path(local_path(location))
+        if self._roots is not None:
+            check_inside(_resolve(path), self._roots)
+        return path
+
+    def _put_by_link(self, path: Path, data: bytes) -> bool:
+        """Write under a temporary name and link it to its key; say False when links do not exist here."""
+        temporary, descriptor = self._create_temporary(path.parent)
+        try:
+            fill(descriptor, data, durable=self._durable)
+            return _link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _put_in_place(self, path: Path, data: bytes) -> None:
+        descriptor = create_exclusively(path, durable=self._durable)
+        try:
+            fill(descriptor, data, durable=self._durable)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+    def _create_temporary(self, directory: Path) -> tuple[Path, int]:
+        # One thread writes one file at a time, so the first name is free unless a crash left it.
+        for number in itertools.count():
+            name = f"{_TEMPORARY_PREFIX}{os.getpid()}-{threading.get_ident()}-{number}{_TEMPORARY_SUFFIX}"
+            try:
+                return directory / name, create_exclusively(directory / name, durable=self._durable)
+            except FileExistsError:
+                continue
+        raise AssertionError("counting never ends")
+
+
+def _link(temporary: Path, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        # Over NFS the reply to a link that succeeded can be lost, and its repetition then finds its own work.
+        if not temporary.samefile(path):
+            raise
+    except OSError as error:
+        if error.errno in _NO_HARD_LINKS:
+            return False
+        raise
+    return True
+
+
+def _resolve(path: Path) -> str:
+    return location_of_path(str(path.resolve()))
+
+
+def _walk(directory: Path, location: str) -> Iterator[StoredFile]:
+    for entry in _entries(directory, location):
+        inner = join_location(location, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), inner)
+        elif entry.is_file(follow_symlinks=False) and (found := _describe(entry, inner)):
+            yield found
+
+
+def _entries(directory: Path, location: str) -> "list[os.DirEntry[str]]":
+    try:
+        with reading(location), os.scandir(directory) as entries:
+            return list(entries)
+    except MissingFile:
+        return []
+
+
+def _describe(entry: "os.DirEntry[str]", location: str) -> StoredFile | None:
+    try:
+        with reading(location):
+            status = entry.stat(follow_symlinks=False)
+    except MissingFile:
+        return None  # Deleted since the directory was read.
+    return StoredFile(location, status.st_size, status.st_mtime_ns // 1_000_000)

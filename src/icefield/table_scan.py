@@ -1,0 +1,98 @@
+"""A planned read of one version of a table: as a DataFrame, as Arrow batches, as a count, as files, as reasons.
+
+The version is fixed when the scan is made; writers that move on do not change what it reads. Planning happens on
+first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.errors import InvalidInput
+from icefield.expr.ast import Predicate
+from icefield.expr.bind import bind
+from icefield.expr.bound import columns_of
+from icefield.expr.describe import describe
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.parquet.read import read_batches
+from icefield.rows import load_spark_engine
+from icefield.scan.explain import Explanation
+from icefield.scan.plan import ScanPlan, plan_scan
+from icefield.scan.point import Point
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_schema
+from icefield.types.schema import Schema
+
+SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes", "spec_id", "sequence_number")
+
+
+class TableScan:
+    """What to read, and every way to read it."""
+
+    def __init__(
+        self,
+        store: Store,
+        table: TableName,
+        metadata: TableMetadata,
+        point: Point,
+        where: Predicate | str | None = None,
+        select: Sequence[str] | None = None,
+    ) -> None:
+        if isinstance(select, str):
+            raise InvalidInput("select takes a list of column names", hint=f"Write select=[{select!r}]")
+        self._store = store
+        self._table = table
+        self._metadata = metadata
+        self._point = point
+        self._where = bind(where, point.schema)
+        self._select = list(select) if select is not None else [f.name for f in point.schema.fields]
+        self._schema = point.schema.select(self._select)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the scan gives."""
+        return self._schema
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The version that the scan reads; None for a table without snapshots."""
+        return self._point.snapshot.snapshot_id if self._point.snapshot else None
+
+    def to_spark(self) -> Any:
+        """Return a DataFrame; rows are read by Spark's executors, not by this process."""
+        return load_spark_engine().read(self._plan, self._schema, self._metadata)
+
+    def to_arrow(self) -> pa.RecordBatchReader:
+        """Return a stream of batches; no JVM is started, and memory does not grow with the table."""
+        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), self._batches())
+
+    def count(self) -> int:
+        """Count the rows, opening only files that metadata cannot settle."""
+        known = pc.sum(self._plan.whole_files.column("record_count")).as_py() or 0
+        partial = self._plan.partial_files.column("file_path").to_pylist()
+        judged = [self._point.schema.name_of(field_id) for field_id in columns_of(self._where)]
+        return int(known) + sum(b.num_rows for path in partial for b in self._read(path, judged))
+
+    def files(self) -> pa.Table:
+        """List the data files to read, one row each."""
+        return self._plan.files.select(SHOWN_COLUMNS)
+
+    def explain(self) -> Explanation:
+        """Say what is read, and what ruled the rest out."""
+        columns = tuple(f.name for f in self._schema.fields)
+        return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan)
+
+    @cached_property
+    def _plan(self) -> ScanPlan:
+        return plan_scan(self._store, self._metadata, self._point, self._where)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for path in self._plan.files.column("file_path").to_pylist():
+            yield from self._read(path, self._select)
+
+    def _read(self, path: str, select: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return read_batches(self._store, path, self._point.schema, select, self._where)

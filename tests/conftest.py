@@ -1,0 +1,39 @@
+"""Fixtures that the whole suite shares: a lake of one's own, and one Spark session for all."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import icefield
+from icefield.ambient import SeededAmbient
+from icefield.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """A lake on disk: real SQLite, real files."""
+    with icefield.connect(tmp_path / "lake", durable=False) as made:
+        yield made
+
+
+@pytest.fixture
+def memory_lake() -> Iterator[Lake]:
+    """A lake in memory whose clock and dice can be replayed."""
+    with icefield.connect("memory:", ambient=SeededAmbient(7)) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """The one Spark session of the suite."""
+    from icefield.spark.session import session  # noqa: PLC0415 - only tests that ask for Spark load it
+
+    started = session("local[2]")
+    started.conf.set("spark.sql.shuffle.partitions", "4")
+    yield started
+    started.stop()

@@ -1,0 +1,196 @@
+"""What only the local store promises: roots, links, durability, and how it fails."""
+
+import errno
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from icefield.errors import FileAlreadyExists, LocationRefused, StorageError
+from icefield.storage.local import LocalStore, is_temporary
+from icefield.storage.location import location_of_path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "secret").write_bytes(b"secret")
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def guarded(root: Path) -> LocalStore:
+    return LocalStore(roots=[location_of_path(str(root))])
+
+
+@pytest.mark.parametrize(
+    "spelling", ["{root}/../beside/secret", "file:{root}/../beside/secret", "file:///etc/passwd", "{root}x/k"]
+)
+def test_no_spelling_leads_out_of_the_roots(guarded: LocalStore, root: Path, spelling: str) -> None:
+    location = spelling.format(root=root)
+    for call in (guarded.read, guarded.size, guarded.open_input, guarded.delete, guarded.open_new, guarded.list):
+        with pytest.raises(LocationRefused, match="lies outside"):
+            call(location)
+    with pytest.raises(LocationRefused):
+        guarded.put_new(location, b"")
+
+
+def test_a_link_does_not_lead_out_of_the_roots(guarded: LocalStore, root: Path) -> None:
+    (root / "link").symlink_to(root.parent / "beside")
+    (root / "file").symlink_to(root.parent / "beside" / "secret")
+    for location in (f"{root}/link/secret", f"{root}/file", f"{root}/link/../beside/secret"):
+        with pytest.raises(LocationRefused):
+            guarded.read(location)
+    with pytest.raises(LocationRefused):
+        guarded.delete(f"{root}/file")
+
+
+def test_a_root_may_itself_be_reached_through_a_link(root: Path) -> None:
+    (root.parent / "alias").symlink_to(root)
+    store = LocalStore(roots=[f"{root.parent}/alias"])
+    store.put_new(f"{root.parent}/alias/k", b"x")
+    assert store.read(f"{root}/k") == b"x"
+    assert [file.location for file in store.list(f"{root.parent}/alias")] == [f"file://{root.parent}/alias/k"]
+
+
+def test_a_listing_neither_follows_nor_shows_links(root: Path) -> None:
+    (root / "link").symlink_to(root.parent / "beside")
+    (root / "file").symlink_to(root.parent / "beside" / "secret")
+    assert list(LocalStore().list(str(root))) == []
+
+
+def test_it_travels_to_another_process_with_its_roots(guarded: LocalStore, root: Path) -> None:
+    copy = pickle.loads(pickle.dumps(guarded))
+    copy.put_new(f"{root}/k", b"x")
+    assert guarded.read(f"{root}/k") == b"x"
+    with pytest.raises(LocationRefused):
+        copy.read("/etc/passwd")
+
+
+def test_put_new_leaves_no_temporary_file(root: Path) -> None:
+    LocalStore().put_new(f"{root}/k", b"x")
+    with pytest.raises(FileAlreadyExists):
+        LocalStore().put_new(f"{root}/k", b"y")
+    assert names_in(root) == ["k"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_without_hard_links_the_key_is_created_exclusively(
+    root: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(os, "link", failing(number))
+    store = LocalStore()
+    store.put_new(f"{root}/d/k", b"x")
+    with pytest.raises(FileAlreadyExists):
+        store.put_new(f"{root}/d/k", b"y")
+    assert store.read(f"{root}/d/k") == b"x"
+    assert names_in(root / "d") == ["k"]
+
+
+def test_a_failed_link_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", failing(errno.EIO))
+    with pytest.raises(StorageError, match="Input/output error") as failed:
+        LocalStore().put_new(f"{root}/k", b"x")
+    assert not failed.value.cleanable
+    assert names_in(root) == []
+
+
+def test_a_link_whose_reply_was_lost_counts_as_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.link
+
+    def link_twice(source: Path, target: Path) -> None:
+        real(source, target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link_twice)
+    LocalStore().put_new(f"{root}/k", b"x")
+    assert (root / "k").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_full_disk_leaves_no_key(root: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if is_temporary(str(Path(f"/proc/self/fd/{descriptor}").readlink())) is links:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    if not links:
+        monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StorageError, match="No space left"):
+        LocalStore().put_new(f"{root}/k", b"x")
+    assert names_in(root) == []
+
+
+def test_a_durable_write_syncs_the_file_and_every_directory_made_for_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = record_syncs(monkeypatch)
+    LocalStore().put_new(f"{root}/a/b/k", b"x")
+    assert synced.pop(0) == root
+    assert synced.pop(0) == root / "a"
+    assert is_temporary(str(synced.pop(0)))
+    assert synced == [root / "a" / "b"]
+    synced.clear()
+    with LocalStore().open_new(f"{root}/a/b/sink") as sink:
+        sink.write(b"x")
+        assert synced == []
+    assert synced == [root / "a" / "b" / "sink", root / "a" / "b"]
+
+
+def test_a_store_told_not_to_wait_syncs_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = record_syncs(monkeypatch)
+    store = LocalStore(durable=False)
+    store.put_new(f"{root}/a/b/k", b"x")
+    with store.open_new(f"{root}/a/b/sink") as sink:
+        sink.write(b"x")
+    assert synced == []
+
+
+def test_a_sink_that_cannot_be_synced_is_not_complete_and_may_be_aborted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = LocalStore().open_new(f"{root}/k")
+    sink.write(b"x")
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    with pytest.raises(StorageError, match="Input/output error"):
+        sink.close()
+    assert sink.closed
+    sink.abort()
+    assert names_in(root) == []
+
+
+def test_a_directory_in_the_place_of_a_file_is_an_error_of_the_store(root: Path) -> None:
+    store = LocalStore()
+    for call in (store.read, store.open_input, store.delete):
+        with pytest.raises(StorageError):
+            call(str(root))
+    (root / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="Not a directory"):
+        store.put_new(f"{root}/file/below", b"")
+
+
+def names_in(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+def failing(number: int) -> object:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def record_syncs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    real, synced = os.fsync, list[Path]()
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return synced
