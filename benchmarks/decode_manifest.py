@@ -133,7 +133,9 @@ def _report(codec: str, data: bytes, count: int, best: dict[str, float]) -> None
 
 def _path(index: int, noise: int) -> str:
     day = index % 28 + 1
-    return f"s3://bucket/warehouse/shop.db/orders/data/ts_day=2024-01-{day:02d}/00000-{index}-{noise:032x}-00001.parquet"
+    return (
+        f"s3://bucket/warehouse/shop.db/orders/data/ts_day=2024-01-{day:02d}/00000-{index}-{noise:032x}-00001.parquet"
+    )
 
 
 def _say(text: str) -> None:

@@ -88,8 +88,9 @@ def _build(environment: Path, lock: Path, wanted: dict[str, str], *, editable: b
     found = _read_stamp(environment)
     name = environment.name
     if any(found.get(key) != wanted[key] for key in ("interpreter", "place")):
-        _say(f"building {name} from {lock.relative_to(ROOT)} (once; about a gigabyte to fetch, a few minutes)")
+        _say(f"building {name} from {lock.relative_to(ROOT)} (once; it fetches some hundred megabytes)")
         _create(environment)
+        found = {}
     else:
         _say(f"bringing {name} in line with {lock.relative_to(ROOT)}")
     # From here until the end the environment is half done, and a run that is cut short must not look finished.
@@ -104,7 +105,8 @@ def _build(environment: Path, lock: Path, wanted: dict[str, str], *, editable: b
 
 
 def _create(environment: Path) -> None:
-    if importlib.util.find_spec("ensurepip") is None:
+    ensurepip = importlib.util.find_spec("ensurepip")
+    if ensurepip is None or ensurepip.origin is None:  # a directory that is left over has no origin
         _provide_ensurepip()
     if environment.exists():
         shutil.rmtree(environment)
@@ -178,4 +180,7 @@ def _fail(text: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        _fail("interrupted; the next run starts over, from the cache of pip")

@@ -79,6 +79,8 @@ class SeededAmbient:
         return self._now_ms / 1000
 
     def sleep(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
         self._now_ms += seconds * 1000
 
     def uniform(self, low: float, high: float) -> float:

@@ -4,6 +4,7 @@ Keys and meanings are Iceberg's where Iceberg has them. Where a default differs 
 Raises InvalidInput for a value that does not parse.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -11,6 +12,9 @@ from typing import Generic, TypeVar
 from icefield.errors import InvalidInput
 
 T = TypeVar("T")
+
+METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
+_METRICS_MODE = re.compile(r"none|counts|full|truncate\(0*[1-9]\d{0,8}\)")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,13 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _metrics_mode(text: str) -> str:
+    word = text.strip().lower()
+    if not _METRICS_MODE.fullmatch(word):
+        raise ValueError("it must be none, counts, truncate(n) or full")
+    return word
+
+
 COMMIT_RETRIES = Property(
     "commit.retry.num-retries",
     _natural,
@@ -98,7 +109,7 @@ MANIFEST_CODEC = Property(
 )
 METRICS_DEFAULT = Property(
     "write.metadata.metrics.default",
-    str,
+    _metrics_mode,
     "truncate(16)",
     "Which statistics files carry for a column: none, counts, truncate(n) or full.",
 )
@@ -125,3 +136,6 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise InvalidInput(f"table properties are strings, got {key!r}: {value!r}")
     for known in TABLE_PROPERTIES:
         known.read(properties)
+    for key in properties:
+        if key.startswith(METRICS_COLUMN_PREFIX):
+            Property(key, _metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc).read(properties)

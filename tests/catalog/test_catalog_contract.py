@@ -311,3 +311,10 @@ def test_hostile_names_are_only_names(empty: Catalog, name: str) -> None:
     empty.drop_namespace((name,))
     assert empty.list_namespaces() == [(other,) for other in others]
     assert state(empty) == {f"{other}.{other}": other for other in others}
+
+
+def test_a_property_without_a_value_which_jdbc_allows_reads_as_empty(tmp_path: Path) -> None:
+    with closing(jdbc_v0_catalog(tmp_path)) as catalog, closing(sqlite3.connect(tmp_path / "catalog.db")) as other:
+        with other:
+            other.execute("INSERT INTO iceberg_namespace_properties VALUES ('default', 'a', 'k', null)")
+        assert catalog.namespace_properties(("a",)) == {"k": ""}

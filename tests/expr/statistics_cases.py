@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from tests.expr.cases import Row, is_nan, is_ordinary, sort_key
 
 from icefield.expr.bound import Reference
 from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bounds
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.single_value import Value, encode_value, truncate_lower, truncate_upper
-from tests.expr.cases import Row, is_ordinary, sort_key
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def column_statistics(files: Sequence[Sequence[Row]], column: Reference, writer:
     counts = Counts(
         values=_longs([len(file) if writer.values else None for file in values]),
         nulls=_longs([file.count(None) if writer.nulls else None for file in values]),
-        nans=_longs([sum(v is not None and not is_ordinary(v) for v in file) if writer.nans else None for file in values]),
+        nans=_longs([sum(map(is_nan, file)) if writer.nans else None for file in values]),
         records=_longs([len(file) for file in values]),
     )
     lower, upper = (pa.array([b[side] for b in bounds], pa.binary()) for side in (0, 1))

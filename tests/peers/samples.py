@@ -45,9 +45,14 @@ SAMPLES: Mapping[str, Sample] = {
         pa.decimal128(18, 4),
         tuple(map(Decimal, ("-99999999999999.9999", "-0.0001", "0.0000", "3.2768", "99999999999999.9999"))),
     ),
+    "decimal_20_3": Sample(
+        pa.decimal128(20, 3), tuple(map(Decimal, ("-1234567890123456.789", "-0.001", "0.000", "0.012", "98765432.109")))
+    ),
     "decimal_38_10": Sample(
         pa.decimal128(38, 10),
-        tuple(map(Decimal, (f"-{'9' * 28}.{'9' * 10}", "-0.0000000001", "0", "1.5", f"{'9' * 28}.{'9' * 10}"))),
+        tuple(
+            map(Decimal, (f"-{'9' * 28}.{'9' * 10}", "-0.0000000001", "0.0000000000", "1.5", f"{'9' * 28}.{'9' * 10}"))
+        ),
     ),
     "date": Sample(pa.date32(), tuple(dict.fromkeys(moment.date() for moment in MOMENTS))),
     "time": Sample(pa.time64("us"), (dt.time(0), dt.time(0, 0, 0, 1), dt.time(12, 34, 56, 789012), dt.time.max)),
@@ -59,7 +64,7 @@ SAMPLES: Mapping[str, Sample] = {
             "",
             " blank ",
             "100% a/b=c&d?#e+f;g",
-            "It's \"quoted\" \\ `here`",
+            'It\'s "quoted" \\ `here`',
             LONG_TEXT,
             "null",
             "é, one letter",

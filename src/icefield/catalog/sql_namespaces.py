@@ -78,7 +78,7 @@ class SqlNamespaces:
         """Return the properties, without the reserved one."""
         self.require(session, namespace)
         rows = session.execute(_PROPERTIES, (self._catalog_name, text_of(namespace)))
-        return {str(key): str(value) for key, value in rows.values if key != EXISTS_PROPERTY}
+        return {str(key): str(value or "") for key, value in rows.values if key != EXISTS_PROPERTY}
 
     def update(
         self, session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]

@@ -185,7 +185,7 @@ class SqliteDatabase:
         """Refuse to commit into a file that the next process to open the catalog would not find."""
         try:
             same = self._file is not None and os.path.samestat(self._path.stat(), self._file)
-        except FileNotFoundError:
+        except OSError:
             same = False
         if not same:
             raise CatalogError(f"{self._path} was replaced or removed while it was open", hint="Open the catalog again")

@@ -1,20 +1,19 @@
 """icefield describe: everything about a table but its rows."""
 
+from collections.abc import Iterator, Mapping
+
 import rich_click as click
 
 from icefield.cli.options import table_argument
-from icefield.cli.output import Column, moment, print_grid, print_json, print_text
+from icefield.cli.output import counted, moment, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings, open_lake
-from icefield.cli.snapshots import refs_of, snapshot_value, summary_number
+from icefield.cli.snapshots import snapshot_value, summary_number
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
-from icefield.model.sort_order import SortOrder
 from icefield.scan.explain import human_bytes
-from icefield.table import Table
-from icefield.types.datatypes import walk
-from icefield.types.schema import Schema
+from icefield.types.datatypes import NestedField, PrimitiveType, walk
+from icefield.types.transforms import Bucket, Identity, Transform, Truncate
 
-Value = dict[str, object]
+TOTALS = ("total-records", "total-data-files", "total-files-size")
 
 
 @click.command(cls=LakeCommand)
@@ -24,40 +23,106 @@ def describe(settings: Settings, table: str) -> None:
     """Show a table's columns with their ids, its layout, properties, current snapshot and totals."""
     with open_lake(settings) as lake:
         opened = lake.table(table)
-        value = _describe(opened, opened.metadata)
+        metadata, location = opened.metadata, opened.metadata_location
     if settings.as_json:
-        print_json(value)
+        print_json(_value(opened.name, location, metadata))
     else:
-        _print(value)
+        _print(opened.name, location, metadata)
 
 
-def _describe(table: Table, metadata: TableMetadata) -> Value:
+def transform_text(transform: Transform, column: str) -> str:
+    """Write a transform of a column as `partition_by` takes it: day(ts), bucket(16, id)."""
+    match transform:
+        case Identity():
+            return column
+        case Bucket(count):
+            return f"bucket({count}, {column})"
+        case Truncate(width):
+            return f"truncate({width}, {column})"
+        case _:
+            return f"{transform}({column})"
+
+
+def _value(name: str, location: str, metadata: TableMetadata) -> dict[str, object]:
     head = metadata.current_snapshot
-    names = ("total-records", "total-data-files", "total-files-size")
     return {
-        "table": table.name,
+        "table": name,
         "location": metadata.location,
-        "metadata-file": table.metadata_location,
+        "metadata-file": location,
         "table-uuid": str(metadata.table_uuid),
         "format-version": metadata.format_version,
         "last-updated": moment(metadata.last_updated_ms),
-        "columns": _columns(metadata.schema),
-        "partition-spec": _spec(metadata.spec, metadata),
-        "sort-order": _order(metadata.sort_order, metadata.schema),
+        "columns": [
+            {"id": f.field_id, "name": ".".join(path), "type": str(f.type), "required": f.required, "doc": f.doc}
+            for path, f in walk(metadata.schema.struct)
+        ],
+        "partition-by": [
+            {"id": f.field_id, "name": f.name, "source-id": f.source_id, "transform": text}
+            for f, text in zip(metadata.spec.fields, _partition_texts(metadata), strict=True)
+        ],
+        "order-by": [
+            {
+                "source-id": f.source_id,
+                "transform": transform_text(f.transform, metadata.schema.name_of(f.source_id)),
+                "direction": f.direction.value,
+                "null-order": f.null_order.value,
+            }
+            for f in metadata.sort_order.fields
+        ],
         "properties": dict(metadata.properties),
-        "refs": {name: str(ref.snapshot_id) for name, ref in metadata.refs.items()},
+        "refs": {ref: str(target.snapshot_id) for ref, target in metadata.refs.items()},
         "snapshots": len(metadata.snapshots),
         "current-snapshot": snapshot_value(head, metadata) if head else None,
-        "totals": {name: summary_number(head, name) if head else 0 for name in names},
+        "totals": _totals(metadata),
     }
 
 
-def _columns(schema: Schema) -> list[Value]:
-    return [
-        {"id": f.field_id, "name": ".".join(path), "type": str(f.type), "required": f.required, "doc": f.doc}
-        for path, f in walk(schema.struct)
-    ]
+def _print(name: str, location: str, metadata: TableMetadata) -> None:
+    print_text(name)
+    print_section("", _facts(location, metadata))
+    print_section("columns", (_column_cells(path, field) for path, field in walk(metadata.schema.struct)))
+    parts = zip(metadata.spec.fields, _partition_texts(metadata), strict=True)
+    print_section("partition fields", ((str(f.field_id), f.name, text) for f, text in parts))
+    print_section("sort order", ((text,) for text in _order_texts(metadata)))
+    print_section("properties", sorted(metadata.properties.items()))
+    print_section("refs", ((r, f"{t.kind} at {t.snapshot_id}") for r, t in sorted(metadata.refs.items())))
 
 
-def _spec(spec: PartitionSpec, metadata: TableMetadata) -> Value:
-    return {"spec-id": spec.spec_id, "fields": [_part(f, metadata) for f in spec.fields]}
+def _facts(location: str, metadata: TableMetadata) -> Iterator[tuple[str, str]]:
+    yield "location", metadata.location
+    yield "metadata file", location
+    yield "format version", str(metadata.format_version)
+    yield "uuid", str(metadata.table_uuid)
+    yield "last updated", moment(metadata.last_updated_ms)
+    yield "snapshots", f"{len(metadata.snapshots):,}"
+    head = metadata.current_snapshot
+    if head is None:
+        yield "current snapshot", "none: the table was never written"
+        return
+    yield "current snapshot", f"{head.snapshot_id} ({head.operation}, {moment(head.timestamp_ms)})"
+    rows, files, size = _totals(metadata).values()
+    if rows is not None and files is not None and size is not None:
+        yield "totals", f"{counted(rows, 'row')} in {counted(files, 'data file')}, {human_bytes(size)}"
+
+
+def _column_cells(path: tuple[str, ...], field: NestedField) -> tuple[str, ...]:
+    """Show a column indented below its parents; a parent's type is told by its children."""
+    kind = str(field.type) if isinstance(field.type, PrimitiveType) else str(field.type).partition("<")[0]
+    required = "not null" if field.required else ""
+    return str(field.field_id), "  " * (len(path) - 1) + path[-1], kind, required, field.doc or ""
+
+
+def _partition_texts(metadata: TableMetadata) -> list[str]:
+    names = metadata.schema_of_spec(metadata.spec)
+    return [transform_text(f.transform, names.name_of(f.source_id)) for f in metadata.spec.fields]
+
+
+def _order_texts(metadata: TableMetadata) -> Iterator[str]:
+    for field in metadata.sort_order.fields:
+        column = transform_text(field.transform, metadata.schema.name_of(field.source_id))
+        yield f"{column} {field.direction} {field.null_order.replace('-', ' ')}"
+
+
+def _totals(metadata: TableMetadata) -> Mapping[str, int | None]:
+    head = metadata.current_snapshot
+    return {name: summary_number(head, name) if head else 0 for name in TOTALS}

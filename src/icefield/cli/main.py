@@ -10,12 +10,11 @@ from collections.abc import Sequence
 
 import rich_click as click
 
-from icefield.cli.counting import count
 from icefield.cli.demo import demo
 from icefield.cli.describe import describe
 from icefield.cli.ingest import ingest
 from icefield.cli.output import print_error
-from icefield.cli.plans import explain, files
+from icefield.cli.plans import count, explain, files
 from icefield.cli.query import query
 from icefield.cli.settings import LakeGroup, Settings, settings_from
 from icefield.cli.snapshots import history, snapshots

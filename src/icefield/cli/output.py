@@ -42,9 +42,19 @@ def print_grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> N
     render(grid(columns, rows))
 
 
-def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> Grid:
+def print_section(title: str, rows: Iterable[Sequence[str]]) -> None:
+    """Write a title and indented rows below it to stdout, or nothing if there is no row."""
+    cells = [["", *row] for row in rows]
+    if not cells:
+        return
+    if title:
+        print_text(f"\n{title}")
+    render(grid([Column("")] * len(cells[0]), cells, header=False))
+
+
+def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header: bool = True) -> Grid:
     """Lay out a table."""
-    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=header)
     for column in columns:
         table.add_column(Text(safe(column.title)), justify=column.align, overflow="fold")
     for row in rows:
@@ -113,6 +123,15 @@ def short_location(location: str, base: str) -> str:
     """Write a location relative to a directory, if it lies inside."""
     prefix = base.rstrip("/") + "/"
     return location.removeprefix(prefix)
+
+
+def kebab(value: object) -> object:
+    """Return the same values with `-` for `_` in every key, as the JSON of all commands has them."""
+    if isinstance(value, dict):
+        return {str(key).replace("_", "-"): kebab(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [kebab(inner) for inner in value]
+    return value
 
 
 def safe(text: str, *, keep_lines: bool = False) -> str:

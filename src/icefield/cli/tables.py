@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 import rich_click as click
 
 from icefield.cli.options import definition_options, table_argument
-from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.output import counted, kebab, print_json, print_text, talk
 from icefield.cli.settings import LakeCommand, Settings, make_lake, open_lake
 from icefield.errors import CorruptFile, MissingFile
 from icefield.lake import Lake
@@ -68,8 +68,7 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
         if not dry_run:
             lake.drop_table(table)
     if settings.as_json:
-        values = {key.replace("_", "-"): value for key, value in asdict(plan).items()}
-        print_json({**values, "dropped": not dry_run})
+        print_json(kebab({**asdict(plan), "dropped": not dry_run}))
     else:
         print_text(f"{'would drop' if dry_run else 'dropped'} {plan}")
 

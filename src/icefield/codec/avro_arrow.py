@@ -85,9 +85,7 @@ def records_array(decoded: Decoded, column: Column, kind: pa.DataType, ids: dict
     by_id = {each.path[1]: each for each in column.elements.columns}
     fields = [kind.value_type.field(i) for i in range(kind.value_type.num_fields)]
     arrays = [
-        value_array(elements, by_id[ids[f.name]], f.type)
-        if ids[f.name] in by_id
-        else pa.nulls(elements.count, f.type)
+        value_array(elements, by_id[ids[f.name]], f.type) if ids[f.name] in by_id else pa.nulls(elements.count, f.type)
         for f in fields
     ]
     return _nested(decoded, column, kind, lengths, pa.StructArray.from_arrays(arrays, fields=fields))
@@ -142,8 +140,9 @@ def _bytes(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     ends = np.maximum.accumulate(ends)
     offsets = np.empty(2 * decoded.count + 1, np.int32)
     offsets[0:-1:2], offsets[1::2], offsets[-1] = np.where(present, begins, ends), ends, ends.max(initial=0)
-    spans = pa.Array.from_buffers(kind, 2 * decoded.count, [None, pa.py_buffer(offsets), pa.py_buffer(decoded.raw.data)])
-    array = spans.take(pa.array(np.arange(0, 2 * decoded.count, 2, np.int32), mask=~present))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(decoded.raw.data)]
+    spans = pa.Array.from_buffers(kind, 2 * decoded.count, buffers)
+    array = spans.take(pa.array(np.arange(0, 2 * decoded.count, 2, dtype=np.int32), mask=~present))
     if pa.types.is_string(kind):
         try:
             array.validate(full=True)
@@ -189,9 +188,9 @@ def _bits(mask: Mask) -> Any:
 
 def _is_integer(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(
-        types.is_int32(kind) or types.is_int64(kind) or types.is_date32(kind) or types.is_time(kind)
-    ) or bool(types.is_timestamp(kind))
+    return bool(types.is_int32(kind) or types.is_int64(kind) or types.is_date32(kind) or types.is_time(kind)) or bool(
+        types.is_timestamp(kind)
+    )
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -84,8 +84,13 @@ def _snappy_size(data: memoryview) -> int:
 
 def _unzstd(data: memoryview, limit: int) -> Any:
     # Java writes streaming frames that do not say their size, so only a stream reads all of them.
+    step = min(limit + 1, 64 + 8 * len(data))
+    parts, size = [], 0
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        return stream.read(limit + 1)
+        while size <= limit and (part := stream.read(step)):
+            parts.append(part)
+            size += len(part)
+    return b"".join(parts)
 
 
 def _compress_deflate(data: bytes) -> bytes:

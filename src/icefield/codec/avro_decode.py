@@ -1,6 +1,6 @@
-"""Decode Avro rows: decompressed blocks of one or many files in, values in slots out. `avro_arrow` makes columns of them.
+"""Decode Avro rows: decompressed blocks of one or many files in, values in slots out.
 
-Raises CorruptFile with the location of the file that holds the bad rows.
+`avro_arrow` makes columns of them. Raises CorruptFile with the location of the file that holds the bad rows.
 """
 
 from collections.abc import Iterable
@@ -65,7 +65,8 @@ class Decoded:
 def pack_rows(files: Iterable[tuple[str, Iterable[Block]]], limits: Limits = DEFAULT_LIMITS) -> RawRows:
     """Lay the decompressed blocks of one or many files side by side."""
     parts: list[Any] = [_FRONT]
-    locations, rows, owner = [], [], []
+    locations: list[str] = []
+    rows, owner = [], []
     left = limits.total_bytes
     for location, blocks in files:
         for block in blocks:

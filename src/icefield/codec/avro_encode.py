@@ -122,7 +122,7 @@ class _Store:
         self._add_spans(each, begins, begins + width, _present(column), FIXED)
 
     def _add_decimals(self, each: Field, value: Value, column: pa.Array) -> None:
-        """Arrow has little-endian two's complement of 16 bytes, Avro big-endian of the size that the precision needs."""
+        """Arrow has little-endian two's complement of 16 bytes, Avro big-endian of the size that the digits need."""
         size = value.size or _DECIMAL_BYTES
         little = np.frombuffer(_fixed_bytes(column, _DECIMAL_BYTES), np.uint8).reshape(-1, _DECIMAL_BYTES)
         big = np.zeros((len(column), size), np.uint8)

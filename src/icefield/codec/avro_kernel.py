@@ -14,15 +14,15 @@ Error semantics: a position below zero is one of the codes in `REASONS`, and eve
 
 from typing import Any, NamedTuple
 
-# One instruction is WIDTH integers: what to do; which union branch is null (-1: no union); the slot of the value (-1: it
-# is skipped); an operand; where to go on null, or first of all in a loop; the range of wanted keys of a map; and the
-# slot of an array's element count (-1: not wanted).
+# One instruction is WIDTH integers: what to do; which union branch is null (-1: no union); the slot of the value (-1:
+# it is skipped); an operand; where to go on null, or first of all in a loop; the range of wanted keys of a map; and
+# the slot of an array's element count (-1: not wanted).
 NULL, SLOT, ARG, JUMP, KEYS, KEYS_END, COUNT = 1, 2, 3, 4, 5, 6, 7
 WIDTH = 8
 
 # VARINT and BOOL fill longs; BYTES (length first), FIXED (ARG bytes) and what lies between ENTER and LEAVE fill spans.
-# The maps are arrays of (integer key, value) with the value's null branch in ARG. LOOP jumps to AGAIN, which goes to ARG
-# for each element. In writing, FIXED copies its span as it is, whatever its length.
+# The maps are arrays of (integer key, value) with the value's null branch in ARG. LOOP jumps to AGAIN, which goes to
+# ARG for each element. In writing, FIXED copies its span as it is, whatever its length.
 VARINT, BOOL, BYTES, FIXED, MAP_LONGS, MAP_BYTES, ENTER, LEAVE, LOOP, AGAIN = range(10)
 
 MAX_LOOPS = 8
@@ -135,7 +135,7 @@ def read_leaf(source: Source, slots: Slots, row: int, position: int, end: int, p
         value, position = read_varint(source.data, position, end)
         put_long(slots, slot, row, value)
         return position
-    length = source.program[pc + ARG]
+    length: int = source.program[pc + ARG]
     if op == BYTES:
         length, position = read_varint(source.data, position, end)
     if position < 0:
@@ -311,7 +311,7 @@ def encode_row(source: Source, slots: Slots, row: int, out: Any, position: int) 
     program = source.program
     for pc in range(0, len(program), WIDTH):
         op, slot, null_branch = program[pc], program[pc + SLOT], program[pc + NULL]
-        is_long = op == VARINT or op == BOOL
+        is_long = op <= BOOL
         present = slots.valid[slot, row] != 0 if is_long else slots.ends[slot, row] != 0
         if null_branch >= 0:
             out[position] = (1 - null_branch if present else null_branch) << 1

@@ -130,7 +130,8 @@ class _Compiler:
         begin, slot = self._enter(each, path, loops, keep=keep)
         count_slot = self._long() if keep else -1
         if keep:
-            elements = _compile_elements(each.node)
+            # A map with text keys has no elements to read; whoever wants the column is told so.
+            elements = _compile_elements(each.node) if isinstance(each.node, Array) else None
             self.columns.append(Column(path, each.name, each.node, slot, count_slot=count_slot, elements=elements))
         keys = dict(self.wanted.keys).get(path) if loops == 0 else None
         pair = _pair(each.node)
@@ -224,15 +225,12 @@ def _pair(node: Node) -> Field | None:
             return None
 
 
-def _compile_elements(node: Node) -> Program:
+def _compile_elements(node: Array) -> Program:
     """Compile the program of an array's elements: every value in them is kept."""
-    if not isinstance(node, Array):
-        raise ValueError("the schema holds an Avro map where an array should be")
     items = node.items
+    compiler = _Compiler(Wanted(inside=frozenset({ROOT_ID})))
     if isinstance(items.node, Record) and items.null_branch < 0:
-        compiler = _Compiler(Wanted(inside=frozenset({ROOT_ID})))
         compiler.record(items.node, ROOT_ID)
     else:
-        compiler = _Compiler(Wanted(inside=frozenset({ROOT_ID})))
         compiler.field(items, ROOT_ID)
     return compiler.program(smallest_size(items.node))

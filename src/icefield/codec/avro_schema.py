@@ -107,7 +107,7 @@ class _Parser:
         if isinstance(tree, str):
             return self._named(tree, field_id, depth), -1
         if not isinstance(tree, dict):
-            raise ValueError(f"the schema holds {tree!r} where a type should be")
+            raise _unfit(f"{tree!r} where a type should be")
         kind = tree.get("type")
         if isinstance(kind, dict | list):
             return self.node(kind, field_id, depth + 1)
@@ -115,11 +115,11 @@ class _Parser:
 
     def _union(self, branches: list[Any], field_id: int, depth: int) -> tuple[Node, int]:
         if len(branches) != 2 or ("null" not in branches):
-            raise ValueError("the schema holds a union that is not of null and one type")
+            raise _unfit("a union that is not of null and one type")
         null_branch = branches.index("null")
         node, inner = self.node(branches[1 - null_branch], field_id, depth + 1)
         if inner >= 0 or node == Value("null"):
-            raise ValueError("the schema holds a union in a union")
+            raise _unfit("a union in a union")
         return node, null_branch
 
     def _named(self, word: str, field_id: int, depth: int) -> Node:
@@ -139,7 +139,7 @@ class _Parser:
             case "array":
                 items = self._part(tree.get("items"), "element", field_id, tree.get("element-id"), depth)
                 if items.null_branch < 0 and smallest_size(items.node) == 0:
-                    raise ValueError("the schema holds an array whose elements have no bytes")
+                    raise _unfit("an array whose elements have no bytes")
                 return Array(items, keyed=tree.get("logicalType") == "map")
             case "map":
                 return StringMap(self._part(tree.get("values"), "value", field_id, tree.get("value-id"), depth))
@@ -148,26 +148,28 @@ class _Parser:
             case str():
                 return self._value(tree, kind, field_id, depth)
             case _:
-                raise ValueError(f"the schema holds {kind!r} where a type should be")
+                raise _unfit(f"{kind!r} where a type should be")
 
     def _record(self, tree: dict[str, Any], field_id: int, depth: int) -> Record:
         trees = tree.get("fields")
         if not isinstance(trees, list):
-            raise ValueError("the schema holds a record without fields")
+            raise _unfit("a record without fields")
         fields = tuple(self._field(each, field_id, depth) for each in trees)
         ids = [f.field_id for f in fields if f.field_id is not None]
         if len(set(ids)) != len(ids):
-            raise ValueError("the schema holds a record that uses a field id twice")
+            raise _unfit("a record that uses a field id twice")
         return Record(fields)
 
     def _field(self, tree: Any, parent_id: int, depth: int) -> Field:
         if not isinstance(tree, dict) or not isinstance(tree.get("name"), str):
-            raise ValueError("the schema holds a field without a name")
-        name = tree.get("iceberg-field-name", tree["name"])
+            raise _unfit("a field without a name")
+        name = str(tree.get("iceberg-field-name", tree["name"]))
         field_id = tree.get("field-id", self._names.get((parent_id, name)))
-        return self._part(tree.get("type"), str(name), parent_id, field_id, depth)
+        return self._part(tree.get("type"), name, parent_id, field_id, depth)
 
     def _part(self, tree: Any, name: str, parent_id: int, field_id: Any, depth: int) -> Field:
+        if isinstance(field_id, str) and field_id.isdecimal():
+            field_id = int(field_id)
         if not isinstance(field_id, int):
             field_id = None
         node, null_branch = self.node(tree, parent_id if field_id is None else field_id, depth + 1)
@@ -176,7 +178,7 @@ class _Parser:
     def _value(self, tree: dict[str, Any], kind: str, field_id: int, depth: int) -> Node:
         size = _small_int(tree, "size") if kind == "fixed" else 0
         if kind == "fixed" and size == 0:
-            raise ValueError("the schema holds a fixed type without a size")
+            raise _unfit("a fixed type without a size")
         if kind != "fixed" and kind not in _WORDS:
             return self._named(kind, field_id, depth)
         utc = tree.get("adjust-to-utc", False)
@@ -190,8 +192,12 @@ class _Parser:
         )
 
 
+def _unfit(what: str) -> ValueError:
+    return ValueError(f"the schema holds {what}")
+
+
 def _small_int(tree: dict[str, Any], key: str) -> int:
     value = tree.get(key, 0)
     if not isinstance(value, int) or not 0 <= value < 1 << 20:
-        raise ValueError(f"the schema holds {key}: {value!r}")
+        raise _unfit(f"{key}: {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""Fields that the spec names, and how they are spelled in an Avro schema. Manifests and manifest lists are made of them."""
+"""Fields that the spec names, of which manifests and manifest lists are made, and their spelling in an Avro schema."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,13 @@ import pyarrow as pa
 
 VERSIONS = (1, 2, 3)
 
-_AVRO_WORDS = {pa.bool_(): "boolean", pa.int32(): "int", pa.int64(): "long", pa.string(): "string", pa.binary(): "bytes"}
+_AVRO_WORDS = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+}
 
 
 @dataclass(frozen=True)

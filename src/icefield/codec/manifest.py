@@ -17,7 +17,6 @@ from icefield.codec.avro_container import DEFAULT_LIMITS, Header, Limits, parse_
 from icefield.codec.avro_decode import Decoded, decode, pack_rows
 from icefield.codec.avro_program import Column, Path, Program
 from icefield.codec.avro_schema import ROOT_ID, Value
-from icefield.codec.manifest_columns import ALL as ALL
 from icefield.codec.manifest_columns import DATA_FILE_COLUMN, PLAN, ManifestColumns, manifest_program
 from icefield.codec.manifest_schema import DATA_FILE_ID, KINDS, PARTITION_ID, PATHS, partition_column
 from icefield.errors import CorruptFile, InvalidInput
@@ -113,9 +112,8 @@ def _field_array(decoded: Decoded, found: dict[tuple[Path, int | None], Column],
 
 
 def _partition_array(decoded: Decoded, column: Column) -> pa.Array:
-    if not isinstance(column.node, Value):
-        raise ValueError(f"the partition field {column.name!r} is not a single value")
-    return value_array(decoded, column, arrow_type(column.node))
+    kind = arrow_type(column.node) if isinstance(column.node, Value) else pa.null()
+    return value_array(decoded, column, kind)
 
 
 def _array(decoded: Decoded, column: Column | None, kind: pa.DataType) -> pa.Array:

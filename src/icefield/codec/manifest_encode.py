@@ -1,7 +1,7 @@
 """Encode a table of entries as a manifest. (spec: Manifests)
 
-The table has the columns of `manifest_schema.entry_arrow_schema`; optional ones may be left out. Raises InvalidInput for
-entries that the format version cannot hold.
+The table has the columns of `manifest_schema.entry_arrow_schema`; optional ones may be left out.
+Raises InvalidInput for entries that the format version cannot hold.
 """
 
 from collections.abc import Mapping, Sequence

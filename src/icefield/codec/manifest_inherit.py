@@ -67,8 +67,8 @@ def _fill_content(source: _Source, name: str) -> pa.ChunkedArray:
 def _fill_first_row_id(source: _Source, name: str) -> pa.ChunkedArray:
     """Number the rows of data files that have no id yet, in the file's order.
 
-    As the reference implementation: deleted entries take no part, and under a manifest without an id (not v3 when it was
-    committed) there are none, whatever is stored.
+    As the reference implementation: deleted entries take no part, and under a manifest without an id (it was not v3
+    when it was committed) there are none, whatever is stored.
     """
     stored = source.entries[name]
     first = source.of_manifest("first_row_id")

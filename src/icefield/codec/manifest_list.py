@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.avro_arrow import records_array, value_array
 from icefield.codec.avro_codecs import CODECS, DEFLATE
 from icefield.codec.avro_container import (
     BLOCK_BYTES,
@@ -27,7 +28,6 @@ from icefield.codec.avro_container import (
     raw_blocks,
     raw_data,
 )
-from icefield.codec.avro_arrow import records_array, value_array
 from icefield.codec.avro_decode import Decoded, decode, pack_rows
 from icefield.codec.avro_encode import encode_rows
 from icefield.codec.avro_program import Program

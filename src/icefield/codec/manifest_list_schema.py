@@ -38,9 +38,7 @@ FIELDS = (
     Known(512, "added_rows_count", pa.int64(), required=(2, 3), optional=(1,)),
     Known(513, "existing_rows_count", pa.int64(), required=(2, 3), optional=(1,)),
     Known(514, "deleted_rows_count", pa.int64(), required=(2, 3), optional=(1,)),
-    Known(
-        507, "partitions", pa.list_(FIELD_SUMMARY), optional=(1, 2, 3), parts=(508, *SUMMARY_IDS.values())
-    ),
+    Known(507, "partitions", pa.list_(FIELD_SUMMARY), optional=(1, 2, 3), parts=(508, *SUMMARY_IDS.values())),
     Known(519, "key_metadata", pa.binary(), optional=(1, 2, 3)),
     Known(520, "first_row_id", pa.int64(), optional=(3,)),
 )

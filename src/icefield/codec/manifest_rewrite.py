@@ -1,7 +1,7 @@
 """Write entries of existing manifests to a new one: kept as existing, marked deleted, or left out.
 
-The data_file records are copied byte by byte when the old files have the layout that we write; otherwise they are decoded
-and encoded again. What entries inherited is written down, as the spec demands of entries that move.
+The data_file records are copied byte by byte when the old files have the layout that we write; otherwise they are
+decoded and encoded again. What entries inherited is written down, as the spec demands of entries that move.
 (spec: Sequence Number Inheritance, First Row ID Inheritance)
 Raises CorruptFile for a bad source; InvalidInput for sources that do not belong into one manifest.
 """

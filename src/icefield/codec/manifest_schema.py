@@ -105,4 +105,3 @@ def _data_file_columns(partition: Record) -> list[pa.Field]:
                 if isinstance(f.node, Value) and f.field_id is not None
             ]
     return columns
-

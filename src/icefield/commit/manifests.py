@@ -126,4 +126,8 @@ def _summary(column: pa.ChunkedArray, kind: object) -> Mapping[str, object]:
 
 def _bounds(known: pa.Array, kind: PrimitiveType) -> tuple[bytes, bytes]:
     distinct: list[Any] = list(python_values(known.unique(), kind))
-    return encode_value(min(distinct), kind), encode_value(max(distinct), kind)
+    lower, upper = min(distinct), max(distinct)
+    if isinstance(kind, FloatType | DoubleType):
+        # -0.0 comes before 0.0, though they compare as equal: a zero bound is the outer one. (spec: Manifests)
+        lower, upper = lower or -0.0, upper or 0.0
+    return encode_value(lower, kind), encode_value(upper, kind)

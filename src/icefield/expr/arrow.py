@@ -1,7 +1,10 @@
-"""Bound expressions as Arrow compute expressions, to filter batches and to skip row groups in pyarrow.dataset.
+"""Bound expressions as Arrow compute expressions: one to filter batches, one to skip row groups in pyarrow.dataset.
 
 Null in the result means no match, as in SQL; NaN follows Spark, which Arrow's own operators do not. Tests of a prefix
 are written as ranges, because Arrow can hold those against the statistics of a row group.
+
+The two must not be confused. Arrow believes that a row group whose minimum equals its maximum holds nothing else, but
+NaN is in neither; a filter that NaN passes makes it skip rows. `row_group_filter` is the part that is safe to give.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +15,7 @@ import pyarrow.compute as pc
 
 from icefield.expr.ast import Operator
 from icefield.expr.bound import (
+    TRUE,
     AllOf,
     AnyOf,
     Bound,
@@ -29,6 +33,8 @@ from icefield.expr.bound import (
     NotStartsWith,
     Reference,
     StartsWith,
+    all_of,
+    any_of,
 )
 from icefield.types.arrow import arrow_array, physical_array
 from icefield.types.datatypes import DoubleType, FixedType, FloatType, PrimitiveType, UUIDType
@@ -49,6 +55,34 @@ def arrow_filter(expression: Bound, name_of: NameOf | None = None) -> pc.Express
         case Leaf():
             path = name_of(expression.reference) if name_of else expression.reference.path
             return _leaf(expression, _column(path, expression.reference.type))
+
+
+def row_group_filter(expression: Bound, name_of: NameOf | None = None) -> pc.Expression:
+    """Return a weaker expression for pyarrow.dataset to skip row groups by; what it lets through must be filtered."""
+    return arrow_filter(_without_nan_tests(expression), name_of)
+
+
+def _without_nan_tests(expression: Bound) -> Bound:
+    """Weaken every test of a float that NaN passes to one for any value."""
+    match expression:
+        case AllOf(parts):
+            return all_of(*(_without_nan_tests(part) for part in parts))
+        case AnyOf(parts):
+            return any_of(*(_without_nan_tests(part) for part in parts))
+        case Leaf(reference) if isinstance(reference.type, FloatType | DoubleType):
+            return _without_nan_test(expression)
+        case _:
+            return expression
+
+
+def _without_nan_test(leaf: Leaf) -> Bound:
+    match leaf:
+        case NotNaN():
+            return TRUE
+        case IsNaN() | NotInSet() | Compare(_, Operator.GT | Operator.GE | Operator.NE, _):
+            return NotNull(leaf.reference)
+        case _:
+            return leaf
 
 
 def _joined(parts: list[pc.Expression], join: Callable[[pc.Expression, pc.Expression], pc.Expression]) -> pc.Expression:

@@ -157,7 +157,7 @@ def complement(expression: Bound) -> Bound:
         case AllOf(parts):
             return any_of(*(complement(part) for part in parts))
         case AnyOf(parts):
-            return all_of(*(complement(part) for part in parts))
+            return _any_complement(parts)
         case Leaf():
             return _leaf_complement(expression)
 
@@ -183,6 +183,19 @@ def references_of(expression: Bound) -> dict[int, Reference]:
 def columns_of(expression: Bound) -> set[int]:
     """Return the ids of the columns that the expression looks at."""
     return set(references_of(expression))
+
+
+def _any_complement(parts: tuple[Bound, ...]) -> Bound:
+    """Undo `x < 3 OR x IS NULL` to `x >= 3`, so that the complement of a complement is what it was."""
+    null = {part.reference for part in parts if isinstance(part, IsNull)}
+    tested = {p.reference for p in parts if isinstance(p, Leaf) and not isinstance(p, _NULL_TESTS)} & null
+    kept: list[Bound] = []
+    for part in parts:
+        if isinstance(part, Leaf) and part.reference in tested and not isinstance(part, _NULL_TESTS):
+            kept.append(_opposite(part))
+        elif not (isinstance(part, IsNull) and part.reference in tested):
+            kept.append(complement(part))
+    return all_of(*kept)
 
 
 def _leaf_complement(leaf: Leaf) -> Bound:
@@ -219,6 +232,9 @@ def _opposite(leaf: Leaf) -> Bound:
             return Like(reference, pattern)
         case _:
             raise AssertionError(leaf)
+
+
+_NULL_TESTS = (IsNull, NotNull, IsNaN, NotNaN)
 
 
 def _flatten(parts: Iterable[Bound], kind: type[AllOf] | type[AnyOf], neutral: Constant) -> tuple[Bound, ...]:

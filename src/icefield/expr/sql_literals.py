@@ -52,7 +52,13 @@ def _read_literal(node: exp.Expression) -> Literal:
 
 
 def _read_negative(node: exp.Expression) -> Literal:
-    value = literal_value(node.this)
+    if isinstance(node.this, exp.Cast):
+        # -9223372036854775808L is a long, though without its sign it would not be one.
+        return _cast(_negative(literal_value(node.this.this), node), node.this)
+    return _negative(literal_value(node.this), node)
+
+
+def _negative(value: Literal, node: exp.Expression) -> Literal:
     if isinstance(value, Decimal):
         # Unary minus would round to the context's 28 digits.
         return value.copy_negate()
@@ -78,7 +84,10 @@ def _read_joined(node: exp.Expression) -> Literal:
 
 
 def _read_cast(node: exp.Expression) -> Literal:
-    value = literal_value(node.this)
+    return _cast(literal_value(node.this), node)
+
+
+def _cast(value: Literal, node: exp.Expression) -> Literal:
     kind: exp.DataType = node.args["to"]
     cast = _CAST.get(kind.this)
     if cast is None or any(v for k, v in node.args.items() if k not in ("this", "to", "safe")):

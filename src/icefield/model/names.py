@@ -12,8 +12,13 @@ from icefield.errors import InvalidInput
 
 Namespace = tuple[str, ...]
 
-_MAX_PART_CHARACTERS = 255
-_BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f/\\.]")
+_MAX_PART_BYTES = 255
+_SHOWN_CHARACTERS = 80
+# Controls and separators; half surrogates, which no file system and no database can hold; and characters that are not
+# seen, or turn the reading direction, so that one name looks like another.
+_BAD_CHARACTERS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f/\\.\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -51,9 +56,10 @@ def _parse_parts(text: str, kind: str) -> tuple[str, ...]:
 
 def _check_part(part: str, text: str, kind: str) -> None:
     hint = "Use letters, digits, `_` and `-`, with dots between namespace and table, such as shop.orders"
+    shown = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
     if not part or part != part.strip():
-        raise InvalidInput(f"{kind} name {text!r} has an empty or blank-padded part", hint=hint)
-    if len(part.encode()) > _MAX_PART_CHARACTERS:
-        raise InvalidInput(f"{kind} name {text[:40]!r}... has a part over {_MAX_PART_CHARACTERS} bytes", hint=hint)
+        raise InvalidInput(f"{kind} name {shown} has an empty or blank-padded part", hint=hint)
     if found := _BAD_CHARACTERS.search(part):
-        raise InvalidInput(f"{kind} name {text!r} contains {found.group()!r}", hint=hint)
+        raise InvalidInput(f"{kind} name {shown} contains {found.group()!r}", hint=hint)
+    if len(part.encode()) > _MAX_PART_BYTES:
+        raise InvalidInput(f"{kind} name {shown} has a part over {_MAX_PART_BYTES} bytes", hint=hint)

@@ -16,6 +16,10 @@ from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Trans
 FIRST_PARTITION_FIELD_ID = 1000
 
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
+_COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")  # not inside backticks
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+_QUOTED_PATH = re.compile(rf"(?:{_QUOTED.pattern}|[^`.]+)(?:\.(?:{_QUOTED.pattern}|[^`.]+))*")
+_MAX_DIGITS = 10
 _PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 
 
@@ -81,21 +85,23 @@ def parse_partition_by(texts: Sequence[str], schema: Schema) -> PartitionSpec:
 
 def parse_transform_call(text: str) -> tuple[Transform, str]:
     """Parse `transform(column)` or a bare column into a transform and a column name."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"a partition or sort term is a text, not {text!r}")
     found = _CALL.fullmatch(text)
     if found is None:
         return Identity(), _unquote(text)
     word = _PLURALS.get(found[1].lower(), found[1].lower())
-    arguments = [a.strip() for a in found[2].split(",")]
+    arguments = [a.strip() for a in _COMMA.split(found[2])]
     if word in SIMPLE_TRANSFORMS and len(arguments) == 1:
         return SIMPLE_TRANSFORMS[word], _unquote(arguments[0])
     if word in ("bucket", "truncate") and len(arguments) == 2:
         # Both orders are in use: bucket(16, id) in Spark, truncate(name, 4) in Trino.
         number, column = arguments if arguments[0].isdecimal() else reversed(arguments)
-        if number.isdecimal():
+        if number.isdecimal() and len(number) <= _MAX_DIGITS:
             make = Bucket if word == "bucket" else Truncate
             return make(int(number)), _unquote(column)
     raise InvalidInput(
-        f"cannot read the transform {text!r}",
+        f"cannot read the transform {text[:80]!r}",
         hint="Known: column, year(c), month(c), day(c), hour(c), bucket(n, c), truncate(w, c), void(c)",
     )
 
@@ -104,8 +110,10 @@ def find_source(schema: Schema, column: str, transform: Transform, text: str) ->
     """Find the source column and check that the transform may be applied to it."""
     source = schema.find_field(column)
     leaf = next((leaf for leaf in schema.leaves if leaf.field.field_id == source.field_id), None)
-    if leaf is None or leaf.repeated:
+    if leaf is None:
         raise InvalidInput(f"{text!r}: column {column!r} is {source.type}; only a primitive one can be used here")
+    if leaf.repeated:
+        raise InvalidInput(f"{text!r}: column {column!r} stands inside a list or map, where a row has no one value")
     if not transform.fits(leaf.type):
         raise InvalidInput(f"{text!r}: {transform} cannot be applied to {leaf.type} column {column!r}")
     return source
@@ -120,12 +128,14 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     pairs = [(f.source_id, str(f.transform)) for f in spec.fields]
     if len(set(pairs)) != len(pairs):
         raise InvalidInput("the same transform of the same column stands twice in the partition spec")
+    columns = {schema.name_of(field_id): field_id for field_id in schema.paths}
     for field in spec.fields:
-        clash = next((c for c in schema.fields if c.name == field.name), None)
-        if clash and not (isinstance(field.transform, Identity | Void) and clash.field_id == field.source_id):
+        clash = columns.get(field.name)
+        if clash and not (isinstance(field.transform, Identity | Void) and clash == field.source_id):
             raise InvalidInput(f"partition field {field.name!r} has the name of a column")
 
 
 def _unquote(text: str) -> str:
+    """Take the backticks off a name, or off the parts of a dotted one."""
     text = text.strip()
-    return text[1:-1].replace("``", "`") if len(text) > 1 and text[0] == text[-1] == "`" else text
+    return _QUOTED.sub(lambda found: found[1].replace("``", "`"), text) if _QUOTED_PATH.fullmatch(text) else text

@@ -58,9 +58,10 @@ def parse_order_by(texts: Sequence[str], schema: Schema) -> SortOrder:
 
 
 def _parse_term(text: str, schema: Schema) -> SortField:
+    if not isinstance(text, str):
+        raise InvalidInput(f"a sort term is a text, not {text!r}", hint="Write it as: column [asc|desc] [nulls first]")
     found = _TERM.fullmatch(text)
-    if found is None:
-        raise InvalidInput(f"cannot read the sort term {text!r}", hint="Write it as: column [asc|desc] [nulls first]")
+    assert found is not None, "the pattern takes any text"
     transform, column = parse_transform_call(found[1])
     source = find_source(schema, column, transform, text)
     direction = Direction((found[2] or "asc").lower())

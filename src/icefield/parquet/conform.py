@@ -151,7 +151,35 @@ def _conform_struct(array: pa.Array, fields: tuple[NestedField, ...], path: str)
         _conform(inner[given[f.name]], f, f"{path}.{f.name}") if f.name in given else _nulls(f, len(array))
         for f in fields
     ]
-    return struct_around(array, fields, columns)
+    # The Parquet writer judges a required column without its struct, and refuses nulls that are the struct's.
+    settled = [
+        _all_valid(c) if f.required and _is_null_with(array, c) else c for f, c in zip(fields, columns, strict=True)
+    ]
+    return struct_around(array, fields, settled)
+
+
+def _is_null_with(parent: pa.Array, column: pa.Array) -> bool:
+    """Say whether a column has nulls, and all of them where its struct is null."""
+    return column.null_count > 0 and not pc.any(pc.and_(column.is_null(), parent.is_valid())).as_py()
+
+
+def _all_valid(array: pa.Array) -> pa.Array:
+    """Return the array with no value marked as null; what stands there instead is never looked at."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(array.type, _all_valid(array.storage))
+    if pa.types.is_struct(array.type):
+        return pa.StructArray.from_arrays(
+            [array.field(i) for i in range(array.type.num_fields)], fields=list(array.type)
+        )
+    own = array.buffers()[1 : 2 if pa.types.is_nested(array.type) else None]
+    return pa.Array.from_buffers(array.type, len(array), [None, *own], 0, array.offset, _inside(array))
+
+
+def _inside(array: pa.Array) -> list[pa.Array] | None:
+    if pa.types.is_map(array.type):
+        fields = [array.type.key_field, array.type.item_field]
+        return [pa.StructArray.from_arrays([array.keys, array.items], fields=fields)]
+    return [array.values] if pa.types.is_list(array.type) else None
 
 
 def _conform_list(array: pa.Array, kind: ListType, path: str) -> pa.Array:
@@ -195,5 +223,9 @@ def _check_nulls(array: pa.Array, field: NestedField, path: str, parent: pa.Arra
                 _check_nulls(inner, child, f"{path}.{child.name}", array)
         case ListType():
             _check_nulls(array.flatten(), field.type.element, f"{path}.element", None)
+        case MapType():
+            kind, own = pa.list_(array.type.item_field), array.buffers()[:2]
+            items = pa.ListArray.from_buffers(kind, len(array), own, array.null_count, array.offset, [array.items])
+            _check_nulls(items.flatten(), field.type.value, f"{path}.value", None)
         case _:
             return

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefield.errors import InvalidInput
-from icefield.properties import METRICS_DEFAULT
+from icefield.properties import METRICS_COLUMN_PREFIX, METRICS_DEFAULT
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -34,7 +34,6 @@ from icefield.types.datatypes import (
 from icefield.types.schema import Leaf, Schema
 from icefield.types.single_value import Value, encode_value, truncate_lower, truncate_upper
 
-COLUMN_PREFIX = "write.metadata.metrics.column."
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 
@@ -76,7 +75,7 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> dict[int, Me
     default = parse_metrics_mode(METRICS_DEFAULT.read(properties))
     modes: dict[int, MetricsMode] = {}
     for leaf in schema.leaves:
-        text = properties.get(COLUMN_PREFIX + leaf.dotted)
+        text = properties.get(METRICS_COLUMN_PREFIX + leaf.dotted)
         modes[leaf.field.field_id] = default if text is None else parse_metrics_mode(text)
     return modes
 

@@ -42,7 +42,7 @@ SCHEMA_KEY = "iceberg.schema"
 MAX_OPEN_FILES = 64
 MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 MAX_ROW_GROUP_ROWS = 1_048_576
-# File systems take names of 255 bytes and paths of 4096; a long partition value must not keep its rows from being stored.
+# File systems take names of 255 bytes and paths of 4096; a long value must not keep its rows from being stored.
 MAX_DIRECTORY_NAME = 128
 
 
@@ -83,7 +83,8 @@ class DataWriter:
         self._store = store
         self._task = task
         self._count = 0
-        self._open: OrderedDict[tuple[Value | None, ...], _OpenFile] = OrderedDict()
+        # By the key's text: as numbers -0.0 is 0.0, but they are two partitions, and NaN is not even NaN.
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._finished: list[_FinishedFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -93,7 +94,7 @@ class DataWriter:
         rows = conform_batch(batch, self._plan.schema)
         for key, part in _split(rows, self._plan):
             self._file(key).add(part)
-            self._roll(key)
+            self._roll(repr(key))
         self._relieve()
 
     def close(self) -> pa.Table:
@@ -110,18 +111,19 @@ class DataWriter:
             self._store.delete(finished.location)
 
     def _file(self, key: tuple[Value | None, ...]) -> "_OpenFile":
-        if key in self._open:
-            self._open.move_to_end(key)
-            return self._open[key]
+        text = repr(key)
+        if text in self._open:
+            self._open.move_to_end(text)
+            return self._open[text]
         if len(self._open) >= MAX_OPEN_FILES:
             self._finish(next(iter(self._open)))
         self._count += 1
         name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
         location = join_location(self._plan.data_location, *partition_path(key, self._plan), name)
-        self._open[key] = _OpenFile(self._plan, location, self._store.open_new(location), key)
-        return self._open[key]
+        self._open[text] = _OpenFile(self._plan, location, self._store.open_new(location), key)
+        return self._open[text]
 
-    def _roll(self, key: tuple[Value | None, ...]) -> None:
+    def _roll(self, key: str) -> None:
         if self._open[key].estimated_bytes >= self._plan.target_file_size_bytes:
             self._finish(key)
 
@@ -130,7 +132,7 @@ class DataWriter:
         while sum(f.buffered_bytes for f in self._open.values()) > MAX_BUFFERED_BYTES:
             max(self._open.values(), key=lambda f: f.buffered_bytes).flush()
 
-    def _finish(self, key: tuple[Value | None, ...]) -> None:
+    def _finish(self, key: str) -> None:
         self._finished.append(self._open[key].finish())
         del self._open[key]
 
@@ -252,6 +254,8 @@ def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
     codes = np.zeros(len(arrays[0]), np.int64)
     for array in arrays:
         plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+        if pa.types.is_floating(plain.type):  # by their bits, which tell -0.0 from 0.0
+            plain = plain.view(pa.int32() if pa.types.is_float32(plain.type) else pa.int64())
         encoded = plain.dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
         codes = np.unique(codes, return_inverse=True)[1]

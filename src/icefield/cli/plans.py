@@ -1,0 +1,75 @@
+"""icefield explain, files, count: what a scan reads, without reading it where metadata can tell."""
+
+import rich_click as click
+
+from icefield.cli.options import as_of_option, select_option, table_argument, where_option
+from icefield.cli.output import Column, kebab, print_grid, print_json, print_text, short_location
+from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.scan.explain import human_bytes
+from icefield.scan.point import AsOf
+
+FILE_COLUMNS = (Column("rows", "right"), Column("size", "right"), Column("partition"), Column("file"))
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@select_option()
+@as_of_option()
+@click.pass_obj
+def explain(settings: Settings, table: str, where: str | None, select: list[str] | None, as_of: AsOf | None) -> None:
+    """Say what a query would read, and what rules the rest out."""
+    with open_lake(settings) as lake:
+        explanation = lake.table(table).scan(where, select, as_of).explain()
+    if settings.as_json:
+        print_json(explanation.as_dict())
+    else:
+        print_text(str(explanation))
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@as_of_option()
+@click.pass_obj
+def files(settings: Settings, table: str, where: str | None, as_of: AsOf | None) -> None:
+    """List the data files that a query would read.
+
+    Paths are shown relative to the table's location; --json has them whole.
+    """
+    with open_lake(settings) as lake:
+        opened = lake.table(table)
+        rows = opened.scan(where, as_of=as_of).files().to_pylist()
+        location = opened.location
+    if settings.as_json:
+        print_json(kebab(rows))
+        return
+    print_grid(
+        FILE_COLUMNS,
+        [
+            [
+                row["record_count"],
+                human_bytes(row["file_size_in_bytes"]),
+                row["partition"],
+                short_location(row["file_path"], location),
+            ]
+            for row in rows
+        ],
+    )
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@as_of_option()
+@click.pass_obj
+def count(settings: Settings, table: str, where: str | None, as_of: AsOf | None) -> None:
+    """Count rows, opening only files that metadata cannot settle."""
+    with open_lake(settings) as lake:
+        scan = lake.table(table).scan(where, as_of=as_of)
+        rows = scan.count()
+    if settings.as_json:
+        snapshot = scan.snapshot_id
+        print_json({"table": table, "snapshot-id": None if snapshot is None else str(snapshot), "count": rows})
+    else:
+        print_text(str(rows))

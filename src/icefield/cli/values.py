@@ -1,0 +1,53 @@
+"""Row values as plain ones: what JSON, CSV and a terminal can hold.
+
+Numbers stay numbers. Decimals, dates, times and uuids become text, bytes become base64, NaN and infinities become text
+(JSON has none), maps become lists of key and value.
+"""
+
+import base64
+import datetime
+import json
+import math
+import uuid
+from decimal import Decimal
+
+MAX_CELL_CHARACTERS = 120
+
+
+def plain(value: object) -> object:
+    """Turn what Arrow gives for a value into what JSON can hold."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case uuid.UUID():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case dict():
+            return {key: plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+        case _:
+            return str(value)
+
+
+def csv_cell(value: object) -> str:
+    """Write a value as one CSV cell: null as nothing, nested values as JSON."""
+    simple = plain(value)
+    if simple is None:
+        return ""
+    if isinstance(simple, str):
+        return simple
+    return json.dumps(simple, ensure_ascii=False)
+
+
+def grid_cell(value: object) -> str:
+    """Write a value for a terminal, shortened if it is long."""
+    text = "NULL" if value is None else csv_cell(value)
+    return text if len(text) <= MAX_CELL_CHARACTERS else text[: MAX_CELL_CHARACTERS - 1] + "…"

@@ -1,0 +1,222 @@
+"""Random manifests: partition tuples of every type, statistics, statuses; as Arrow tables and as plain rows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from icefield.codec.manifest_header import ManifestHeader
+from icefield.codec.manifest_schema import ADDED, entry_arrow_schema
+from icefield.types.datatypes import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+LOCATION = "s3://lake/metadata/m0.avro"
+
+Draw = Callable[[Random], Any]
+
+
+def integers(bits: int) -> Draw:
+    """Integers of all sizes, often at the edges."""
+    edges = [0, 1, -1, 63, 64, -64, -65, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))]
+    return lambda dice: dice.choice(edges) if dice.random() < 0.4 else dice.getrandbits(dice.randint(1, bits - 1))
+
+
+def counts(dice: Random) -> int:
+    """Integers from 0."""
+    return dice.choice([0, 1, 127, 128, 2**63 - 1]) if dice.random() < 0.3 else dice.getrandbits(dice.randint(1, 62))
+
+
+def texts(dice: Random) -> str:
+    """Short texts of all sorts of characters."""
+    return "".join(dice.choice("ab/ä€🧊\x00") for _ in range(dice.randint(0, 8)))
+
+
+def blobs(size: int | None = None) -> Draw:
+    """Bytes, of a size or of any small one."""
+    return lambda dice: dice.randbytes(dice.randint(0, 12) if size is None else size)
+
+
+def decimals(digits: int, scale: int) -> Draw:
+    """Decimals of so many digits, of both signs."""
+    return lambda dice: Decimal(dice.choice([-1, 1]) * dice.randrange(10 ** dice.randint(1, digits))).scaleb(-scale, WIDE)
+
+
+def maybe(draw: Draw) -> Draw:
+    """A value, or null."""
+    return lambda dice: None if dice.random() < 0.3 else draw(dice)
+
+
+def lists(draw: Draw) -> Draw:
+    """Short lists."""
+    return lambda dice: [draw(dice) for _ in range(dice.randint(0, 3))]
+
+
+def maps(draw: Draw) -> Draw:
+    """Maps by field id, in any order; also by the ids that are reserved for position deletes."""
+    keys = [*range(1, 8), 40, 2147483545, 2147483546]
+    return lambda dice: [(key, draw(dice)) for key in dice.sample(keys, dice.randint(0, 5))]
+
+
+WIDE = Context(prec=60)
+INTS, LONGS = integers(32), integers(64)
+
+# Types with values as Arrow takes them from Python.
+VALUES: list[tuple[PrimitiveType, Draw]] = [
+    (BooleanType(), lambda dice: dice.random() < 0.5),
+    (IntegerType(), INTS),
+    (LongType(), LONGS),
+    (FloatType(), lambda dice: dice.choice([0.0, -0.0, 1.5, -1e30, float("inf")])),
+    (DoubleType(), lambda dice: dice.choice([0.0, -0.0, dice.random(), -1e300, float("-inf")])),
+    (DateType(), INTS),
+    (TimeType(), lambda dice: dice.randrange(86_400_000_000)),
+    (TimestampType(), LONGS),
+    (TimestamptzType(), LONGS),
+    (StringType(), texts),
+    (UUIDType(), blobs(16)),
+    (BinaryType(), blobs()),
+    (FixedType(5), blobs(5)),
+    (DecimalType(9, 2), decimals(9, 2)),
+    (DecimalType(38, 0), decimals(38, 0)),
+    (DecimalType(38, 38), decimals(38, 38)),
+    (DecimalType(2, 1), decimals(2, 1)),
+]
+
+
+def header(version: int = 2, content: int = 0, partition: Sequence[NestedField] = ()) -> ManifestHeader:
+    """A header whose spec has the partition fields by identity."""
+    fields = ",".join(
+        f'{{"name":"p{f.field_id}","transform":"identity","source-id":1,"field-id":{f.field_id}}}' for f in partition
+    )
+    schema = '{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"a","required":false,"type":"int"}]}'
+    return ManifestHeader(schema, f"[{fields}]", 0, 0, version, content)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A table of entries as `encode_manifest` takes it, with its version and partition fields."""
+
+    version: int
+    partition: tuple[NestedField, ...]
+    rows: list[dict[str, Any]]
+
+    @property
+    def table(self) -> pa.Table:
+        return table(self.rows, self.partition)
+
+
+def manifests(version: int | None = None, fields: Sequence[tuple[NestedField, Draw]] | None = None) -> Any:
+    """A strategy for manifests; values come from dice, for they are many and hypothesis draws slowly."""
+
+    def make(seed: int) -> Manifest:
+        dice = Random(seed)
+        chosen = _partition(dice) if fields is None else fields
+        drawn = dice.randint(1, 3) if version is None else version
+        rows = [_entry(dice, drawn, chosen) for _ in range(dice.choice([0, 1, 2, 3, 9]))]
+        return Manifest(drawn, tuple(field for field, _ in chosen), rows)
+
+    return st.integers(0, 2**32).map(make)
+
+
+def _partition(dice: Random) -> list[tuple[NestedField, Draw]]:
+    chosen = dice.choices(VALUES, k=dice.randint(0, 4))
+    return [
+        (NestedField(1000 + i, dice.choice([f"p{i}", f"p.{i}", f"{i}ä"]), kind), draw)
+        for i, (kind, draw) in enumerate(chosen)
+    ]
+
+
+def _entry(dice: Random, version: int, fields: Sequence[tuple[NestedField, Draw]]) -> dict[str, Any]:
+    status = dice.randint(0, 2)
+    entry = {
+        "status": status,
+        "snapshot_id": LONGS(dice) if version == 1 else maybe(LONGS)(dice),
+        "content": dice.randint(0, 2) if version > 1 else 0,
+        "file_path": texts(dice),
+        "file_format": dice.choice(["PARQUET", "AVRO", "ORC", "PUFFIN", "parquet"]),
+        "record_count": counts(dice),
+        "file_size_in_bytes": counts(dice),
+    }
+    number = maybe(counts) if status == ADDED else counts
+    optional = _OPTIONAL[1] | (_OPTIONAL[2] | dict.fromkeys(_NUMBERS, number) if version > 1 else {})
+    for name, draw in (optional | (_OPTIONAL[3] if version > 2 else {})).items():
+        entry[name] = draw(dice) if name in _NUMBERS else maybe(draw)(dice)
+    for field, draw in fields:
+        entry[f"partition.{field.field_id}"] = maybe(draw)(dice)
+    return entry
+
+
+_NUMBERS = ("sequence_number", "file_sequence_number")
+# Optional columns by the version that brought them.
+_OPTIONAL: dict[int, dict[str, Draw]] = {
+    1: {
+        "column_sizes": maps(counts),
+        "value_counts": maps(counts),
+        "null_value_counts": maps(counts),
+        "nan_value_counts": maps(counts),
+        "lower_bounds": maps(blobs()),
+        "upper_bounds": maps(blobs()),
+        "key_metadata": blobs(),
+        "split_offsets": lists(counts),
+        "sort_order_id": INTS,
+    },
+    2: {"equality_ids": lists(INTS), "referenced_data_file": texts},
+    3: {"first_row_id": counts, "content_offset": counts, "content_size_in_bytes": counts},
+}
+
+
+def table(rows: Sequence[dict[str, Any]], partition: Sequence[NestedField] = ()) -> pa.Table:
+    """Entries as an Arrow table."""
+    schema = entry_arrow_schema(partition)
+    return pa.table([array([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)
+
+
+def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow array; dates and times from integers, which Python's own types cannot all hold."""
+    if pa.types.is_date32(kind):
+        return pa.array(values, pa.int32()).view(kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return pa.array(values, pa.int64()).view(kind)
+    return pa.array(values, kind)
+
+
+def plain(column: pa.ChunkedArray) -> list[Any]:
+    """The values as Avro has them: dates and times as integers, maps as lists of pairs."""
+    flat = column.combine_chunks()
+    if pa.types.is_date32(flat.type):
+        flat = flat.view(pa.int32())
+    if pa.types.is_timestamp(flat.type) or pa.types.is_time64(flat.type):
+        flat = flat.view(pa.int64())
+    values: list[Any] = flat.to_pylist()
+    return values
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    """One ordinary entry."""
+    return {
+        "status": 1,
+        "content": 0,
+        "file_path": "s3://lake/data/0.parquet",
+        "file_format": "PARQUET",
+        "record_count": 10,
+        "file_size_in_bytes": 100,
+    } | changes

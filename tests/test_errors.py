@@ -1,0 +1,68 @@
+"""The error tree: one root, two answers per class, and errors that survive the way from a worker."""
+
+import copy
+import pickle
+import re
+
+import pytest
+
+import icefield.errors as errors
+from icefield.errors import (
+    CommitConflict,
+    CommitStateUnknown,
+    CorruptFile,
+    FileAlreadyExists,
+    IcefieldError,
+    MissingFile,
+    StorageError,
+)
+
+CLASSES = sorted(
+    (c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, IcefieldError)), key=lambda c: c.__name__
+)
+
+
+def example(kind: type[IcefieldError]) -> IcefieldError:
+    return kind("file:///t/x.parquet", "3 bytes", hint="look") if kind is CorruptFile else kind("a/b", hint="look")  # type: ignore[call-arg]
+
+
+def test_the_drawing_shows_every_class_under_its_parent() -> None:
+    drawn: dict[str, str] = {}
+    above: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        if found := re.match(r"    ([│├└─ ]*)(\w+)", line):
+            above[len(found[1]) // 4 :] = [found[2]]
+            drawn[found[2]] = above[-2] if len(above) > 1 else "Exception"
+    assert drawn == {c.__name__: c.__base__.__name__ for c in CLASSES if c.__base__}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_an_error_keeps_everything_when_it_travels(kind: type[IcefieldError]) -> None:
+    error = example(kind)
+    error.add_note("seen twice")
+    for back in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(back) is kind
+        assert vars(back) == vars(error)
+        assert str(back) == str(error)
+        assert back.args == error.args
+
+
+def test_an_error_reads_as_a_message_and_then_a_hint() -> None:
+    assert str(IcefieldError("it failed")) == "it failed"
+    assert str(IcefieldError("it failed", hint="Do this")) == "it failed. Do this"
+    assert str(CorruptFile("s3://b/k", "0 bytes")) == "cannot read s3://b/k: 0 bytes"
+    assert str(MissingFile("s3://b/k", hint="Look")) == "no file at s3://b/k. Look"
+
+
+def test_faults_of_the_data_carry_the_location() -> None:
+    assert CorruptFile("s3://b/k", "0 bytes").location == MissingFile("s3://b/k").location == "s3://b/k"
+    assert CorruptFile("s3://b/k", "0 bytes").why == "0 bytes"
+
+
+def test_only_a_lost_race_and_a_failed_store_may_be_tried_again() -> None:
+    assert {c for c in CLASSES if c.retryable} == {CommitConflict, StorageError}
+
+
+def test_files_are_kept_only_where_the_change_may_have_happened() -> None:
+    assert {c for c in CLASSES if not c.cleanable} == {StorageError, CommitStateUnknown}
+    assert FileAlreadyExists.cleanable
