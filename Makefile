@@ -53,8 +53,9 @@ clean:
 environment: python
 	@"$(PYTHON)" scripts/environment.py .venv requirements/dev.lock --editable
 
+# The wheel with the jars says that it is for Python 3.12 and older, but there is no Python in it.
 interop-environment: python
-	@"$(PYTHON)" scripts/environment.py .venv-interop requirements/interop.lock
+	@"$(PYTHON)" scripts/environment.py .venv-interop requirements/interop.lock --ignore-requires-python
 
 python:
 	@"$(PYTHON)" -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "icefield needs Python 3.11 or newer, and $(PYTHON) is %d.%d: name another one with make PYTHON=..." % v)'

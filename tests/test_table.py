@@ -62,7 +62,7 @@ def test_rows_come_back_with_the_tables_schema(table: Table) -> None:
 
 def test_select_gives_the_named_columns_in_that_order(table: Table) -> None:
     assert table.scan(select=["name", "id"]).to_arrow().read_all().column_names == ["name", "id"]
-    with pytest.raises(InvalidInput, match="no column 'nmae'.*Did you mean 'name'"):
+    with pytest.raises(InvalidInput, match=r"no column 'nmae'.*Did you mean 'name'"):
         table.scan(select=["nmae"])
     with pytest.raises(InvalidInput, match="takes a list"):
         table.scan(select="name")
@@ -295,7 +295,8 @@ def test_other_format_versions_are_refused_with_their_number(lake: Lake, table: 
 
 
 def test_nested_columns_are_written_selected_and_filtered(lake: Lake) -> None:
-    table = lake.create_table("s.t", "id long, a struct<x long, y struct<z string>>, l list<struct<q int>>, m map<string, long>")
+    nested = "a struct<x long, y struct<z string>>, l list<struct<q int>>, m map<string, long>"
+    table = lake.create_table("s.t", f"id long, {nested}")
     rows = [
         {"id": 1, "a": {"x": 10, "y": {"z": "one"}}, "l": [{"q": 1}, None], "m": {"k": 1}},
         {"id": 2, "a": {"x": 20, "y": None}, "l": [], "m": {}},

@@ -39,7 +39,7 @@ class SparkEngine(Protocol):
         """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
         ...
 
-    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata) -> Any:
+    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> Any:
         """Open a planned scan as a DataFrame."""
         ...
 

@@ -64,7 +64,7 @@ class TableScan:
 
     def to_spark(self) -> Any:
         """Return a DataFrame; rows are read by Spark's executors, not by this process."""
-        return load_spark_engine().read(self._plan, self._schema, self._metadata)
+        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store)
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return a stream of batches; no JVM is started, and memory does not grow with the table."""
@@ -75,7 +75,7 @@ class TableScan:
         known = pc.sum(self._plan.whole_files.column("record_count")).as_py() or 0
         partial = self._plan.partial_files.column("file_path").to_pylist()
         judged = [self._point.schema.name_of(field_id) for field_id in columns_of(self._where)]
-        return int(known) + sum(b.num_rows for path in partial for b in self._read(path, judged))
+        return int(known + sum(b.num_rows for path in partial for b in self._read(path, judged)))
 
     def files(self) -> pa.Table:
         """List the data files to read, one row each."""

@@ -39,6 +39,8 @@ class AvroWriter:
             return self.array([simple("string", k) + self.value(schema["values"], v) for k, v in value.items()])
         if kind == "fixed":
             return bytes(value)
+        if kind == "enum":
+            return long(value)
         return self.value(kind, value)
 
     def array(self, elements: Sequence[bytes]) -> bytes:

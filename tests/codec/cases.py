@@ -126,15 +126,46 @@ class Manifest:
 
 def manifests(version: int | None = None, fields: Sequence[tuple[NestedField, Draw]] | None = None) -> Any:
     """A strategy for manifests; values come from dice, for they are many and hypothesis draws slowly."""
+    return st.integers(0, 2**32).map(lambda seed: make_manifest(seed, version, fields))
 
-    def make(seed: int) -> Manifest:
-        dice = Random(seed)
-        chosen = _partition(dice) if fields is None else fields
-        drawn = dice.randint(1, 3) if version is None else version
-        rows = [_entry(dice, drawn, chosen) for _ in range(dice.choice([0, 1, 2, 3, 9]))]
-        return Manifest(drawn, tuple(field for field, _ in chosen), rows)
 
-    return st.integers(0, 2**32).map(make)
+def make_manifest(
+    seed: int,
+    version: int | None = None,
+    fields: Sequence[tuple[NestedField, Draw]] | None = None,
+    rows: int | None = None,
+) -> Manifest:
+    """A manifest from a seed."""
+    dice = Random(seed)
+    chosen = _partition(dice) if fields is None else fields
+    drawn = dice.randint(1, 3) if version is None else version
+    count = dice.choice([0, 1, 2, 3, 9]) if rows is None else rows
+    entries = [_entry(dice, drawn, chosen) for _ in range(count)]
+    return Manifest(drawn, tuple(field for field, _ in chosen), entries)
+
+
+def manifest_row(dice: Random) -> dict[str, Any]:
+    """One row of a v3 manifest list."""
+    summary = {
+        "contains_null": lambda d: d.random() < 0.5,
+        "contains_nan": maybe(lambda d: d.random() < 0.5),
+        "lower_bound": maybe(blobs()),
+        "upper_bound": maybe(blobs()),
+    }
+    files = ("added_files_count", "existing_files_count", "deleted_files_count", "partition_spec_id")
+    numbers = ("added_rows_count", "existing_rows_count", "deleted_rows_count", "manifest_length", "sequence_number")
+    return (
+        {name: dice.choice([0, 1, 2**31 - 1]) for name in files}
+        | {name: counts(dice) for name in (*numbers, "min_sequence_number")}
+        | {
+            "manifest_path": texts(dice),
+            "content": dice.randint(0, 1),
+            "added_snapshot_id": LONGS(dice),
+            "key_metadata": maybe(blobs())(dice),
+            "first_row_id": maybe(counts)(dice),
+            "partitions": maybe(lists(lambda d: {name: draw(d) for name, draw in summary.items()}))(dice),
+        }
+    )
 
 
 def _partition(dice: Random) -> list[tuple[NestedField, Draw]]:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 import pytest
+from tests.commit.faults import LosesReplies, RacingCatalog, RecordingStore
 
 from icefield.errors import CommitConflict, CommitStateUnknown, IcefieldError, NoSuchTable
 from icefield.lake import Lake
 from icefield.table import Table
-from tests.commit.faults import LosesReplies, RacingCatalog, RecordingStore
 
 
 def rows(*ids: int) -> pa.Table:
@@ -122,7 +122,7 @@ def test_r17_unknown_outcome_deletes_nothing(memory_lake: Lake, table: Table, la
 
 
 def test_unknown_outcome_stays_unknown_when_the_log_no_longer_reaches_back(memory_lake: Lake) -> None:
-    table = memory_lake.create_table("a.t", "id long not null", properties={"write.metadata.previous-versions-max": "1"})
+    table = memory_lake.create_table("a.t", "id long", properties={"write.metadata.previous-versions-max": "1"})
     table.append(rows(0))
 
     def others() -> None:
@@ -146,7 +146,7 @@ def test_commit_to_a_table_made_anew_is_refused(memory_lake: Lake, table: Table)
 
 
 def test_old_metadata_files_are_cleaned_as_they_leave_the_log(memory_lake: Lake) -> None:
-    table = memory_lake.create_table("a.t", "id long not null", properties={"write.metadata.previous-versions-max": "3"})
+    table = memory_lake.create_table("a.t", "id long", properties={"write.metadata.previous-versions-max": "3"})
     for n in range(8):
         table.append(rows(n))
     kept = [f for f in files_of(memory_lake) if f.endswith(".metadata.json")]

@@ -2,14 +2,14 @@
 
 import pyarrow as pa
 import pytest
+from tests.commit.faults import RacingCatalog, RecordingStore
+from tests.commit.test_loop import files_of, reachable, through
 
 from icefield.commit.overwrite import OverwriteFiles
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
 from icefield.table import Table
-from tests.commit.faults import RacingCatalog, RecordingStore
-from tests.commit.test_loop import files_of, reachable, through
 
 
 def rows(*pairs: tuple[int, str | None]) -> pa.Table:

@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +32,8 @@ class DuckDBReader:
     def query(self, sql: str) -> pa.Table:
         """Run a query."""
         child = self._child = self._child or _start()
-        assert child.stdin and child.stdout
+        assert child.stdin
+        assert child.stdout
         _send(child.stdin, sql.encode())
         try:
             return pa.ipc.open_stream(_receive(child.stdout)).read_all()
@@ -41,16 +43,30 @@ class DuckDBReader:
 
     def read(self, metadata_location: str, where: str | None = None, snapshot_id: int | None = None) -> pa.Table:
         """Read a table from its metadata file."""
-        path = metadata_location.removeprefix("file://").replace("'", "''")
         at = f", snapshot_from_id={snapshot_id}" if snapshot_id is not None else ""
-        return self.query(f"SELECT * FROM iceberg_scan('{path}'{at}) {f'WHERE {where}' if where else ''}")
+        condition = f"WHERE {where}" if where else ""
+        return self.query(f"SELECT * FROM iceberg_scan({_text(metadata_location)}{at}) {condition}")
+
+    def keys_matching(self, metadata_location: str, key: str, conditions: Sequence[str]) -> list[list[int]]:
+        """Return the keys that match each condition; each is a scan of its own, all in one query."""
+        if not conditions:
+            return []
+        scans = [
+            f"SELECT {at} AS condition, {key} AS key FROM iceberg_scan({_text(metadata_location)}) WHERE {condition}"
+            for at, condition in enumerate(conditions)
+        ]
+        found: list[list[int]] = [[] for _ in conditions]
+        for row in self.query(" UNION ALL ".join(scans)).to_pylist():
+            found[row["condition"]].append(row["key"])
+        return found
 
     def close(self) -> int | None:
         """End the child and return its exit code."""
         child, self._child = self._child, None
         if child is None:
             return None
-        assert child.stdin and child.stdout
+        assert child.stdin
+        assert child.stdout
         child.stdin.close()
         child.stdout.close()
         return child.wait()
@@ -60,6 +76,10 @@ class DuckDBReader:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _text(location: str) -> str:
+    return "'" + location.removeprefix("file://").replace("'", "''") + "'"
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -89,9 +109,10 @@ def _connect() -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone='UTC'")
     for name in ("avro", "iceberg"):
         spec = find_spec(f"duckdb_extension_{name}")
-        assert spec and spec.origin
+        assert spec
+        assert spec.origin
         file = Path(spec.origin).parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
-        connection.execute(f"LOAD '{str(file).replace(chr(39), chr(39) * 2)}'")
+        connection.execute(f"LOAD {_text(str(file))}")
     return connection
 
 

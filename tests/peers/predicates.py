@@ -45,6 +45,10 @@ class Predicate:
         """Judge each row."""
         return [self._matches(value) for value in _values(rows, self.column.split("."))]
 
+    def is_nan(self, rows: pa.Table) -> list[bool]:
+        """Say of each row whether its value is NaN."""
+        return [value != value for value in _values(rows, self.column.split("."))]
+
     def pyiceberg(self) -> pyiceberg.BooleanExpression:
         match self.operator:
             case "is null":
@@ -87,18 +91,36 @@ class Predicate:
         return f"{self.column} {self.operator} {values}".rstrip()
 
 
-def predicates(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
-    """Yield predicates that a column of these values (ascending, no NaN) is to be asked."""
-    chosen = list(dict.fromkeys([values[0], values[len(values) // 2], values[-1]]))
-    for value in chosen:
+def every_predicate(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
+    """Yield all that a column of these values, which ascend, is to be asked."""
+    known = [value for value in values if value == value]  # all but NaN
+    for value in _telling(known):
         yield from (Predicate(column, operator, (value,)) for operator in COMPARISONS)
+    yield from _about_sets(column, known)
+
+
+def some_predicates(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
+    """Yield a choice of them."""
+    known = [value for value in values if value == value]  # all but NaN
+    for value in _telling(known):
+        yield from (Predicate(column, operator, (value,)) for operator in ("=", "<", ">="))
+    yield from _about_sets(column, known)
+
+
+def _telling(values: Sequence[Any]) -> list[Any]:
+    """Choose both ends and the middle; of moments all, for each is a trap of its own to some transform."""
+    if isinstance(values[0], dt.date):
+        return list(values)
+    return list(dict.fromkeys([values[0], values[len(values) // 2], values[-1]]))
+
+
+def _about_sets(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
     yield Predicate(column, "in", (values[0], values[-1]))
     yield Predicate(column, "not in", (values[0], values[-1]))
     yield Predicate(column, "is null")
     yield Predicate(column, "is not null")
-    for text in chosen:
-        if isinstance(text, str):
-            yield Predicate(column, "starts with", (text[:20],))
+    if isinstance(values[0], str):
+        yield from (Predicate(column, "starts with", (text[:12],)) for text in _telling(values))
 
 
 def _values(rows: pa.Table, path: Sequence[str]) -> list[Any]:

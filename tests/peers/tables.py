@@ -1,178 +1,141 @@
-"""The tables that other engines are given to read, and the rows that they must find in them."""
+"""The tables that other engines are given to read, and what they are asked about them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+from tests.peers.case import KEY, Append, Overwrite, TableCase, in_parts
+from tests.peers.predicates import Predicate, every_predicate, some_predicates
+from tests.peers.samples import NAN, SAMPLES
 
-from icefield import Lake, Table
-from tests.peers.predicates import Predicate
-from tests.peers.samples import SAMPLES
+ROWS_PER_APPEND = 3
 
-NAMESPACE = "peers"
-
-
-@dataclass(frozen=True)
-class Append:
-    """Add rows."""
-
-    rows: pa.Table
-
-
-@dataclass(frozen=True)
-class Overwrite:
-    """Replace the rows that match, or all."""
-
-    rows: pa.Table
-    where: Predicate | None = None
-
-
-@dataclass(frozen=True)
-class TableCase:
-    """A table, how it is written, and thereby what is in it."""
-
-    name: str
-    schema: pa.Schema
-    steps: Sequence[Append | Overwrite]
-    partition_by: Sequence[str] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def full_name(self) -> str:
-        return f"{NAMESPACE}.{self.name}"
-
-    def rows(self) -> pa.Table:
-        """Return what is in the table after all steps."""
-        return self.versions()[-1]
-
-    def versions(self) -> list[pa.Table]:
-        """Return what is in the table after each step."""
-        found = [self.schema.empty_table()]
-        for step in self.steps:
-            found.append(pa.concat_tables([_kept(found[-1], step), step.rows]))
-        return found[1:]
-
-    def build(self, lake: Lake) -> Table:
-        """Write the table."""
-        table = lake.create_table(
-            self.full_name, self.schema, partition_by=self.partition_by, properties=dict(self.properties)
-        )
-        for step in self.steps:
-            if isinstance(step, Append):
-                table.append(step.rows)
-            else:
-                table.overwrite(step.rows, where=step.where and step.where.icefield())
-        return table
-
-
-def primitives() -> TableCase:
-    """All types, unpartitioned, a few rows per file so that each file has bounds of its own."""
-    return TableCase("primitives", sample_schema(SAMPLES), _in_parts(sample_rows(SAMPLES)))
-
-
-def partitioned(name: str, transform: str) -> TableCase:
-    """One type, partitioned by one transform of it; `{}` stands for the column."""
-    rows = sample_rows([name])
-    word = transform.partition("(")[0].replace("{}", "identity")
-    return TableCase(f"{word}_{name}", rows.schema, _in_parts(rows, 6), [transform.format(column(name))])
-
-
-PARTITIONED: tuple[tuple[str, str], ...] = (
-    *((name, "{}") for name in SAMPLES),
-    *((name, "bucket(5, {})") for name in SAMPLES if name not in ("boolean", "float", "double")),
-    *((name, "truncate(10, {})") for name in ("int", "long", "decimal_20_3", "string", "binary")),
-    *((name, f"{unit}({{}})") for name in ("date", "timestamp", "timestamptz") for unit in ("year", "month", "day")),
-    *((name, "hour({})") for name in ("timestamp", "timestamptz")),
-    ("string", "void({})"),
+# A transform and the samples that it is used on; `{}` stands for the column.
+TRANSFORMS: tuple[tuple[str, Iterable[str]], ...] = (
+    ("{}", SAMPLES),
+    ("bucket(5, {})", [name for name in SAMPLES if name not in ("boolean", "float", "double")]),
+    ("truncate(10, {})", ("int", "long", "decimal_20_3", "string", "binary")),
+    ("year({})", ("date", "timestamp", "timestamptz")),
+    ("month({})", ("date", "timestamp", "timestamptz")),
+    ("day({})", ("date", "timestamp", "timestamptz")),
+    ("hour({})", ("timestamp", "timestamptz")),
+    ("void({})", ("string",)),
 )
+
+
+def all_tables() -> list[TableCase]:
+    """Every table."""
+    return [*assorted_tables(), *partitioned_tables()]
+
+
+def assorted_tables() -> list[TableCase]:
+    """All that are not about one partition transform."""
+    return [
+        primitives(),
+        several_fields(),
+        odd_names(),
+        nested(),
+        beyond_the_calendar(),
+        many_row_groups(),
+        overwritten(),
+        empty(),
+    ]
 
 
 def partitioned_tables() -> list[TableCase]:
     """Each transform on each type that it takes."""
-    return [partitioned(name, transform) for name, transform in PARTITIONED]
+    return [_partitioned(transform, name) for transform, names in TRANSFORMS for name in names]
+
+
+def primitives() -> TableCase:
+    """All types, unpartitioned, a few rows per file so that each file has bounds of its own."""
+    rows = _sample_rows({name: sample.values for name, sample in SAMPLES.items()})
+    asks = [ask for name in SAMPLES for ask in every_predicate(column(name), SAMPLES[name].values)]
+    return TableCase("primitives", rows.schema, in_parts(rows, ROWS_PER_APPEND), asks=asks)
 
 
 def several_fields() -> TableCase:
-    """Four partition fields at once, one of them void, one of a nested column."""
-    schema = pa.schema(
-        [
-            pa.field("id", pa.int64(), nullable=False),
-            ("region", pa.string()),
-            ("at", pa.timestamp("us", "UTC")),
-            ("who", pa.struct([("name", pa.string()), ("age", pa.int32())])),
-        ]
-    )
-    moments = SAMPLES["timestamptz"].values
+    """Five partition fields at once, one of them void, two of them of nested columns."""
+    who = pa.struct([("name", pa.string()), ("age", pa.int32())])
+    schema = _schema(region=pa.string(), at=pa.timestamp("us", "UTC"), who=who)
+    moments, regions = [None, *SAMPLES["timestamptz"].values], [None, "eu", "us", "a/b c=%ü"]
     rows = [
         {
             "id": i,
-            "region": [None, "eu", "us", "a/b c=%ü"][i % 4],
-            "at": [None, *moments][i % 9],
+            "region": regions[i % 4],
+            "at": moments[i % 9],
             "who": None if i % 7 == 0 else {"name": None if i % 5 == 0 else f"n{i % 3}", "age": i},
         }
-        for i in range(36)
+        for i in range(24)
+    ]
+    asks = [
+        *some_predicates("region", regions[1:]),
+        *some_predicates("at", moments[2:8]),
+        *some_predicates("who.name", ["n0", "n1", "n2"]),
+        *some_predicates("who.age", [1, 11, 22]),
+        *some_predicates("id", [0, 11, 23]),
     ]
     fields = ["region", "day(at)", "bucket(3, id)", "void(who.age)", "truncate(1, who.name)"]
-    return TableCase("several_fields", schema, _in_parts(pa.Table.from_pylist(rows, schema), 12), fields)
+    steps = in_parts(pa.Table.from_pylist(rows, schema), 12)
+    return TableCase("several_fields", schema, steps, fields, asks=asks)
 
 
 def odd_names() -> TableCase:
-    """Columns whose names no path, no Avro schema and no query takes as they are."""
-    names = ["a blank", "100%", "a/b", "a=b", "ünïcödé", "it's", 'a"b', "1st", "a-b", "\U0001f9ca"]
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), *((name, pa.string()) for name in names)])
+    """Columns whose names no path, no Avro schema and no query takes as they are, all of them partition fields."""
+    names = ["a blank", "100%", "a/b", "a=b", "it's", 'a"b', "1st", "a-b", "\U0001f9ca"]
     texts = [*SAMPLES["string"].values[:4], None, "日本語"]
-    rows = [{"id": i, **{name: texts[(i + k) % 6] for k, name in enumerate(names)}} for i in range(6)]
-    partition = [f"`{name}`" for name in names]
-    return TableCase("odd_names", schema, _in_parts(pa.Table.from_pylist(rows, schema), 3), partition)
+    schema = _schema(**dict.fromkeys(names, pa.string()), ünïcödé=pa.string())
+    rows = [{"id": i, **{name: texts[(i + k) % 6] for k, name in enumerate(schema.names[1:])}} for i in range(6)]
+    asks = [
+        Predicate(name, op, given) for name in schema.names[1:] for op, given in (("=", (texts[3],)), ("is null", ()))
+    ]
+    steps = in_parts(pa.Table.from_pylist(rows, schema), ROWS_PER_APPEND)
+    return TableCase("odd_names", schema, steps, [f"`{name}`" for name in names], asks=asks)
 
 
 def nested() -> TableCase:
     """Structs, lists and maps: null, empty, with nulls inside, inside each other."""
     point = pa.struct([pa.field("x", pa.float64(), nullable=False), ("y", pa.int32())])
-    schema = pa.schema(
-        [
-            pa.field("id", pa.int64(), nullable=False),
-            ("s", pa.struct([("a", pa.int32()), ("b", pa.string()), ("p", point)])),
-            ("l", pa.list_(pa.string())),
-            ("m", pa.map_(pa.string(), pa.int64())),
-            ("ls", pa.list_(point)),
-            ("ll", pa.list_(pa.list_(pa.date32()))),
-            ("sl", pa.struct([("l", pa.list_(pa.decimal128(20, 3))), ("m", pa.map_(pa.int32(), pa.bool_()))])),
-            ("ml", pa.map_(pa.string(), pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.binary()))])))),
-        ]
+    schema = _schema(
+        s=pa.struct([("a", pa.int32()), ("b", pa.string()), ("p", point)]),
+        l=pa.list_(pa.string()),
+        m=pa.map_(pa.string(), pa.int64()),
+        ls=pa.list_(point),
+        ll=pa.list_(pa.list_(pa.date32())),
+        sl=pa.struct([("l", pa.list_(pa.decimal128(20, 3))), ("m", pa.map_(pa.int32(), pa.bool_()))]),
+        ml=pa.map_(pa.string(), pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.binary()))]))),
     )
-    return TableCase("nested", schema, _in_parts(pa.Table.from_pylist(_nested_rows(), schema), 2))
+    asks = [
+        *some_predicates("s.a", [-5, 1, 9]),
+        *some_predicates("s.b", ["five", "one"]),
+        *some_predicates("s.p.y", [0, 5]),
+    ]
+    return TableCase("nested", schema, in_parts(pa.Table.from_pylist(_nested_rows(), schema), 2), asks=asks)
 
 
 def beyond_the_calendar() -> TableCase:
     """Dates and times that Python's calendar does not reach."""
-    schema = pa.schema(
-        [("id", pa.int64()), ("d", pa.date32()), ("t", pa.timestamp("us")), ("z", pa.timestamp("us", "UTC"))]
-    )
-    days = pa.array([-1_000_000, 3_000_000, 0, None], pa.int32())
-    micros = pa.array([-86_400_000_000 * 1_000_000, 86_400_000_000 * 3_000_000, 0, None], pa.int64())
-    columns = [
-        pa.array(range(4), pa.int64()),
-        days.cast(pa.date32()),
-        *(micros.cast(schema.field(i).type) for i in (2, 3)),
-    ]
-    return TableCase("beyond_the_calendar", schema, _in_parts(pa.Table.from_arrays(columns, schema=schema), 2))
+    schema = _schema(d=pa.date32(), t=pa.timestamp("us"), z=pa.timestamp("us", "UTC"))
+    days = pa.array([-1_000_000, 3_000_000, 0, None])
+    micros = pa.array([-1_000_000 * 86_400_000_000, 3_000_000 * 86_400_000_000, 0, None])
+    columns = [pa.array(range(4)), days.cast(pa.int32()), micros, micros]
+    rows = pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    return TableCase("beyond_the_calendar", schema, in_parts(rows, 2))
 
 
 def many_row_groups() -> TableCase:
     """Files of several row groups, and more than one file from one append."""
-    rows = pa.table(
-        {"id": pa.array(range(20_000), pa.int64()), "text": [f"row {i:06d} {i * 7919}" for i in range(20_000)]}
-    )
-    steps = [Append(pa.Table.from_batches(rows.to_batches(max_chunksize=500)))]
-    small = {"write.parquet.row-group-size-bytes": "50000", "write.target-file-size-bytes": "100000"}
-    return TableCase("many_row_groups", rows.schema, steps, properties=small)
+    schema = _schema(text=pa.string())
+    rows = [{"id": i, "text": f"row {i:05d} {i * 7919}"} for i in range(10_000)]
+    steps = [Append(pa.Table.from_batches(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=500)))]
+    small = {"write.parquet.row-group-size-bytes": "50000", "write.target-file-size-bytes": "50000"}
+    asks = [*some_predicates("id", [3, 4_999, 9_998]), *some_predicates("text", ["row 00007", "row 05", "row 09998 "])]
+    return TableCase("many_row_groups", schema, steps, properties=small, asks=asks)
 
 
 def overwritten() -> TableCase:
     """A partitioned table that was overwritten in part, in whole, and in part again."""
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("k", pa.string()), ("v", pa.int32())])
+    schema = _schema(k=pa.string(), v=pa.int32())
 
     def rows(start: int, stop: int) -> pa.Table:
         made = [{"id": i, "k": [None, "a", "b"][i % 3], "v": None if i % 5 == 0 else i} for i in range(start, stop)]
@@ -185,21 +148,16 @@ def overwritten() -> TableCase:
         Append(rows(25, 30)),
         Overwrite(rows(30, 40)),
         Append(rows(40, 45)),
-        Overwrite(rows(0, 0), Predicate("id", ">=", (42,))),  # a plain delete
+        Overwrite(rows(0, 0), Predicate("id", ">=", (42,))),  # rows only go
         Overwrite(rows(50, 53), Predicate("k", "is null")),
     ]
-    return TableCase("overwritten", schema, steps, ["k"])
+    asks = [*some_predicates("k", ["a", "b"]), *some_predicates("v", [31, 41, 52]), *some_predicates("id", [31, 50])]
+    return TableCase("overwritten", schema, steps, ["k"], asks=asks)
 
 
-def small_tables() -> list[TableCase]:
-    """All that are not about one partition transform."""
-    makers = (several_fields, odd_names, nested, beyond_the_calendar, many_row_groups, overwritten)
-    return [primitives(), *(make() for make in makers)]
-
-
-def all_tables() -> list[TableCase]:
-    """Every table."""
-    return [*small_tables(), *partitioned_tables()]
+def empty() -> TableCase:
+    """A table that was never written to."""
+    return TableCase("empty", _schema(text=pa.string()), [], ["text"])
 
 
 def column(sample: str) -> str:
@@ -207,19 +165,28 @@ def column(sample: str) -> str:
     return f"c_{sample}"
 
 
-def sample_schema(names: Sequence[str] | Mapping[str, Any]) -> pa.Schema:
-    return pa.schema([pa.field("id", pa.int64(), nullable=False), *((column(n), SAMPLES[n].type) for n in names)])
+def _partitioned(transform: str, name: str) -> TableCase:
+    values = SAMPLES[name].values
+    word = transform.partition("(")[0].replace("{}", "identity")
+    if word == "truncate":
+        values = values[1:]  # the lowest number has no multiple of the width below it
+    rows = _sample_rows({name: values})
+    asks = list(some_predicates(column(name), values))
+    return TableCase(f"{word}_{name}", rows.schema, in_parts(rows, 6), [transform.format(column(name))], asks=asks)
 
 
-def sample_rows(names: Sequence[str] | Mapping[str, Any]) -> pa.Table:
-    """Put the samples side by side: row i has the i-th value of each; the last rows are nulls, and NaN stands alone."""
-    longest = max(len(SAMPLES[name].values) for name in names)
-    columns = [pa.array(range(longest + 3), pa.int64())]
-    for name in names:
-        values = list(SAMPLES[name].values)
-        cycled = [values[i % len(values)] for i in range(longest)]
-        columns.append(_array([*cycled, None, None, None], SAMPLES[name].type))
-    return pa.Table.from_arrays(columns, schema=sample_schema(names))
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(KEY, pa.int64(), nullable=False), *columns.items()])
+
+
+def _sample_rows(samples: dict[str, Sequence[Any]]) -> pa.Table:
+    """Put samples side by side: row i has the i-th value of each; the last rows have nulls, and so has a whole file."""
+    rows = max(len(values) for values in samples.values())
+    columns = [pa.array(range(rows + 4), pa.int64())]
+    for name, values in samples.items():
+        cycled = [values[i % len(values)] for i in range(rows)]
+        columns.append(_array([*cycled, None, None, None, None], SAMPLES[name].type))
+    return pa.Table.from_arrays(columns, schema=_schema(**{column(name): SAMPLES[name].type for name in samples}))
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -229,19 +196,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _in_parts(rows: pa.Table, size: int = 3) -> list[Append | Overwrite]:
-    return [Append(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
-
-
-def _kept(rows: pa.Table, step: Append | Overwrite) -> pa.Table:
-    if isinstance(step, Append):
-        return rows
-    if step.where is None:
-        return rows.slice(0, 0)
-    return rows.filter(pa.array([not hit for hit in step.where.matches(rows)], pa.bool_()))
-
-
-def _nested_rows() -> Iterator[dict[str, Any]] | list[dict[str, Any]]:
+def _nested_rows() -> list[dict[str, Any]]:
     point, days = {"x": 1.5, "y": None}, SAMPLES["date"].values
     deep = [("k", [{"m": [("kk", b"\0\xff"), ("nil", None)]}, None, {"m": None}, {"m": []}]), ("none", None), ("e", [])]
     return [
@@ -257,7 +212,7 @@ def _nested_rows() -> Iterator[dict[str, Any]] | list[dict[str, Any]]:
             "ml": deep,
         },
         {"id": 2, "s": {"a": None, "b": None, "p": None}, "l": [], "m": [], "ls": [], "ll": [], "sl": {}, "ml": []},
-        {"id": 3, "s": {"a": 9, "b": None, "p": {"x": float("nan"), "y": 0}}, "ls": [None, point], "ll": [[]]},
+        {"id": 3, "s": {"a": 9, "b": None, "p": {"x": NAN, "y": 0}}, "ls": [None, point], "ll": [[]]},
         {"id": 4, "s": None, "l": None, "m": None, "ls": None, "ll": None, "sl": None, "ml": None},
         {
             "id": 5,

@@ -176,7 +176,8 @@ def test_types_that_spark_lacks_are_shown_as_text_bytes_and_numbers(lake: Lake, 
     uuids = pa.array([raw, None], pa.binary(16))
     lists = pa.array([[raw], []], pa.list_(pa.binary(16)))
     times = pa.array([61_000_001, None], pa.int64()).view(pa.time64("us"))
-    table.append(pa.table({"id": [1, 2], "u": uuids, "f": pa.array([b"ab", None], pa.binary(2)), "t": times, "us": lists}))
+    fixed = pa.array([b"ab", None], pa.binary(2))
+    table.append(pa.table({"id": [1, 2], "u": uuids, "f": fixed, "t": times, "us": lists}))
     rows = {r.id: r for r in table.scan().to_spark().collect()}
     assert (rows[1].u, bytes(rows[1].f), rows[1].t, rows[1].us) == (text, b"ab", 61_000_001, [text])
     assert (rows[2].u, rows[2].f, rows[2].t, rows[2].us) == (None, None, None, [])

@@ -5,13 +5,13 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from icefield.errors import FileAlreadyExists, InvalidInput, LocationRefused, MissingFile, Unsupported
-from icefield.storage.by_scheme import StoreByScheme
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, location_of_path
 from icefield.storage.memory import MemoryStore
@@ -44,12 +44,7 @@ def memory_place(path: Path) -> Place:
     return Place(MemoryStore(), "memory://lake/here")
 
 
-def routed_place(path: Path) -> Place:
-    store = StoreByScheme({"file": LocalStore(durable=False), "memory": MemoryStore()})
-    return Place(store, location_of_path(str(path)))
-
-
-@pytest.fixture(params=[local_place, guarded_place, memory_place, routed_place])
+@pytest.fixture(params=[local_place, guarded_place, memory_place])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     make: Callable[[Path], Place] = request.param
     return make(tmp_path / "root")
@@ -195,3 +190,20 @@ def test_other_schemes_and_relative_locations_are_refused(place: Place) -> None:
 def test_a_location_of_a_store_that_is_not_here_is_refused(place: Place) -> None:
     with pytest.raises((LocationRefused, Unsupported), match="scheme"):
         place.store.put_new("s3://bucket/key", b"")
+
+
+def test_native_uri_names_the_file_for_other_programs_or_says_that_none_can(place: Place) -> None:
+    location = place.at("with blank", "100%25")
+    place.store.put_new(location, b"x")
+    if isinstance(place.store, MemoryStore):
+        with pytest.raises(Unsupported, match="no other program"):
+            place.store.native_uri(location)
+        return
+    uri = place.store.native_uri(location)
+    assert Path(unquote(uri.removeprefix("file://"))).read_bytes() == b"x"
+
+
+def test_native_uri_leads_nowhere_outside_the_roots(tmp_path: Path) -> None:
+    guarded = guarded_place(tmp_path / "root")
+    with pytest.raises(LocationRefused):
+        guarded.store.native_uri(location_of_path(str(tmp_path / "elsewhere")))

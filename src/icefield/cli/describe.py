@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import rich_click as click
 
+from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
 from icefield.cli.output import counted, moment, print_json, print_section, print_text
-from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.cli.settings import LakeCommand, Settings
 from icefield.cli.snapshots import snapshot_value, summary_number
 from icefield.model.metadata import TableMetadata
 from icefield.scan.explain import human_bytes

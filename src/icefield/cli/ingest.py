@@ -7,11 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import rich_click as click
 
+from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.options import definition_options, table_argument
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.progress import Steps, show_progress
 from icefield.cli.row_files import read_row_file, row_file_schema
-from icefield.cli.settings import LakeCommand, Settings, make_lake, open_lake
+from icefield.cli.settings import LakeCommand, Settings
 from icefield.cli.snapshots import summary_number
 from icefield.commit.loop import remove_quietly
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch

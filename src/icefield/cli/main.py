@@ -3,6 +3,7 @@
 Exit codes: 0 done; 1 the user's fault, or the data's, with one clear sentence; 2 a fault of ours; 130 interrupted.
 """
 
+import io
 import os
 import sys
 import traceback
@@ -10,26 +11,33 @@ from collections.abc import Sequence
 
 import rich_click as click
 
-from icefield.cli.demo import demo
-from icefield.cli.describe import describe
-from icefield.cli.ingest import ingest
 from icefield.cli.output import print_error
-from icefield.cli.plans import count, explain, files
-from icefield.cli.query import query
-from icefield.cli.settings import LakeGroup, Settings, settings_from
-from icefield.cli.snapshots import history, snapshots
-from icefield.cli.tables import create, drop, tables
-from icefield.cli.tree import tree
+from icefield.cli.settings import CommandOnDemand, LakeGroup, Settings, settings_from
 from icefield.errors import IcefieldError
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 HELP = click.RichHelpConfiguration(max_width=100, show_arguments=True, text_markup=False)
+COMMANDS = (
+    CommandOnDemand("demo", "icefield.cli.demo", "Tell what a lake can do, with a story that runs."),
+    CommandOnDemand("tables", "icefield.cli.tables", "List the tables of the lake, or of one namespace."),
+    CommandOnDemand("create", "icefield.cli.tables", "Create an empty table."),
+    CommandOnDemand("describe", "icefield.cli.describe", "Show everything about a table but its rows."),
+    CommandOnDemand("drop", "icefield.cli.tables", "Take a table out of the catalog; its files stay."),
+    CommandOnDemand("ingest", "icefield.cli.ingest", "Append Parquet, CSV or JSON lines files to a table."),
+    CommandOnDemand("query", "icefield.cli.query", "Read rows."),
+    CommandOnDemand("count", "icefield.cli.plans", "Count rows."),
+    CommandOnDemand("explain", "icefield.cli.plans", "Say what a query reads, and what rules the rest out."),
+    CommandOnDemand("files", "icefield.cli.plans", "List the data files that a query reads."),
+    CommandOnDemand("snapshots", "icefield.cli.snapshots", "List the snapshots of a table."),
+    CommandOnDemand("history", "icefield.cli.snapshots", "List what the current snapshot was, and when."),
+    CommandOnDemand("tree", "icefield.cli.tree", "Draw the metadata tree of a table."),
+)
 
 
 @click.group(
     cls=LakeGroup,
+    commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP},
-    no_args_is_help=False,
     invoke_without_command=True,
 )
 @click.version_option(package_name="icefield", prog_name="icefield")
@@ -40,12 +48,12 @@ def icefield(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (demo, tables, create, describe, drop, ingest, query, count, explain, files, snapshots, history, tree):
-    icefield.add_command(_command)
-
-
 def main() -> None:
     """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character gets its escape, not a traceback.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -2,9 +2,10 @@
 
 import rich_click as click
 
+from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, select_option, table_argument, where_option
 from icefield.cli.output import Column, kebab, print_grid, print_json, print_text, short_location
-from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.cli.settings import LakeCommand, Settings
 from icefield.scan.explain import human_bytes
 from icefield.scan.point import AsOf
 

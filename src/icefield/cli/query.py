@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import rich_click as click
 
+from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, select_option, table_argument, where_option
 from icefield.cli.output import Column, print_grid, talk
-from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.cli.settings import LakeCommand, Settings
 from icefield.cli.values import csv_cell, grid_cell, plain
 from icefield.scan.point import AsOf
 

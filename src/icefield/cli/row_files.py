@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
@@ -67,7 +68,29 @@ def _open_json(file: pa.NativeFile, table: Schema | None) -> Opened:
     target = pa.schema([pa.field(f.name, _file_type(f)) for f in table.fields])
     options = pyarrow.json.ParseOptions(explicit_schema=read_as, unexpected_field_behavior="error")
     reader = pyarrow.json.open_json(file, parse_options=options)
-    return target, (batch.cast(target) for batch in reader)
+    return target, (_with_types(batch, target) for batch in reader)
+
+
+def _with_types(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    arrays = [_cast(array, field.type) for array, field in zip(batch, target, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_map(kind):
+        return _to_map(array, kind)
+    if pa.types.is_time(kind):  # Arrow parses times only as part of a timestamp
+        return pc.binary_join_element_wise("1970-01-01", array, " ").cast(pa.timestamp("us")).cast(kind)
+    return array.cast(kind)
+
+
+def _to_map(entries: pa.ListArray, kind: pa.MapType) -> pa.MapArray:
+    """Make maps of lists of {key, value}, which is how the parser can read them."""
+    keys, items = entries.flatten().flatten()
+    mask = entries.is_null() if entries.null_count else None
+    return pa.MapArray.from_arrays(
+        entries.offsets, _cast(keys, kind.key_type), _cast(items, kind.item_type), type=kind, mask=mask
+    )
 
 
 READERS: dict[str, Callable[[pa.NativeFile, Schema | None], Opened]] = {
@@ -122,6 +145,8 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
     """Return the type to parse JSON as; what the parser would take for numbers is read as text and cast."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, _json_type(f.type)) for f in (kind.field(i) for i in range(kind.num_fields))])
+    if pa.types.is_map(kind):
+        return pa.list_(pa.struct([("key", _json_type(kind.key_type)), ("value", _json_type(kind.item_type))]))
     if pa.types.is_list(kind):
         return pa.list_(_json_type(kind.value_type))
     is_text = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_fixed_size_binary(kind)

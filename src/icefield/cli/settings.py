@@ -1,19 +1,15 @@
 """What every command shares: --lake, --json and --debug, before or after the name of the command.
 
-A command takes the settings with `@click.pass_obj`, and opens the lake with `open_lake` (which must be there) or with
-`make_lake` (which is made if it is not). Raises InvalidInput where there is no lake.
+A command takes the settings with `@click.pass_obj`. Commands are loaded when they are called, so that `--help` is quick
+and starts nothing.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import rich_click as click
-
-from icefield.errors import InvalidInput
-from icefield.lake import CATALOG_FILE, Lake, connect
 
 LAKE_VARIABLE = "ICEFIELD_LAKE"
 DEBUG_VARIABLE = "ICEFIELD_DEBUG"
@@ -37,21 +33,6 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     )
 
 
-def open_lake(settings: Settings) -> Lake:
-    """Open the lake that --lake names; a directory without one is not made into one."""
-    if not _is_lake(settings.lake):
-        raise InvalidInput(
-            f"no lake at {settings.lake}",
-            hint=f"Name one with --lake DIR or {LAKE_VARIABLE}, or make one with `icefield create` or `icefield demo`",
-        )
-    return connect(settings.lake)
-
-
-def make_lake(settings: Settings) -> Lake:
-    """Open the lake that --lake names, making it if it is not there."""
-    return connect(settings.lake)
-
-
 class LakeCommand(click.RichCommand):
     """A command with the shared options."""
 
@@ -60,14 +41,32 @@ class LakeCommand(click.RichCommand):
         self.params.extend(_shared_options())
 
 
+class CommandOnDemand(click.RichCommand):
+    """A command that the module of a name holds under the name of the command; loaded when it is called."""
+
+    def __init__(self, name: str, module: str, short_help: str) -> None:
+        super().__init__(name, short_help=short_help)
+        self._module = module
+
+    def load(self) -> click.Command:
+        """Load the command itself."""
+        command: click.Command = getattr(import_module(self._module), str(self.name))
+        return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        return self.load().make_context(*args, **kwargs)
+
+
 class LakeGroup(click.RichGroup):
     """The group of all commands, with the shared options."""
-
-    command_class = LakeCommand
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(_shared_options())
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order they were added in."""
+        return list(self.commands)
 
 
 def _shared_options() -> list[click.Option]:
@@ -105,9 +104,3 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
             setattr(context.ensure_object(Settings), name, value)
 
     return keep
-
-
-def _is_lake(target: str) -> bool:
-    if "://" in target and not target.startswith("file://"):
-        return True  # connect() says what it does not support
-    return (Path(os.fspath(target).removeprefix("file://")) / CATALOG_FILE).is_file()

@@ -2,9 +2,10 @@
 
 import rich_click as click
 
+from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, talk
-from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.cli.settings import LakeCommand, Settings
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 

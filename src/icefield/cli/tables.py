@@ -4,10 +4,11 @@ from dataclasses import asdict, dataclass
 
 import rich_click as click
 
+from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.options import definition_options, table_argument
 from icefield.cli.output import counted, kebab, print_json, print_text, talk
-from icefield.cli.settings import LakeCommand, Settings, make_lake, open_lake
-from icefield.errors import CorruptFile, MissingFile
+from icefield.cli.settings import LakeCommand, Settings
+from icefield.errors import CorruptFile, InvalidInput, MissingFile
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 
@@ -64,7 +65,7 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
         plan = _plan_drop(lake, table)
         if not dry_run and not yes:
             talk(str(plan))
-            click.confirm("Drop it?", abort=True, err=True)
+            _confirm()
         if not dry_run:
             lake.drop_table(table)
     if settings.as_json:
@@ -88,6 +89,15 @@ class _Drop:
             return f"{self.table} (its metadata at {self.metadata_file} cannot be read); its files stay"
         rows = "" if self.rows is None else f", {counted(self.rows, 'row')}"
         return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); its files stay in {self.location}"
+
+
+def _confirm() -> None:
+    try:
+        confirmed = click.confirm("Drop it?", err=True)
+    except click.Abort:  # the answer was cut short, or nobody is there to give one
+        confirmed = False
+    if not confirmed:
+        raise InvalidInput("nothing was dropped: it was not confirmed", hint="Answer y, or give --yes")
 
 
 def _plan_drop(lake: Lake, name: str) -> _Drop:

@@ -6,9 +6,10 @@ import rich_click as click
 from rich.text import Text
 from rich.tree import Tree
 
+from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, table_argument
 from icefield.cli.output import counted, kebab, print_json, render, safe, short_location
-from icefield.cli.settings import LakeCommand, Settings, open_lake
+from icefield.cli.settings import LakeCommand, Settings
 from icefield.cli.tree_model import (
     FileNode,
     ManifestNode,

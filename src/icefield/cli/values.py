@@ -1,7 +1,7 @@
 """Row values as plain ones: what JSON, CSV and a terminal can hold.
 
 Numbers stay numbers. Decimals, dates, times and uuids become text, bytes become base64, NaN and infinities become text
-(JSON has none), maps become lists of key and value.
+(JSON has none), maps become lists of {key, value}.
 """
 
 import base64
@@ -31,7 +31,9 @@ def plain(value: object) -> object:
             return base64.b64encode(value).decode("ascii")
         case dict():
             return {key: plain(inner) for key, inner in value.items()}
-        case list() | tuple():
+        case list() if value and all(isinstance(item, tuple) for item in value):
+            return [{"key": plain(key), "value": plain(inner)} for key, inner in value]  # a map, as Arrow gives it
+        case list():
             return [plain(inner) for inner in value]
         case _:
             return str(value)

@@ -12,7 +12,7 @@ import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -43,38 +43,36 @@ GZIP_MAGIC = b"\x1f\x8b"
 MAX_METADATA_BYTES = 1 << 30
 NO_SNAPSHOT = -1
 
-_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_JSON = msgspec.json.Decoder()
-_ENCODER = msgspec.json.Encoder()
+Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class _SnapshotWire(msgspec.Struct, rename="kebab", omit_defaults=True):
-    snapshot_id: int
-    timestamp_ms: int
-    parent_snapshot_id: int | None = None
-    sequence_number: int = 0
+    snapshot_id: Long
+    timestamp_ms: Long
+    parent_snapshot_id: Long | None = None
+    sequence_number: Long = 0
     summary: dict[str, str] = msgspec.field(default_factory=dict)
     manifest_list: str = ""
-    schema_id: int | None = None
+    schema_id: Int | None = None
 
 
 class _SnapshotLogWire(msgspec.Struct, rename="kebab"):
-    timestamp_ms: int
-    snapshot_id: int
+    timestamp_ms: Long
+    snapshot_id: Long
 
 
 class _MetadataLogWire(msgspec.Struct, rename="kebab"):
-    timestamp_ms: int
+    timestamp_ms: Long
     metadata_file: str
 
 
 class _RefWire(msgspec.Struct, rename="kebab", omit_defaults=True):
-    snapshot_id: int
+    snapshot_id: Long
     type: str
-    min_snapshots_to_keep: int | None = None
-    max_snapshot_age_ms: int | None = None
-    max_ref_age_ms: int | None = None
+    min_snapshots_to_keep: Int | None = None
+    max_snapshot_age_ms: Long | None = None
+    max_ref_age_ms: Long | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class StoredSnapshot:
     def load(self) -> Snapshot:
         try:
             wire = _SNAPSHOT.decode(self.raw)
-        except msgspec.MsgspecError as error:
+        except (ValueError, RecursionError) as error:
             raise CorruptFile(self.location, f"a snapshot does not decode: {error}") from error
         if not wire.manifest_list:
             raise Unsupported(f"snapshot {wire.snapshot_id} in {self.location} has no manifest list (format version 1)")
@@ -105,11 +103,20 @@ class StoredSnapshot:
         )
 
 
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
+_INT = msgspec.json.Decoder(Int)
+_LONG = msgspec.json.Decoder(Long)
+_OPTIONAL_LONG = msgspec.json.Decoder(Long | None)
+_TEXT = msgspec.json.Decoder(str)
+_UUID = msgspec.json.Decoder(uuid.UUID)
 _SNAPSHOT = msgspec.json.Decoder(_SnapshotWire)
 _SNAPSHOT_LOG = msgspec.json.Decoder(list[_SnapshotLogWire])
 _METADATA_LOG = msgspec.json.Decoder(list[_MetadataLogWire])
 _REFS = msgspec.json.Decoder(dict[str, _RefWire])
 _PROPERTIES = msgspec.json.Decoder(dict[str, str])
+_ENCODER = msgspec.json.Encoder()
 
 
 def decode_metadata(data: bytes, location: str) -> TableMetadata:
@@ -117,10 +124,12 @@ def decode_metadata(data: bytes, location: str) -> TableMetadata:
     try:
         keys = _RAW.decode(_inflate(data, location))
         _check_version(keys, location)
-        return _decode_keys(dict(keys), location)
-    except (msgspec.MsgspecError, InvalidInput, ValueError, TypeError, KeyError, RecursionError) as error:
+        metadata = _decode_keys(dict(keys), location)
+        _check_pointers(metadata)
+    except (InvalidInput, ValueError, TypeError, KeyError, RecursionError) as error:
         why = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise CorruptFile(location, f"it is no table metadata: {why}") from error
+    return metadata
 
 
 def encode_metadata(metadata: TableMetadata) -> bytes:
@@ -168,36 +177,36 @@ def _inflate(data: bytes, location: str) -> bytes:
 def _check_version(keys: Mapping[str, msgspec.Raw], location: str) -> None:
     version = _JSON.decode(keys["format-version"])
     if version != FORMAT_VERSION:
-        raise Unsupported(f"{location} has format version {version!r}; icefield reads and writes version {FORMAT_VERSION}")
+        raise Unsupported(f"{location} has format version {version!r}; icefield knows version {FORMAT_VERSION}")
 
 
 def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
     take = _Taker(keys)
-    current = take.plain("current-snapshot-id", None)
-    current = None if current in (None, NO_SNAPSHOT) else int(current)
-    refs = take.typed("refs", _REFS, {})
+    current = take.optional("current-snapshot-id", _OPTIONAL_LONG, None)
+    current = None if current == NO_SNAPSHOT else current
+    refs = take.optional("refs", _REFS, {})
     return TableMetadata(
-        format_version=int(take.plain("format-version")),
-        table_uuid=uuid.UUID(take.plain("table-uuid")),
-        location=_text(take.plain("location")).rstrip("/"),
-        last_sequence_number=int(take.plain("last-sequence-number")),
-        last_updated_ms=int(take.plain("last-updated-ms")),
-        last_column_id=int(take.plain("last-column-id")),
-        current_schema_id=int(take.plain("current-schema-id")),
-        schemas=tuple(decode_schema(s) for s in take.plain("schemas")),
-        default_spec_id=int(take.plain("default-spec-id")),
-        specs=tuple(decode_spec(s) for s in take.plain("partition-specs")),
-        last_partition_id=int(take.plain("last-partition-id")),
-        default_sort_order_id=int(take.plain("default-sort-order-id")),
-        sort_orders=tuple(decode_sort_order(o) for o in take.plain("sort-orders")),
-        properties=take.typed("properties", _PROPERTIES, {}),
+        format_version=take.required("format-version", _INT),
+        table_uuid=take.required("table-uuid", _UUID),
+        location=take.required("location", _TEXT).rstrip("/"),
+        last_sequence_number=take.required("last-sequence-number", _LONG),
+        last_updated_ms=take.required("last-updated-ms", _LONG),
+        last_column_id=take.required("last-column-id", _INT),
+        current_schema_id=take.required("current-schema-id", _INT),
+        schemas=tuple(decode_schema(s) for s in take.required("schemas", _OBJECTS)),
+        default_spec_id=take.required("default-spec-id", _INT),
+        specs=tuple(decode_spec(s) for s in take.required("partition-specs", _OBJECTS)),
+        last_partition_id=take.required("last-partition-id", _INT),
+        default_sort_order_id=take.required("default-sort-order-id", _INT),
+        sort_orders=tuple(decode_sort_order(o) for o in take.required("sort-orders", _OBJECTS)),
+        properties=take.optional("properties", _PROPERTIES, {}),
         current_snapshot_id=current,
-        snapshots=Snapshots(tuple(StoredSnapshot(raw, location) for raw in take.typed("snapshots", _RAW_LIST, []))),
+        snapshots=Snapshots(tuple(StoredSnapshot(raw, location) for raw in take.optional("snapshots", _RAW_LIST, []))),
         snapshot_log=tuple(
-            SnapshotLogEntry(e.timestamp_ms, e.snapshot_id) for e in take.typed("snapshot-log", _SNAPSHOT_LOG, [])
+            SnapshotLogEntry(e.timestamp_ms, e.snapshot_id) for e in take.optional("snapshot-log", _SNAPSHOT_LOG, [])
         ),
         metadata_log=tuple(
-            MetadataLogEntry(e.timestamp_ms, e.metadata_file) for e in take.typed("metadata-log", _METADATA_LOG, [])
+            MetadataLogEntry(e.timestamp_ms, e.metadata_file) for e in take.optional("metadata-log", _METADATA_LOG, [])
         ),
         refs=_decode_refs(refs, current),
         unknown={key: bytes(raw) for key, raw in keys.items()},
@@ -217,18 +226,28 @@ def _decode_refs(wire: Mapping[str, _RefWire], current: int | None) -> dict[str,
     return refs
 
 
+def _check_pointers(metadata: TableMetadata) -> None:
+    """Refuse metadata whose current schema, spec, order or snapshot is not in it."""
+    metadata.schema_by_id(metadata.current_schema_id)
+    metadata.spec_by_id(metadata.default_spec_id)
+    metadata.sort_order_by_id(metadata.default_sort_order_id)
+    main = metadata.refs[MAIN].snapshot_id if MAIN in metadata.refs else None
+    if main != metadata.current_snapshot_id:
+        raise ValueError(f"its current snapshot is {metadata.current_snapshot_id}, but main is at {main}")
+    if main is not None and metadata.snapshots.find(main) is None:
+        raise ValueError(f"its current snapshot {main} is not among its snapshots")
+
+
 class _Taker:
     """Takes known keys out of the raw top level; what stays is unknown."""
 
     def __init__(self, keys: dict[str, msgspec.Raw]) -> None:
         self._keys = keys
 
-    def plain(self, key: str, *default: Any) -> Any:
-        if default and key not in self._keys:
-            return default[0]
-        return _JSON.decode(self._keys.pop(key))
+    def required(self, key: str, decoder: "msgspec.json.Decoder[T]") -> T:
+        return decoder.decode(self._keys.pop(key))
 
-    def typed(self, key: str, decoder: "msgspec.json.Decoder[T]", default: T) -> T:
+    def optional(self, key: str, decoder: "msgspec.json.Decoder[T]", default: T) -> T:
         raw = self._keys.pop(key, None)
         return default if raw is None or bytes(raw) == b"null" else decoder.decode(raw)
 
@@ -252,10 +271,3 @@ def _encode_ref(ref: SnapshotRef) -> _RefWire:
     return _RefWire(
         ref.snapshot_id, ref.kind.value, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms
     )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")
-    return value
-

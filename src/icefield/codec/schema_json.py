@@ -15,6 +15,8 @@ from icefield.types.transforms import parse_transform
 
 Json = dict[str, Any]
 
+INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
+
 
 def encode_schema(schema: Schema) -> Json:
     """Encode a schema with its id."""
@@ -30,7 +32,8 @@ def decode_schema(value: Json) -> Schema:
     struct = _decode_type(value, MAX_DEPTH)
     if not isinstance(struct, StructType):
         raise ValueError("a schema must be a struct")
-    return Schema(struct.fields, int(value.get("schema-id", 0)), tuple(value.get("identifier-field-ids") or ()))
+    identifiers = _list(value.get("identifier-field-ids") or [])
+    return Schema(struct.fields, _integer(value.get("schema-id", 0)), tuple(_integer(i) for i in identifiers))
 
 
 def encode_spec(spec: PartitionSpec) -> Json:
@@ -49,10 +52,12 @@ def encode_spec_fields(spec: PartitionSpec) -> list[Json]:
 def decode_spec(value: Json) -> PartitionSpec:
     """Decode a partition spec with its id."""
     fields = tuple(
-        PartitionField(int(f["source-id"]), int(f["field-id"]), str(f["name"]), parse_transform(str(f["transform"])))
-        for f in value["fields"]
+        PartitionField(
+            _integer(f["source-id"]), _integer(f["field-id"]), _text(f["name"]), parse_transform(_text(f["transform"]))
+        )
+        for f in _list(value["fields"])
     )
-    return PartitionSpec(fields, int(value["spec-id"]))
+    return PartitionSpec(fields, _integer(value["spec-id"]))
 
 
 def encode_sort_order(order: SortOrder) -> Json:
@@ -73,14 +78,14 @@ def decode_sort_order(value: Json) -> SortOrder:
     """Decode a sort order with its id."""
     fields = tuple(
         SortField(
-            int(f["source-id"]),
-            parse_transform(str(f["transform"])),
+            _integer(f["source-id"]),
+            parse_transform(_text(f["transform"])),
             Direction(f["direction"]),
             NullOrder(f["null-order"]),
         )
-        for f in value["fields"]
+        for f in _list(value["fields"])
     )
-    return SortOrder(fields, int(value["order-id"]))
+    return SortOrder(fields, _integer(value["order-id"]))
 
 
 def _encode_field(field: NestedField) -> Json:
@@ -126,18 +131,53 @@ def _decode_type(value: str | Json, depth: int) -> Type:
         return parse_primitive(value)
     match value["type"]:
         case "struct":
-            return StructType(tuple(_decode_field(f, depth - 1) for f in value["fields"]))
+            return StructType(tuple(_decode_field(f, depth - 1) for f in _list(value["fields"])))
         case "list":
             element = _decode_type(value["element"], depth - 1)
-            return ListType(int(value["element-id"]), element, bool(value["element-required"]))
+            return ListType(_integer(value["element-id"]), element, _flag(value["element-required"]))
         case "map":
             key, item = _decode_type(value["key"], depth - 1), _decode_type(value["value"], depth - 1)
-            return MapType(int(value["key-id"]), key, int(value["value-id"]), item, bool(value["value-required"]))
+            key_id, value_id = _integer(value["key-id"]), _integer(value["value-id"])
+            return MapType(key_id, key, value_id, item, _flag(value["value-required"]))
         case unknown:
-            raise ValueError(f"unknown type {unknown!r}")
+            raise ValueError(f"unknown type {_shown(unknown)}")
 
 
 def _decode_field(value: Json, depth: int) -> NestedField:
+    kind = _decode_type(value["type"], depth)
+    doc = value.get("doc")
     return NestedField(
-        int(value["id"]), str(value["name"]), _decode_type(value["type"], depth), bool(value["required"]), value.get("doc")
+        _integer(value["id"]),
+        _text(value["name"]),
+        kind,
+        _flag(value["required"]),
+        None if doc is None else _text(doc),
     )
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int or not INT_MIN <= value <= INT_MAX:
+        raise ValueError(f"expected a 32-bit integer, found {_shown(value)}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, found {_shown(value)}")  # noqa: TRY004 - the file's fault, not the code's
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found {_shown(value)}")  # noqa: TRY004
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, found {_shown(value)}")  # noqa: TRY004
+    return value
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]

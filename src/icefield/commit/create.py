@@ -51,10 +51,10 @@ def create_table(
 
 
 def _check_types(schema: Schema) -> None:
-    for field in schema.by_id.values():
-        if isinstance(field.type, UnknownType):
+    for field_id, known in schema.by_id.items():
+        if isinstance(known.type, UnknownType):
             raise InvalidInput(
-                f"column {schema.name_of(field.field_id)!r} has no type: all that is known of it is null",
+                f"column {schema.name_of(field_id)!r} has no type: all that is known of it is null",
                 hint="Cast it to the type that it shall have",
             )
 

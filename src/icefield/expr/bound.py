@@ -119,7 +119,7 @@ Bound = Constant | AllOf | AnyOf | Leaf
 
 def all_of(*parts: Bound) -> Bound:
     """Combine by AND."""
-    kept = _flatten(parts, AllOf, neutral=TRUE)
+    kept = _without_idle_not_null(_flatten(parts, AllOf, neutral=TRUE))
     if FALSE in kept or _both_ways_null(kept):
         return FALSE
     return TRUE if not kept else kept[0] if len(kept) == 1 else AllOf(kept)
@@ -244,6 +244,12 @@ def _flatten(parts: Iterable[Bound], kind: type[AllOf] | type[AnyOf], neutral: C
             if inner != neutral:
                 kept.setdefault(inner)
     return tuple(kept)
+
+
+def _without_idle_not_null(parts: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    """Drop `x IS NOT NULL` beside a test of x that null fails anyway."""
+    tested = {part.reference for part in parts if isinstance(part, Leaf) and not isinstance(part, _NULL_TESTS)}
+    return tuple(part for part in parts if not (isinstance(part, NotNull) and part.reference in tested))
 
 
 def _both_ways_null(parts: tuple[Bound, ...]) -> bool:

@@ -7,7 +7,7 @@ casting the column, is refused.
 Raises InvalidFilter.
 """
 
-# ruff: noqa: TRY004 - a value of the wrong type is a ValueError inside, and `compare` makes it an InvalidFilter.
+
 
 import datetime
 import math

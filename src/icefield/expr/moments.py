@@ -137,7 +137,7 @@ def _offset_micros(found: re.Match[str], local_micros: int) -> int:
 def _region_offset_micros(zone: str, local_micros: int) -> int:
     try:
         region = zoneinfo.ZoneInfo(zone)
-        local = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=local_micros)  # noqa: DTZ001
+        local = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=local_micros)
         offset = local.replace(tzinfo=region).utcoffset()
     except (zoneinfo.ZoneInfoNotFoundError, OverflowError, ValueError) as error:
         raise ValueError(f"the time zone {zone!r} is not known for that time") from error

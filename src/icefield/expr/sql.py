@@ -30,7 +30,8 @@ class _Dialect(Spark):
 
 
 # Escapes that Spark and the parser read alike; \101 and its kin they do not.
-_ODD_ESCAPE = re.compile(r"\\[^\\'\"nrt%_]", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_PLAIN_ESCAPES = "\\'\"nrt%_"
 
 
 def parse_filter(text: str) -> Predicate:
@@ -63,9 +64,10 @@ def _check_texts(text: str, tokens: list[Any]) -> None:
         if token.token_type is not TokenType.STRING:
             continue
         raw = text[token.start : token.end + 1]
-        if found := _ODD_ESCAPE.search(raw):
+        odd = next((found[0] for found in _ESCAPE.finditer(raw) if found[1] not in _PLAIN_ESCAPES), None)
+        if odd:
             raise InvalidFilter(
-                f"cannot read the escape {found[0]!r} in the text {_short(raw)}",
+                f"cannot read the escape {odd} in the text {_short(raw)}",
                 hint="Write the character itself, or a doubled backslash for a backslash",
             )
         if raw.startswith('"') and "''" in raw:

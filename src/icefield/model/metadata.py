@@ -61,7 +61,7 @@ class TableMetadata:
     @property
     def sort_order(self) -> SortOrder:
         """The order that writers use."""
-        return next(o for o in self.sort_orders if o.order_id == self.default_sort_order_id)
+        return self.sort_order_by_id(self.default_sort_order_id)
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Find a schema of any age."""
@@ -76,6 +76,13 @@ class TableMetadata:
             if spec.spec_id == spec_id:
                 return spec
         raise InvalidInput(f"the table has no partition spec with id {spec_id}")
+
+    def sort_order_by_id(self, order_id: int) -> SortOrder:
+        """Find a sort order of any age."""
+        for order in self.sort_orders:
+            if order.order_id == order_id:
+                return order
+        raise InvalidInput(f"the table has no sort order with id {order_id}")
 
     def schema_of_spec(self, spec: PartitionSpec) -> Schema:
         """Return the newest schema that has all source columns of a spec; the current one may have dropped some."""
@@ -123,7 +130,4 @@ class TableMetadata:
 
     def ancestors(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
         """Yield a snapshot, its parent, and so on, as far as history is kept."""
-        while snapshot is not None:
-            yield snapshot
-            parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else self.snapshots.find(parent)
+        return iter(()) if snapshot is None else self.snapshots.ancestors(snapshot)

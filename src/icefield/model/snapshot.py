@@ -66,15 +66,31 @@ class Snapshots:
     def __iter__(self) -> Iterator[Snapshot]:
         return (self._load(at) for at in range(len(self.entries)))
 
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Snapshots) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Find a snapshot by id, looking from the newest back."""
-        for at in range(len(self.entries) - 1, -1, -1):
-            entry = self.entries[at]
-            if isinstance(entry, Snapshot) or entry.mentions(snapshot_id):
-                snapshot = self._load(at)
-                if snapshot.snapshot_id == snapshot_id:
-                    return snapshot
-        return None
+        at = self._find_position(snapshot_id, len(self.entries))
+        return None if at is None else self._load(at)
+
+    def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
+        """Yield a snapshot, its parent, and so on, as far as they are kept; a circle ends where it began."""
+        seen = {snapshot.snapshot_id}
+        at = len(self.entries)
+        yield snapshot
+        while (parent := snapshot.parent_snapshot_id) is not None and parent not in seen:
+            # Parents stand before their children, so that one pass finds them all; lists of other writers may differ.
+            found = self._find_position(parent, at)
+            if found is None:
+                found = self._find_position(parent, len(self.entries))
+            if found is None:
+                return
+            at, snapshot = found, self._load(found)
+            seen.add(parent)
+            yield snapshot
 
     def with_added(self, snapshot: Snapshot) -> "Snapshots":
         """Return the list with one more at the end."""
@@ -85,6 +101,14 @@ class Snapshots:
         gone = set(snapshot_ids)
         kept = (e for at, e in enumerate(self.entries) if self._load(at).snapshot_id not in gone)
         return Snapshots(tuple(kept))
+
+    def _find_position(self, snapshot_id: int, before: int) -> int | None:
+        for at in range(before - 1, -1, -1):
+            entry = self.entries[at]
+            if isinstance(entry, Snapshot) or entry.mentions(snapshot_id):
+                if self._load(at).snapshot_id == snapshot_id:
+                    return at
+        return None
 
     def _load(self, at: int) -> Snapshot:
         if at not in self._loaded:

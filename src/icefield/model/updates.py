@@ -12,7 +12,7 @@ from typing import Any
 from icefield.errors import CommitConflict, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.model.sort_order import SortOrder
 from icefield.types.schema import Schema
 
@@ -118,11 +118,13 @@ Requirement = AssertTableUUID | AssertRefSnapshotId | AssertCurrentSchemaId | As
 
 def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> TableMetadata:
     """Return the metadata with all updates made, in order."""
+    updates = tuple(updates)
+    added = {u.snapshot.snapshot_id: u.snapshot.timestamp_ms for u in updates if isinstance(u, AddSnapshot)}
     # Time in metadata never runs backwards, whatever the writers' clocks say.
-    now_ms = max(now_ms, metadata.last_updated_ms)
+    change = _Change(max(now_ms, metadata.last_updated_ms, *added.values()), frozenset(added))
     for update in updates:
-        metadata = APPLY[type(update)](metadata, update, now_ms)
-    return replace(metadata, last_updated_ms=now_ms)
+        metadata = APPLY[type(update)](metadata, update, change)
+    return replace(metadata, last_updated_ms=change.now_ms)
 
 
 def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
@@ -133,47 +135,55 @@ def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
             raise CommitConflict(f"{what} is {actual}, but the change was made for {wanted}")
 
 
-def _add_schema(metadata: TableMetadata, update: AddSchema, now_ms: int) -> TableMetadata:
+@dataclass(frozen=True)
+class _Change:
+    """What holds for all updates of one change: its time, and the snapshots that it brings."""
+
+    now_ms: int
+    added: frozenset[int]
+
+
+def _add_schema(metadata: TableMetadata, update: AddSchema, change: _Change) -> TableMetadata:
     if any(s.schema_id == update.schema.schema_id for s in metadata.schemas):
         raise InvalidInput(f"schema id {update.schema.schema_id} is taken")
     last_column_id = max(metadata.last_column_id, update.schema.highest_field_id)
     return replace(metadata, schemas=(*metadata.schemas, update.schema), last_column_id=last_column_id)
 
 
-def _set_current_schema(metadata: TableMetadata, update: SetCurrentSchema, now_ms: int) -> TableMetadata:
+def _set_current_schema(metadata: TableMetadata, update: SetCurrentSchema, change: _Change) -> TableMetadata:
     return replace(metadata, current_schema_id=metadata.schema_by_id(update.schema_id).schema_id)
 
 
-def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, now_ms: int) -> TableMetadata:
+def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, change: _Change) -> TableMetadata:
     if any(s.spec_id == update.spec.spec_id for s in metadata.specs):
         raise InvalidInput(f"partition spec id {update.spec.spec_id} is taken")
     last = max(metadata.last_partition_id, update.spec.highest_field_id)
     return replace(metadata, specs=(*metadata.specs, update.spec), last_partition_id=last)
 
 
-def _set_default_spec(metadata: TableMetadata, update: SetDefaultSpec, now_ms: int) -> TableMetadata:
+def _set_default_spec(metadata: TableMetadata, update: SetDefaultSpec, change: _Change) -> TableMetadata:
     return replace(metadata, default_spec_id=metadata.spec_by_id(update.spec_id).spec_id)
 
 
-def _add_sort_order(metadata: TableMetadata, update: AddSortOrder, now_ms: int) -> TableMetadata:
+def _add_sort_order(metadata: TableMetadata, update: AddSortOrder, change: _Change) -> TableMetadata:
     if any(o.order_id == update.order.order_id for o in metadata.sort_orders):
         raise InvalidInput(f"sort order id {update.order.order_id} is taken")
     return replace(metadata, sort_orders=(*metadata.sort_orders, update.order))
 
 
-def _set_default_sort_order(metadata: TableMetadata, update: SetDefaultSortOrder, now_ms: int) -> TableMetadata:
-    if all(o.order_id != update.order_id for o in metadata.sort_orders):
-        raise InvalidInput(f"the table has no sort order with id {update.order_id}")
-    return replace(metadata, default_sort_order_id=update.order_id)
+def _set_default_sort_order(metadata: TableMetadata, update: SetDefaultSortOrder, change: _Change) -> TableMetadata:
+    return replace(metadata, default_sort_order_id=metadata.sort_order_by_id(update.order_id).order_id)
 
 
-def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, now_ms: int) -> TableMetadata:
+def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change) -> TableMetadata:
     snapshot = update.snapshot
     if snapshot.sequence_number <= metadata.last_sequence_number:
         raise InvalidInput(
             f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, "
             f"but the table is at {metadata.last_sequence_number}"
         )
+    if metadata.snapshots.find(snapshot.snapshot_id) is not None:
+        raise InvalidInput(f"snapshot id {snapshot.snapshot_id} is taken")
     return replace(
         metadata,
         snapshots=metadata.snapshots.with_added(snapshot),
@@ -181,35 +191,43 @@ def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, now_ms: int) -> 
     )
 
 
-def _set_snapshot_ref(metadata: TableMetadata, update: SetSnapshotRef, now_ms: int) -> TableMetadata:
+def _set_snapshot_ref(metadata: TableMetadata, update: SetSnapshotRef, change: _Change) -> TableMetadata:
     snapshot = metadata.snapshots.find(update.ref.snapshot_id)
     if snapshot is None:
         raise NoSuchSnapshot(f"cannot set ref {update.name!r}: no snapshot {update.ref.snapshot_id}")
+    if update.name == MAIN and update.ref.kind is not RefKind.BRANCH:
+        raise InvalidInput(f"{MAIN} is a branch and cannot be made a {update.ref.kind}")
     metadata = replace(metadata, refs={**metadata.refs, update.name: update.ref})
-    if update.name != MAIN:
+    return _set_current_snapshot(metadata, snapshot, change) if update.name == MAIN else metadata
+
+
+def _set_current_snapshot(metadata: TableMetadata, snapshot: Snapshot, change: _Change) -> TableMetadata:
+    # Only a move is logged. (spec: Table Metadata Fields, snapshot-log)
+    if snapshot.snapshot_id == metadata.current_snapshot_id:
         return metadata
     # A snapshot of this very change is logged with its own time, an older one with the time at which it came back.
-    is_new = snapshot.timestamp_ms >= metadata.last_updated_ms
-    entry = SnapshotLogEntry(snapshot.timestamp_ms if is_new else now_ms, update.ref.snapshot_id)
-    return replace(metadata, current_snapshot_id=update.ref.snapshot_id, snapshot_log=(*metadata.snapshot_log, entry))
+    since_ms = snapshot.timestamp_ms if snapshot.snapshot_id in change.added else change.now_ms
+    last_ms = metadata.snapshot_log[-1].timestamp_ms if metadata.snapshot_log else since_ms
+    entry = SnapshotLogEntry(max(since_ms, last_ms), snapshot.snapshot_id)
+    return replace(metadata, current_snapshot_id=snapshot.snapshot_id, snapshot_log=(*metadata.snapshot_log, entry))
 
 
-def _remove_snapshot_ref(metadata: TableMetadata, update: RemoveSnapshotRef, now_ms: int) -> TableMetadata:
+def _remove_snapshot_ref(metadata: TableMetadata, update: RemoveSnapshotRef, change: _Change) -> TableMetadata:
     refs = {name: ref for name, ref in metadata.refs.items() if name != update.name}
     current = None if update.name == MAIN else metadata.current_snapshot_id
     return replace(metadata, refs=refs, current_snapshot_id=current)
 
 
-def _set_properties(metadata: TableMetadata, update: SetProperties, now_ms: int) -> TableMetadata:
+def _set_properties(metadata: TableMetadata, update: SetProperties, change: _Change) -> TableMetadata:
     return replace(metadata, properties={**metadata.properties, **update.updates})
 
 
-def _remove_properties(metadata: TableMetadata, update: RemoveProperties, now_ms: int) -> TableMetadata:
+def _remove_properties(metadata: TableMetadata, update: RemoveProperties, change: _Change) -> TableMetadata:
     kept = {key: value for key, value in metadata.properties.items() if key not in update.removals}
     return replace(metadata, properties=kept)
 
 
-APPLY: dict[type, Callable[[TableMetadata, Any, int], TableMetadata]] = {
+APPLY: dict[type, Callable[[TableMetadata, Any, _Change], TableMetadata]] = {
     AddSchema: _add_schema,
     SetCurrentSchema: _set_current_schema,
     AddPartitionSpec: _add_partition_spec,

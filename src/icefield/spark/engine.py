@@ -35,14 +35,14 @@ class Engine:
         rows = frame
         for scan in replaced:
             if scan.partial_files.num_rows:
-                partial = FilesToRead(scan.partial_files, scan.point.schema, base.schemas)
+                partial = FilesToRead(store, scan.partial_files, scan.point.schema, base.schemas)
                 stay = read_files(self.session(), partial, scan.where, Rows.REST)
                 rows = rows.unionByName(stay, allowMissingColumns=True)
         return write_frame(rows, plan, base.sort_order, store)
 
-    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata) -> DataFrame:
+    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
-        request = FilesToRead(scan.files, scan.point.schema, metadata.schemas)
+        request = FilesToRead(store, scan.files, scan.point.schema, metadata.schemas)
         return narrow(read_files(self.session(), request, scan.where), scan.point.schema, select)
 
 

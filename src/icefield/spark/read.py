@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +20,7 @@ from pyspark.sql import types as spark_types
 from icefield.expr.bound import TRUE, Bound
 from icefield.expr.spark_sql import quoted_path, spark_sql
 from icefield.spark.types import stored_field, stored_type
-from icefield.storage.location import local_path
+from icefield.storage.store import Store
 from icefield.types.datatypes import (
     ListType,
     MapType,
@@ -53,6 +52,7 @@ class FilesToRead:
     history: every schema that the table ever had; a name that changed its meaning in it is read with care.
     """
 
+    store: Store
     files: pa.Table
     schema: Schema
     history: Sequence[Schema]
@@ -62,7 +62,7 @@ def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Ro
     """Read the rows that match a filter, or those that do not."""
     risky = find_reused_names(request.schema, request.history)
     hidden = Schema(tuple(_hide(f, risky) for f in request.schema.fields))
-    frame = _open(spark, request.files, spark_types.StructType([stored_field(f) for f in hidden.fields]))
+    frame = _open(spark, request, spark_types.StructType([stored_field(f) for f in hidden.fields]))
     if where != TRUE or rows is Rows.REST:
         matches = spark_sql(where, lambda reference: hidden.paths[reference.field_id])
         frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
@@ -88,25 +88,26 @@ def find_reused_names(schema: Schema, history: Iterable[Schema]) -> set[int]:
     return {i for i, path in schema.paths.items() if len(names[".".join(path).lower()]) > 1}
 
 
-def _open(spark: SparkSession, files: pa.Table, stored: spark_types.StructType) -> DataFrame:
-    if files.num_rows == 0:
+def _open(spark: SparkSession, request: FilesToRead, stored: spark_types.StructType) -> DataFrame:
+    if request.files.num_rows == 0:
         return spark.createDataFrame([], stored)
     with tempfile.TemporaryDirectory(prefix="icefield-scan-") as folder:
         log = Path(folder) / "_spark_metadata"
         log.mkdir()
         with (log / "0").open("wb") as sink:
             sink.write(b"v1")
-            sink.writelines(b"\n" + line for line in _log_lines(files))
+            sink.writelines(b"\n" + line for line in _log_lines(request))
         # The relation holds the list from here on; the directory is not looked at again.
         return spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(Path(folder).as_uri())
 
 
-def _log_lines(files: pa.Table) -> Iterator[bytes]:
-    paths, sizes = files.column("file_path").to_pylist(), files.column("file_size_in_bytes").to_pylist()
+def _log_lines(request: FilesToRead) -> Iterator[bytes]:
+    paths = request.files.column("file_path").to_pylist()
+    sizes = request.files.column("file_size_in_bytes").to_pylist()
     for ordinal, (location, size) in enumerate(zip(paths, sizes, strict=True)):
         yield msgspec.json.encode(
             {
-                "path": "file://" + quote(local_path(location)),
+                "path": request.store.native_uri(location),
                 "size": size,
                 "isDir": False,
                 "modificationTime": ordinal,

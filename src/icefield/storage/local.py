@@ -91,6 +91,9 @@ class LocalStore:
         with reading(location):
             return pa.OSFile(str(self._path(location)), "rb")
 
+    def native_uri(self, location: str) -> str:
+        return self._path(location).as_uri()
+
     def open_new(self, location: str) -> LocalNewFile:
         return LocalNewFile(self._path(location), location, durable=self._durable)
 

@@ -66,6 +66,9 @@ class MemoryStore:
     def open_input(self, location: str) -> pa.NativeFile:
         return pa.BufferReader(self._kept(location).data)
 
+    def native_uri(self, location: str) -> str:
+        raise Unsupported(f"no other program can read {location}", hint="Use a lake on disk for Spark")
+
     def open_new(self, location: str) -> "MemoryNewFile":
         self._claim(location, None)
         return MemoryNewFile(self, location)

@@ -97,6 +97,13 @@ class Store(Protocol):
         """Open a file for random reads, as pyarrow's readers want it."""
         ...
 
+    def native_uri(self, location: str) -> str:
+        """Return the URI, percent-encoded, under which other programs can read the file; it need not exist.
+
+        Raises Unsupported where only this process can.
+        """
+        ...
+
     def open_new(self, location: str) -> NewFile:
         """Claim a free key and open it for writing; raise FileAlreadyExists here, or at close() in object stores."""
         ...

@@ -1,0 +1,106 @@
+"""Damaged files: each decodes to something or is refused as corrupt; never another error, never a crash or a hang."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from icefield.codec import avro_engine
+from icefield.codec.avro_container import Limits, parse_header
+from icefield.codec.manifest import decode_manifest
+from icefield.codec.manifest_columns import ALL, PLAN
+from icefield.codec.manifest_encode import encode_manifest
+from icefield.codec.manifest_header import decode_manifest_header
+from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.errors import CorruptFile
+from tests.codec.cases import LOCATION, VALUES, header, make_manifest, manifest_row
+
+import pyarrow as pa
+
+LIMITS = Limits(block_bytes=1 << 20, total_bytes=1 << 22, rows=1 << 16, elements=1 << 18)
+WANT = PLAN.with_statistics([1, 2, 40, 2147483546])
+
+
+def manifest_bytes(seed: int, codec: str) -> bytes:
+    made = make_manifest(seed, version=3, rows=9)
+    return encode_manifest(made.table, header(3, partition=made.partition), made.partition, LOCATION, codec)
+
+
+def list_bytes(seed: int, codec: str) -> bytes:
+    rows = pa.Table.from_pylist([manifest_row(Random(seed + i)) for i in range(5)], MANIFEST_LIST_ARROW_SCHEMA)
+    return encode_manifest_list(rows, ManifestListHeader(1, None, 1, 3, 0), LOCATION, codec)
+
+
+def mutate(data: bytes, dice: Random, first: int) -> bytes:
+    """Change, cut out, double or swap some bytes, mostly after the header."""
+    out = bytearray(data)
+    for _ in range(dice.randint(1, 4)):
+        at = dice.randrange(first if dice.random() < 0.9 else 0, len(out))
+        match dice.randrange(6):
+            case 0:
+                out[at] = dice.randrange(256)
+            case 1:
+                out[at] ^= 1 << dice.randrange(8)
+            case 2:
+                out[at] = dice.choice([0, 1, 2, 0x7F, 0x80, 0xFF])
+            case 3:
+                del out[at : at + dice.randint(1, 5)]
+            case 4:
+                out[at:at] = out[at : at + dice.randint(1, 9)]
+            case 5:
+                out[at:at] = b"\xff" * dice.randint(1, 11)
+        if len(out) <= first:
+            return bytes(out)
+    return bytes(out)
+
+
+def survives(decode: Callable[[bytes], Any], data: bytes) -> bool:
+    try:
+        decode(data)
+    except CorruptFile as error:
+        assert error.location == LOCATION
+        return False
+    return True
+
+
+def decode_all(data: bytes) -> None:
+    decode_manifest_header(data, LOCATION)
+    decode_manifest(data, LOCATION, WANT, LIMITS).validate(full=True)
+    for column in decode_manifest(data, LOCATION, ALL, LIMITS).columns:
+        column.to_pylist() if not pa.types.is_temporal(column.type) else column.validate(full=True)
+
+
+def decode_list(data: bytes) -> None:
+    decode_manifest_list(data, LOCATION, LIMITS).to_pylist()
+
+
+@pytest.mark.parametrize(("make", "decode"), [(manifest_bytes, decode_all), (list_bytes, decode_list)])
+@pytest.mark.parametrize(("engine", "mutants"), [("plain", 150), ("compiled", 1500)], indirect=["engine"])
+def test_mutants_decode_or_are_refused(
+    engine: str, make: Callable[[int, str], bytes], decode: Callable[[bytes], None], mutants: int
+) -> None:
+    outcomes = []
+    for seed in range(mutants):
+        dice = Random(seed)
+        data = make(seed % 7, "null")
+        first = parse_header(data, LOCATION).end
+        outcomes.append(survives(decode, mutate(data, dice, first)))
+    assert 0.02 < sum(outcomes) / len(outcomes) < 0.98, "mutants should fall on both sides"
+
+
+@pytest.mark.parametrize("codec", ["deflate", "snappy", "zstandard"])
+def test_mutants_of_compressed_files_decode_or_are_refused(codec: str) -> None:
+    data = manifest_bytes(3, codec)
+    first = parse_header(data, LOCATION).end
+    outcomes = [survives(decode_all, mutate(data, Random(seed), first)) for seed in range(150)]
+    assert not all(outcomes)
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_file_cut_off_anywhere_is_refused() -> None:
+    data = manifest_bytes(5, "null")
+    first = parse_header(data, LOCATION).end
+    sizes = sorted(Random(0).sample(range(first + 1, len(data)), 150))
+    assert not any(survives(decode_all, data[:size]) for size in sizes)

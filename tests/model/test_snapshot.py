@@ -1,0 +1,125 @@
+"""The list of snapshots: found without decoding the rest, shared when one is added."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefield.model.snapshot import Operation, Snapshot, SnapshotEntry, Snapshots
+
+
+def snapshot(snapshot_id: int, parent: int | None = None) -> Snapshot:
+    return Snapshot(snapshot_id, snapshot_id, 1000 + snapshot_id, f"memory://t/{snapshot_id}.avro", parent)
+
+
+@dataclass
+class Carried:
+    """A stored snapshot that counts how often it is decoded."""
+
+    inner: Snapshot
+    loads: list[int] = field(default_factory=list)
+
+    def mentions(self, snapshot_id: int) -> bool:
+        # As the stored form does: digits may stand anywhere, also in the parent's id or in a path.
+        return str(snapshot_id) in repr(self.inner)
+
+    def load(self) -> Snapshot:
+        self.loads.append(self.inner.snapshot_id)
+        return self.inner
+
+
+def carried(count: int) -> list[Carried]:
+    return [Carried(snapshot(1000 + i, 999 + i if i else None)) for i in range(count)]
+
+
+def test_a_snapshot_is_found_without_decoding_those_that_cannot_be_it() -> None:
+    entries = carried(100)
+    found = Snapshots(tuple(entries)).find(1042)
+    assert found == entries[42].inner
+    assert [i for i, e in enumerate(entries) if e.loads] == [42, 43]  # the child mentions its parent
+
+
+def test_a_missing_snapshot_is_none_and_decodes_nothing() -> None:
+    entries = carried(100)
+    assert Snapshots(tuple(entries)).find(7777) is None
+    assert not any(e.loads for e in entries)
+
+
+def test_each_snapshot_is_decoded_once() -> None:
+    entries = carried(10)
+    snapshots = Snapshots(tuple(entries))
+    assert list(snapshots) == list(snapshots) == [e.inner for e in entries]
+    assert snapshots.find(1003) is snapshots.find(1003)
+    assert all(e.loads == [e.inner.snapshot_id] for e in entries)
+
+
+def test_adding_shares_what_was_there_and_decodes_nothing() -> None:
+    entries = carried(5)
+    before = Snapshots(tuple(entries))
+    after = before.with_added(snapshot(7))
+    assert len(before) == 5
+    assert after.entries[:5] == before.entries
+    assert after.find(7) == snapshot(7)
+    assert not any(e.loads for e in entries)
+
+
+def test_removing_keeps_the_stored_form_of_the_rest() -> None:
+    entries = carried(5)
+    kept = Snapshots(tuple(entries)).without([1001, 1003, 5])
+    assert kept.entries == (entries[0], entries[2], entries[4])
+    assert len(Snapshots(tuple(entries)).without([])) == 5
+
+
+def test_the_newest_of_two_with_the_same_id_is_found() -> None:
+    older, newer = snapshot(1), Snapshot(1, 9, 9, "x")
+    assert Snapshots((older, newer)).find(1) is newer
+
+
+def test_lists_are_equal_when_their_snapshots_are_whatever_their_form() -> None:
+    entries = carried(3)
+    assert Snapshots(tuple(entries)) == Snapshots(tuple(e.inner for e in entries))
+    assert Snapshots(tuple(entries)) != Snapshots(tuple(entries[:2]))
+    assert Snapshots() != ()
+
+
+def test_a_snapshot_says_what_it_did() -> None:
+    assert Snapshot(1, 1, 1, "x", summary={"operation": "append"}).operation == Operation.APPEND
+    assert Snapshot(1, 1, 1, "x").operation is None
+
+
+def test_ancestors_of_a_long_history_take_one_pass() -> None:
+    asked: list[int] = []
+
+    class Counted(Carried):
+        def mentions(self, snapshot_id: int) -> bool:
+            asked.append(snapshot_id)
+            return super().mentions(snapshot_id)
+
+    snapshots = Snapshots(tuple(Counted(e.inner) for e in carried(300)))
+    head = snapshots.find(1299)
+    assert head
+    assert [s.snapshot_id for s in snapshots.ancestors(head)] == list(range(1299, 999, -1))
+    assert len(asked) < 1000
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 4), (4, 3, 2, 1), (2, 4, 1, 3)])
+def test_ancestors_are_found_in_a_list_of_any_order(order: tuple[int, ...]) -> None:
+    by_id = {i: snapshot(i, i - 1 or None) for i in range(1, 5)}
+    snapshots = Snapshots(tuple(by_id[i] for i in order))
+    assert [s.snapshot_id for s in snapshots.ancestors(by_id[4])] == [4, 3, 2, 1]
+
+
+@given(st.dictionaries(st.integers(1, 6), st.integers(1, 8), max_size=6), st.randoms(use_true_random=False))
+def test_ancestors_always_end(parents: dict[int, int], random: st.DrawFn) -> None:
+    made: list[SnapshotEntry] = [snapshot(i, parent) for i, parent in parents.items()]
+    random.shuffle(made)  # type: ignore[attr-defined]
+    snapshots = Snapshots(tuple(made))
+    for start in snapshots:
+        walked = [s.snapshot_id for s in snapshots.ancestors(start)]
+        assert len(set(walked)) == len(walked)
+        assert walked[0] == start.snapshot_id
+        for child, parent in zip(walked, walked[1:], strict=False):
+            assert parents[child] == parent
+        last = parents[walked[-1]]
+        assert last in walked or last not in parents

@@ -1,0 +1,19 @@
+"""A lake with the tables of `tables.py`, each written when it is first asked for."""
+
+from tests.peers.case import TableCase
+
+from icefield import Lake, Table
+
+
+class Gallery:
+    """Tables that are written once."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._tables: dict[str, Table] = {}
+
+    def table(self, case: TableCase) -> Table:
+        """Return a table, written."""
+        if case.name not in self._tables:
+            self._tables[case.name] = case.build(self.lake)
+        return self._tables[case.name]
