@@ -93,9 +93,9 @@ def simple(kind: str, value: Any) -> bytes:
         case "double":
             return struct.pack("<d", value)
         case "string":
-            return long(len(value.encode())) + value.encode()
+            return long(len(value.encode())) + bytes(value.encode())
         case "bytes":
-            return long(len(value)) + value
+            return long(len(value)) + bytes(value)
     raise AssertionError(kind)
 
 

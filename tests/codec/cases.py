@@ -58,7 +58,9 @@ def blobs(size: int | None = None) -> Draw:
 
 def decimals(digits: int, scale: int) -> Draw:
     """Decimals of so many digits, of both signs."""
-    return lambda dice: Decimal(dice.choice([-1, 1]) * dice.randrange(10 ** dice.randint(1, digits))).scaleb(-scale, WIDE)
+    return lambda dice: Decimal(dice.choice([-1, 1]) * dice.randrange(10 ** dice.randint(1, digits))).scaleb(
+        -scale, WIDE
+    )
 
 
 def maybe(draw: Draw) -> Draw:
@@ -85,7 +87,7 @@ VALUES: list[tuple[PrimitiveType, Draw]] = [
     (BooleanType(), lambda dice: dice.random() < 0.5),
     (IntegerType(), INTS),
     (LongType(), LONGS),
-    (FloatType(), lambda dice: dice.choice([0.0, -0.0, 1.5, -1e30, float("inf")])),
+    (FloatType(), lambda dice: dice.choice([0.0, -0.0, 1.5, -(2.0**100), float("inf")])),
     (DoubleType(), lambda dice: dice.choice([0.0, -0.0, dice.random(), -1e300, float("-inf")])),
     (DateType(), INTS),
     (TimeType(), lambda dice: dice.randrange(86_400_000_000)),
@@ -210,7 +212,7 @@ _OPTIONAL: dict[int, dict[str, Draw]] = {
         "split_offsets": lists(counts),
         "sort_order_id": INTS,
     },
-    2: {"equality_ids": lists(INTS), "referenced_data_file": texts},
+    2: {"equality_ids": lists(lambda dice: dice.choice([1, 64, 2**31 - 1])), "referenced_data_file": texts},
     3: {"first_row_id": counts, "content_offset": counts, "content_size_in_bytes": counts},
 }
 

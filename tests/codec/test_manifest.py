@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.codec.cases import LOCATION, WIDE, Manifest, entry, header, manifests, plain, table
 
 from icefield.codec.avro_codecs import CODECS
 from icefield.codec.manifest import decode_manifest, decode_manifests
@@ -19,7 +20,6 @@ from icefield.codec.manifest_partition import avro_name
 from icefield.codec.manifest_schema import DATA_FILE_FIELDS, ENTRY_FIELDS
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.types.datatypes import DecimalType, IntegerType, LongType, NestedField, StringType
-from tests.codec.cases import LOCATION, WIDE, Manifest, entry, header, manifests, plain, table
 
 pytestmark = pytest.mark.usefixtures("engine")
 

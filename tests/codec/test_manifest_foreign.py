@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.codec.avro_writer import AvroWriter, container
+from tests.codec.cases import LOCATION, VALUES, Manifest, entry, header, manifests
 
 from icefield.codec.manifest import decode_manifest
 from icefield.codec.manifest_columns import ALL, PLAN
@@ -14,8 +16,6 @@ from icefield.codec.manifest_partition import partition_record
 from icefield.codec.manifest_schema import entry_schema_json
 from icefield.errors import CorruptFile
 from icefield.types.datatypes import NestedField
-from tests.codec.avro_writer import AvroWriter, container
-from tests.codec.cases import LOCATION, VALUES, Manifest, entry, header, manifests
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -24,7 +24,9 @@ EFFORT = settings(max_examples=100, deadline=None, suppress_health_check=[Health
 # One partition field of each type whose values Avro and Arrow have alike.
 ALIKE = [
     (NestedField(1000 + i, f"p{1000 + i}", kind), draw)
-    for i, (kind, draw) in enumerate(v for v in VALUES if str(v[0]) in ("boolean", "long", "string", "double", "fixed[5]"))
+    for i, (kind, draw) in enumerate(
+        v for v in VALUES if str(v[0]) in ("boolean", "long", "string", "double", "fixed[5]")
+    )
 ]
 # Fields that the spec does not have, each with a value to write.
 STRANGE: list[tuple[Any, Any]] = [
@@ -132,10 +134,10 @@ def test_values_of_maps_may_be_optional() -> None:
     for name in ("lower_bounds", "value_counts"):
         value = fields[name]["type"][1]["items"]["fields"][1]
         value["type"] = [value["type"], "null"]
-    row = dict.fromkeys(ALL.fields) | entry()
-    bounds = [{"key": 1, "value": None}, {"key": 2, "value": b"x"}]
-    counts = [{"key": 2, "value": 5}, {"key": 1, "value": None}]
-    data_file = row | {"partition": {}, "lower_bounds": bounds, "value_counts": counts}
+    row: dict[str, Any] = dict.fromkeys(ALL.fields) | entry()
+    bounds: list[Any] = [{"key": 1, "value": None}, {"key": 2, "value": b"x"}]
+    counts: list[Any] = [{"key": 2, "value": 5}, {"key": 1, "value": None}]
+    data_file: dict[str, Any] = {**row, "partition": {}, "lower_bounds": bounds, "value_counts": counts}
     data = AvroWriter().file(schema, [row | {"data_file": data_file}], {})
     decoded = decode_manifest(data, LOCATION, PLAN.with_statistics([1, 2]))
     assert [decoded[f"lower.{i}"].to_pylist() for i in (1, 2)] == [[None], [b"x"]]
@@ -161,7 +163,9 @@ def test_types_that_make_no_sense_are_corrupt(field: str, kind: Any, why: str) -
         if each["name"] == field:
             each["type"] = kind
     with pytest.raises(CorruptFile, match=why):
-        decode_manifest(container(json.dumps(schema), []), LOCATION, PLAN.with_statistics([1]) if "bounds" in field else ALL)
+        decode_manifest(
+            container(json.dumps(schema), []), LOCATION, PLAN.with_statistics([1]) if "bounds" in field else ALL
+        )
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"int"', "{", "[" * 100_000, '{"type":"record","name":"a"}', "1"])
@@ -172,7 +176,7 @@ def test_schemas_that_are_none_are_corrupt(text: str) -> None:
 
 def test_schemas_that_never_end_are_corrupt() -> None:
     itself = {"type": "record", "name": "a", "fields": [{"name": "x", "type": ["null", "a"]}]}
-    twice = {"type": "record", "name": "z", "fields": [{"name": "x", "type": "int"}]}
+    twice: Any = {"type": "record", "name": "z", "fields": [{"name": "x", "type": "int"}]}
     for depth in range(14):
         fields = [{"name": "l", "type": twice}, {"name": "r", "type": twice["name"]}]
         twice = {"type": "record", "name": f"r{depth}", "fields": fields}

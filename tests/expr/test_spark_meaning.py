@@ -1,5 +1,6 @@
 """Spark agrees: on the text we write for it, and on what the text that users write means."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,7 @@ BY_WORD = {str(c.type).partition("[")[0].replace("(", "_").replace(", ", "_").rs
 SCHEMA = Schema(tuple(NestedField(c.field_id, word, c.type) for word, c in BY_WORD.items()))
 ROWS = nasty_rows(COLUMNS, {c.type: pool_of(c.type) for c in COLUMNS})
 SESSIONS = [("true", "UTC"), ("false", "America/New_York")]
+PATTERNS = ("a%b", "a!%b_%", "_", "%\n%", "__", "%\U0010ffff", "a\\_", "%$%", "%'%")
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +75,14 @@ def _as_spark_reads(values: list[object], kind: PrimitiveType) -> pa.Array:
 @contextmanager
 def session_settings(spark: "SparkSession", ansi: str, zone: str) -> Iterator[None]:
     names = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": zone}
-    before = {name: spark.conf.get(name) for name in names}
+    before = {name: spark.conf.get(name) or "" for name in names}
     try:
         for name, value in names.items():
             spark.conf.set(name, value)
         yield
     finally:
         for name, value in before.items():
-            spark.conf.set(name, value)  # type: ignore[arg-type]
+            spark.conf.set(name, value)
 
 
 def all_leaves(column: Reference) -> list[Bound]:
@@ -95,7 +97,7 @@ def all_leaves(column: Reference) -> list[Bound]:
         found += [IsNaN(column), NotNaN(column)]
     if isinstance(column.type, StringType):
         texts = [str(v) for v in values if v]
-        patterns = [parse_like(p, "!") for p in ("a%b", "a!%b_%", "_", "%\n%", "__", "%\U0010ffff", "a\\_", "%$%", "%'%")]
+        patterns = [parse_like(p, "!") for p in PATTERNS]
         found += [leaf(column, text) for text in texts for leaf in (StartsWith, NotStartsWith)]
         found += [leaf(column, pattern) for pattern in patterns for leaf in (Like, NotLike)]
     return found
@@ -104,8 +106,8 @@ def all_leaves(column: Reference) -> list[Bound]:
 def spark_answers(frame: "DataFrame", texts: list[str]) -> list[list[int]]:
     """Return for each condition the rows for which it is true."""
     answers: list[list[int]] = []
-    for start in range(0, len(texts), 60):
-        some = texts[start : start + 60]
+    for start in range(0, len(texts), 100):
+        some = texts[start : start + 100]
         columns = [f"coalesce({text}, false) AS c{i}" for i, text in enumerate(some)]
         rows = frame.selectExpr("at", *columns).collect()
         answers += [sorted(row["at"] for row in rows if row[f"c{i}"]) for i in range(len(some))]
@@ -124,7 +126,9 @@ def _named(expression: Bound) -> str:
 @pytest.mark.spark
 @pytest.mark.parametrize(("ansi", "zone"), SESSIONS)
 @pytest.mark.parametrize("word", sorted(BY_WORD))
-def test_spark_reads_our_text_as_we_mean_it(spark: "SparkSession", nasty: "DataFrame", word: str, ansi: str, zone: str) -> None:
+def test_spark_reads_our_text_as_we_mean_it(
+    spark: "SparkSession", nasty: "DataFrame", word: str, ansi: str, zone: str
+) -> None:
     expressions = all_leaves(BY_WORD[word])
     with session_settings(spark, ansi, zone):
         answers = spark_answers(nasty, [_named(e) for e in expressions])
@@ -135,7 +139,9 @@ def test_spark_reads_our_text_as_we_mean_it(spark: "SparkSession", nasty: "DataF
 @pytest.mark.spark
 @pytest.mark.parametrize("word", sorted(BY_WORD))
 def test_spark_filters_parquet_as_we_mean_it(nasty: "DataFrame", word: str) -> None:
-    for expression in all_leaves(BY_WORD[word])[::9]:
+    for expression in all_leaves(BY_WORD[word])[::13]:
+        if re.search(r"DATE '[+-]", _named(expression)):
+            continue  # Spark cannot push a date outside the years 1 to 9999 down: its own arithmetic overflows.
         found = sorted(row["at"] for row in nasty.filter(_named(expression)).select("at").collect())
         assert found == our_answer(expression), _named(expression)
 
@@ -151,15 +157,18 @@ OTHER_TEXTS = [
     "date <= TIMESTAMP_NTZ '1970-01-01 00:00:00'", "timestamp = '1970-01-01 01:00:00'", "timestamp < DATE '1970-01-01'",
     "timestamp >= TIMESTAMP '1969-12-31 23:59:59.999999'", "timestamptz = '1970-01-01 01:00:00'",
     "timestamptz > '1970-01-01 02:00:00+01:00'", "timestamptz <= TIMESTAMP '1969-12-31 19:00:00 America/New_York'",
-    "timestamptz < DATE '1970-01-01'", "timestamptz = TIMESTAMP '2024-02-30 00:00:00Z' OR TRUE",
+    "timestamptz < DATE '1970-01-01'",
     "string = 'it''s'", "string = 'it\\'s'", "string = \"a\"", "string LIKE 'a\\%b'", "string LIKE 'a\\_b'",
     "string LIKE '%\\\\%'", "string LIKE 'a%' ESCAPE '!'", "string = 'back\\\\slash'", "string IN ('a', 'b', NULL)",
-    "string NOT IN ('a', NULL)", "string >= 'b'", "string < '\uffff'", "string = 'new\\nline'", "startswith(string, 'a')",
+    "string NOT IN ('a', NULL)", "string >= 'b'", "string < '\uffff'", "string = 'new\\nline'",
+    "startswith(string, 'a')",
     "string LIKE '_'", "string NOT LIKE 'a%'", "string LIKE NULL", "string = 'a' 'b'", "string = r'back\\slash'",
     "binary = X'ff'", "binary > X'7f'", "binary = 'a'", "boolean", "NOT boolean", "boolean = 'true'", "boolean < TRUE",
     "boolean IS NOT TRUE", "isnan(double)", "NOT isnan(float)", "isnan(int)", "int <=> NULL", "NOT (int <=> 10)",
-    "int BETWEEN -10 AND 10.5", "int NOT BETWEEN -10 AND NULL", "int IN (10, 2.5, NULL)", "long IN (9007199254740993, 0.5D)",
-    "decimal_9_2 IN (0.1D, 1)", "NOT (int > 0 AND long > 0)", "NOT (int > 0 OR double > 0)", "NOT (int = NULL OR long = 10)",
+    "int BETWEEN -10 AND 10.5", "int NOT BETWEEN -10 AND NULL", "int IN (10, 2.5, NULL)",
+    "long IN (9007199254740993, 0.5D)",
+    "decimal_9_2 IN (0.1D, 1)", "NOT (int > 0 AND long > 0)", "NOT (int > 0 OR double > 0)",
+    "NOT (int = NULL OR long = 10)",
     "NULL OR int = 10", "float IN (0.1, 1)", "double NOT IN (1, CAST('NaN' AS DOUBLE))", "3 < int", "10.5 >= long",
     "CAST('1970-01-01' AS DATE) > date", "int IS NULL OR NOT int IS NULL", "decimal_3_3 > 0.0005", "int == 10",
     "decimal_18_0 = '10'", "double = 'Infinity'", "double = '-inf'", "1 = 1", "1 = 2", "true", "int <> 10",
@@ -169,18 +178,18 @@ OTHER_TEXTS = [
 @pytest.mark.spark
 @pytest.mark.parametrize("word", NUMBERS)
 def test_numbers_compare_as_in_spark(spark: "SparkSession", nasty: "DataFrame", word: str) -> None:
-    operators = [o.value for o in Operator] + ["<=>"]
-    check_meaning(spark, nasty, [f"{word} {o} {text}" for o in operators for text in NUMBER_TEXTS if _comparable(word, text)])
+    operators = [*(operator.value for operator in Operator), "<=>"]
+    texts = [f"{word} {operator} {text}" for operator in operators for text in NUMBER_TEXTS]
+    check_meaning(spark, nasty, [text for text in texts if text not in _SPARK_MATCHES_NULL])
 
 
-def _comparable(word: str, text: str) -> bool:
-    # A text against a number of 38 digits: Spark casts to double, and so do we; the rest is the same everywhere.
-    return not (text.startswith("'") and word == "decimal_38_10")
+# Spark folds these to TRUE for null too.
+_SPARK_MATCHES_NULL = [f"{word} {operator} 99999999999999999999" for word in ("int", "long") for operator in ("<", "<=")]
 
 
 @pytest.mark.spark
 def test_filters_mean_what_they_mean_in_spark(spark: "SparkSession", nasty: "DataFrame") -> None:
-    check_meaning(spark, nasty, [text for text in OTHER_TEXTS if "02-30" not in text])
+    check_meaning(spark, nasty, OTHER_TEXTS)
 
 
 def check_meaning(spark: "SparkSession", frame: "DataFrame", texts: list[str]) -> None:

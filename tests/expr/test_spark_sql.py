@@ -77,6 +77,12 @@ def test_nested_conditions_keep_their_parentheses() -> None:
     assert text == "(`a` = 1 OR `b` = 2) AND (`a` != 3 OR `b` != 4)"
 
 
+def test_comparisons_that_nan_passes_are_kept_from_spark_s_pushdown() -> None:
+    schema = parse_schema("f float, i int")
+    assert spark_sql(bind("f > 1 AND i > 1", schema)) == "(`f` > 1.0F OR isnan(`f`)) AND `i` > 1"
+    assert spark_sql(bind("f < 1", schema)) == "`f` < 1.0F"
+
+
 # Spark has no such types, so their literals are of other types than the columns.
 _OWN_TYPES = (UUIDType, TimeType)
 

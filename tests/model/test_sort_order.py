@@ -9,7 +9,9 @@ from icefield.model.sort_order import UNSORTED, Direction, NullOrder, SortField,
 from icefield.types.text import parse_schema
 from icefield.types.transforms import Bucket, Day, Identity, Transform, Truncate
 
-SCHEMA = parse_schema("id long, ts timestamp, name string, tags list<string>, at struct<zip int>, asc int, `x desc` int")
+SCHEMA = parse_schema(
+    "id long, ts timestamp, name string, tags list<string>, at struct<zip int>, asc int, `x desc` int"
+)
 ASC, DESC, FIRST, LAST = Direction.ASC, Direction.DESC, NullOrder.FIRST, NullOrder.LAST
 TERMS: dict[str, tuple[int, Transform, Direction, NullOrder]] = {
     "id": (1, Identity(), ASC, FIRST),

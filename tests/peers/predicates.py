@@ -94,7 +94,7 @@ class Predicate:
 def every_predicate(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
     """Yield all that a column of these values, which ascend, is to be asked."""
     known = [value for value in values if value == value]  # all but NaN
-    for value in _telling(known):
+    for value in _ends_and_middle(known):
         yield from (Predicate(column, operator, (value,)) for operator in COMPARISONS)
     yield from _about_sets(column, known)
 
@@ -108,9 +108,11 @@ def some_predicates(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
 
 
 def _telling(values: Sequence[Any]) -> list[Any]:
-    """Choose both ends and the middle; of moments all, for each is a trap of its own to some transform."""
-    if isinstance(values[0], dt.date):
-        return list(values)
+    """Choose the ends and the middle; of moments all, for each is a trap of its own to some transform."""
+    return list(values) if isinstance(values[0], dt.date) else _ends_and_middle(values)
+
+
+def _ends_and_middle(values: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys([values[0], values[len(values) // 2], values[-1]]))
 
 
@@ -120,7 +122,7 @@ def _about_sets(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
     yield Predicate(column, "is null")
     yield Predicate(column, "is not null")
     if isinstance(values[0], str):
-        yield from (Predicate(column, "starts with", (text[:12],)) for text in _telling(values))
+        yield from (Predicate(column, "starts with", (text[:12],)) for text in _ends_and_middle(values))
 
 
 def _values(rows: pa.Table, path: Sequence[str]) -> list[Any]:

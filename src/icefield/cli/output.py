@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -62,15 +63,40 @@ def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header:
     return table
 
 
-def render(what: RenderableType) -> None:
-    """Write something of rich's to stdout; lines carry no blanks at their end when piped."""
-    console = stdout_console()
+def render(what: RenderableType, *, to_stderr: bool = False) -> None:
+    """Write something of rich's; lines are neither cut nor padded when piped."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    console = _console(stderr=to_stderr, width=None if stream.isatty() else PIPE_WIDTH)
     if console.is_terminal:
         console.print(what)
         return
     with console.capture() as captured:
         console.print(what)
-    sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
+    stream.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
+
+
+class Narrator:
+    """Tells a story in chapters, on stdout or, where that is for data, on stderr."""
+
+    def __init__(self, *, to_stderr: bool = False) -> None:
+        self._to_stderr = to_stderr
+        self._chapter = 0
+
+    def chapter(self, title: str) -> None:
+        """Begin the next chapter."""
+        self._chapter += 1
+        self._write(Text(f"\n{self._chapter}. {title}", style="bold"))
+
+    def say(self, text: str) -> None:
+        """Tell something."""
+        self._write(Text(safe(text, keep_lines=True)))
+
+    def show(self, what: RenderableType) -> None:
+        """Show a table, a tree or a text as it stands, apart from the telling."""
+        self._write(Padding(what, (0, 0, 0, 3), expand=False))
+
+    def _write(self, what: RenderableType) -> None:
+        render(what, to_stderr=self._to_stderr)
 
 
 def talk(text: str) -> None:
@@ -84,11 +110,6 @@ def print_error(message: str, hint: str | None = None) -> None:
     console.print(Text.assemble(("error:", "bold red"), " ", safe(message, keep_lines=True)), soft_wrap=True)
     if hint:
         console.print(Text.assemble(("hint:", "bold cyan"), " ", safe(hint, keep_lines=True)), soft_wrap=True)
-
-
-def stdout_console() -> Console:
-    """Return a console on stdout; a pipe is wide enough for every line."""
-    return _console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def stderr_console() -> Console:

@@ -114,9 +114,10 @@ class _Parser:
         return self._typed(tree, kind, field_id, depth), -1
 
     def _union(self, branches: list[Any], field_id: int, depth: int) -> tuple[Node, int]:
-        if len(branches) != 2 or ("null" not in branches):
+        nulls = [index for index, branch in enumerate(branches) if branch in ("null", {"type": "null"})]
+        if len(branches) != 2 or not nulls:
             raise _unfit("a union that is not of null and one type")
-        null_branch = branches.index("null")
+        null_branch = nulls[0]
         node, inner = self.node(branches[1 - null_branch], field_id, depth + 1)
         if inner >= 0 or node == Value("null"):
             raise _unfit("a union in a union")

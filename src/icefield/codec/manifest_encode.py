@@ -70,6 +70,8 @@ def check_entries(entries: pa.Table, version: int) -> None:
     """Refuse entries that would be a wrong manifest of this version."""
     if version not in VERSIONS:
         raise InvalidInput(f"cannot write a manifest of format version {version}")
+    if "status" not in entries.column_names or not pa.types.is_integer(entries["status"].type):
+        raise InvalidInput("cannot write entries without a status as an integer")
     for known in DATA_FILE_FIELDS:
         if known.name in entries.column_names and not known.is_in(version):
             _check_droppable(entries[known.name], known.name, version)

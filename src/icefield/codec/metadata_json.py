@@ -175,9 +175,9 @@ def _inflate(data: bytes, location: str) -> bytes:
 
 
 def _check_version(keys: Mapping[str, msgspec.Raw], location: str) -> None:
-    version = _JSON.decode(keys["format-version"])
+    version = _INT.decode(keys["format-version"])
     if version != FORMAT_VERSION:
-        raise Unsupported(f"{location} has format version {version!r}; icefield knows version {FORMAT_VERSION}")
+        raise Unsupported(f"{location} has format version {version}; icefield knows version {FORMAT_VERSION}")
 
 
 def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
@@ -185,6 +185,7 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
     current = take.optional("current-snapshot-id", _OPTIONAL_LONG, None)
     current = None if current == NO_SNAPSHOT else current
     refs = take.optional("refs", _REFS, {})
+    properties = take.optional("properties", _PROPERTIES, {})
     return TableMetadata(
         format_version=take.required("format-version", _INT),
         table_uuid=take.required("table-uuid", _UUID),
@@ -199,7 +200,7 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
         last_partition_id=take.required("last-partition-id", _INT),
         default_sort_order_id=take.required("default-sort-order-id", _INT),
         sort_orders=tuple(decode_sort_order(o) for o in take.required("sort-orders", _OBJECTS)),
-        properties=take.optional("properties", _PROPERTIES, {}),
+        properties=properties,
         current_snapshot_id=current,
         snapshots=Snapshots(tuple(StoredSnapshot(raw, location) for raw in take.optional("snapshots", _RAW_LIST, []))),
         snapshot_log=tuple(

@@ -163,19 +163,19 @@ def _integer(value: Any) -> int:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {_shown(value)}")  # noqa: TRY004 - the file's fault, not the code's
+        raise ValueError(f"expected a text, found {_shown(value)}")
     return value
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, found {_shown(value)}")  # noqa: TRY004
+        raise ValueError(f"expected true or false, found {_shown(value)}")
     return value
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"expected a list, found {_shown(value)}")  # noqa: TRY004
+        raise ValueError(f"expected a list, found {_shown(value)}")
     return value
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from icefield.commit.action import Change, Workshop
 from icefield.commit.manifests import ManifestRow, ManifestShape, write_added_manifests
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
-from icefield.commit.summary import count_partitions, tally
+from icefield.commit.summary import tally
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Operation
@@ -33,7 +33,7 @@ class AppendFiles:
             Operation.APPEND,
             new=self._manifests,
             added=tally(self._files),
-            changed_partitions=count_partitions(self._files),
+            changed_partitions=len(self._shape.partitions_of(self._files)),
         )
         return propose_snapshot(draft, base, workshop)
 

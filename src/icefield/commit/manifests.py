@@ -17,6 +17,7 @@ from icefield.commit.action import Workshop
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC
+from icefield.scan.partitions import partition_texts
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
 from icefield.types.schema import Schema
@@ -46,6 +47,10 @@ class ManifestShape:
     @property
     def partition(self) -> tuple[NestedField, ...]:
         return self.spec.columns(self.schema)
+
+    def partitions_of(self, files: pa.Table) -> set[str]:
+        """Return the distinct partitions that files belong to; all files of an unpartitioned table share one."""
+        return set(partition_texts(files, self.spec, self.schema))
 
 
 def write_added_manifests(

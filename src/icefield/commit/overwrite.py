@@ -18,7 +18,7 @@ from icefield.codec.manifest_schema import DELETED, EXISTING
 from icefield.commit.action import Change, Workshop
 from icefield.commit.manifests import ManifestRow, ManifestShape, write_added_manifests, write_manifest
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
-from icefield.commit.summary import count_partitions, tally
+from icefield.commit.summary import tally
 from icefield.errors import ConcurrentChange
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -51,6 +51,7 @@ class OverwriteFiles:
         self._check_concurrent_files(base, workshop)
         if self._manifests is None:
             self._manifests = write_added_manifests(self._files, self._shape, base, workshop)
+        partitions = self._shape.partitions_of(self._files) | set(self._replaced.files.column("partition").to_pylist())
         kept, rewritten = self._without_replaced(base, workshop, self._snapshot_id)
         draft = SnapshotDraft(
             self._snapshot_id,
@@ -59,7 +60,7 @@ class OverwriteFiles:
             added=tally(self._files),
             removed=tally(self._replaced.files),
             kept=kept,
-            changed_partitions=count_partitions(self._files, self._replaced.files),
+            changed_partitions=len(partitions),
         )
         change = propose_snapshot(draft, base, workshop)
         return Change(change.updates, change.requirements, [*change.files, *(_path(row) for row in rewritten)])

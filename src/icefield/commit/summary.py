@@ -40,15 +40,6 @@ def tally(files: pa.Table) -> Tally:
     return Tally(files.num_rows, records, pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
 
 
-def count_partitions(*sides: pa.Table) -> int:
-    """Count the distinct partitions that files belong to; an unpartitioned table has one."""
-    seen: set[tuple[object, ...]] = set()
-    for files in sides:
-        names = [n for n in files.column_names if n.startswith("partition")]
-        seen.update(zip(*(files.column(n).to_pylist() for n in names), strict=True) if names else {()})
-    return len(seen)
-
-
 def summarise(
     operation: Operation, added: Tally, removed: Tally, parent: Snapshot | None, changed_partitions: int
 ) -> dict[str, str]:

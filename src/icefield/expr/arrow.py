@@ -35,6 +35,7 @@ from icefield.expr.bound import (
     StartsWith,
     all_of,
     any_of,
+    passes_nan,
 )
 from icefield.types.arrow import arrow_array, physical_array
 from icefield.types.datatypes import DoubleType, FixedType, FloatType, PrimitiveType, UUIDType
@@ -69,20 +70,12 @@ def _without_nan_tests(expression: Bound) -> Bound:
             return all_of(*(_without_nan_tests(part) for part in parts))
         case AnyOf(parts):
             return any_of(*(_without_nan_tests(part) for part in parts))
-        case Leaf(reference) if isinstance(reference.type, FloatType | DoubleType):
-            return _without_nan_test(expression)
-        case _:
-            return expression
-
-
-def _without_nan_test(leaf: Leaf) -> Bound:
-    match leaf:
         case NotNaN():
             return TRUE
-        case IsNaN() | NotInSet() | Compare(_, Operator.GT | Operator.GE | Operator.NE, _):
-            return NotNull(leaf.reference)
+        case Leaf(reference) if isinstance(expression, IsNaN) or passes_nan(expression):
+            return NotNull(reference)
         case _:
-            return leaf
+            return expression
 
 
 def _joined(parts: list[pc.Expression], join: Callable[[pc.Expression, pc.Expression], pc.Expression]) -> pc.Expression:
@@ -130,6 +123,7 @@ def _leaf(leaf: Leaf, column: pc.Expression) -> pc.Expression:
 def _compare(column: pc.Expression, operator: Operator, value: Value, kind: PrimitiveType) -> pc.Expression:
     test = _OPERATORS[operator](column, _scalars([value], kind)[0])
     if isinstance(kind, FloatType | DoubleType) and operator in (Operator.GT, Operator.GE):
+        # Arrow holds NaN for less than nothing and greater than nothing.
         return test | pc.is_nan(column)
     return test
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from icefield.expr.ast import Operator
 from icefield.expr.like import LikePattern
-from icefield.types.datatypes import PrimitiveType
+from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
 from icefield.types.single_value import Value
 
 
@@ -160,6 +160,15 @@ def complement(expression: Bound) -> Bound:
             return _any_complement(parts)
         case Leaf():
             return _leaf_complement(expression)
+
+
+def passes_nan(leaf: Leaf) -> bool:
+    """Say whether a comparison holds for NaN, which minimum and maximum do not show."""
+    if not isinstance(leaf.reference.type, FloatType | DoubleType):
+        return False
+    return isinstance(leaf, NotInSet) or (
+        isinstance(leaf, Compare) and leaf.operator in (Operator.GT, Operator.GE, Operator.NE)
+    )
 
 
 def conjuncts(expression: Bound) -> tuple[Bound, ...]:

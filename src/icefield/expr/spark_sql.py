@@ -2,6 +2,9 @@
 
 Columns that Spark has no type for are taken as Spark reads them from Parquet: uuid and fixed as BINARY, time as
 BIGINT microseconds.
+
+A comparison that NaN passes is written as `(x > 1D OR isnan(x))`. It says the same, but Spark does not push it down to
+Parquet, where it would skip row groups whose minimum and maximum do not show their NaN.
 """
 
 import math
@@ -10,7 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from icefield.expr.bound import Bound, Reference
+from icefield.expr.bound import AllOf, AnyOf, Bound, IsNaN, Leaf, Reference, all_of, any_of, passes_nan
 from icefield.expr.moments import date_text, timestamp_text
 from icefield.expr.render import Style, render
 from icefield.types.datatypes import (
@@ -43,7 +46,7 @@ def spark_sql(expression: Bound, name_of: Callable[[Reference], Sequence[str]] |
     def name(reference: Reference) -> str:
         return quoted_path(name_of(reference) if name_of else reference.path)
 
-    return render(expression, Style(name, spark_literal))
+    return render(_guarded(expression), Style(name, spark_literal))
 
 
 def spark_literal(value: Value, kind: PrimitiveType) -> str:
@@ -54,6 +57,18 @@ def spark_literal(value: Value, kind: PrimitiveType) -> str:
 def quoted_path(path: Sequence[str]) -> str:
     """Write a path with each part in backticks."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in path)
+
+
+def _guarded(expression: Bound) -> Bound:
+    match expression:
+        case AllOf(parts):
+            return all_of(*(_guarded(part) for part in parts))
+        case AnyOf(parts):
+            return any_of(*(_guarded(part) for part in parts))
+        case Leaf(reference) if passes_nan(expression):
+            return any_of(expression, IsNaN(reference))
+        case _:
+            return expression
 
 
 def _boolean(value: Value, _kind: PrimitiveType) -> str:

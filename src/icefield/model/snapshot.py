@@ -105,9 +105,9 @@ class Snapshots:
     def _find_position(self, snapshot_id: int, before: int) -> int | None:
         for at in range(before - 1, -1, -1):
             entry = self.entries[at]
-            if isinstance(entry, Snapshot) or entry.mentions(snapshot_id):
-                if self._load(at).snapshot_id == snapshot_id:
-                    return at
+            may_be = isinstance(entry, Snapshot) or entry.mentions(snapshot_id)
+            if may_be and self._load(at).snapshot_id == snapshot_id:
+                return at
         return None
 
     def _load(self, at: int) -> Snapshot:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from icefield.errors import SchemaMismatch
 from icefield.types.arrow import arrow_schema, arrow_type, schema_from_arrow
-from icefield.types.arrow_nested import list_around, map_around, struct_around
+from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
 from icefield.types.datatypes import (
     DecimalType,
     DoubleType,
@@ -185,10 +185,12 @@ def _inside(array: pa.Array) -> list[pa.Array] | None:
 def _conform_list(array: pa.Array, kind: ListType, path: str) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
+    array = without_unused(array)
     return list_around(array, kind, _conform(array.values, kind.element, f"{path}.element"))
 
 
 def _conform_map(array: pa.Array, kind: MapType, path: str) -> pa.Array:
+    array = without_unused(array)
     keys = _conform(array.keys, kind.key, f"{path}.key")
     items = _conform(array.items, kind.value, f"{path}.value")
     return map_around(array, kind, keys, items)

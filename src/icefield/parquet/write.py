@@ -171,15 +171,16 @@ class _OpenFile:
     def __post_init__(self) -> None:
         self._footers: list[pq.FileMetaData] = []
         codec = "none" if self.plan.codec == "uncompressed" else self.plan.codec
-        written_as = {SCHEMA_KEY: msgspec.json.encode(encode_schema(self.plan.schema))}
         self._writer = pq.ParquetWriter(
             self.sink,
-            arrow_schema(self.plan.schema).with_metadata(written_as),
+            arrow_schema(self.plan.schema),
             compression=codec,
             store_schema=False,
             write_page_index=True,
             metadata_collector=self._footers,
         )
+        # Not through the Arrow schema: its metadata is left out together with the schema itself.
+        self._writer.add_key_value_metadata({SCHEMA_KEY: msgspec.json.encode(encode_schema(self.plan.schema))})
 
     @property
     def estimated_bytes(self) -> float:

@@ -40,9 +40,9 @@ from icefield.scan.manifests import (
     prune_manifests,
     spec_sources,
 )
+from icefield.scan.partitions import partition_texts
 from icefield.scan.point import Point
 from icefield.storage.store import Store
-from icefield.types.arrow import python_values
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
 
@@ -187,7 +187,7 @@ class _Planner:
         count = entries.num_rows
         columns = {
             "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
-            "partition": pa.array(_partition_texts(entries, spec, self.schema), pa.string()),
+            "partition": pa.array(partition_texts(entries, spec, self.schema), pa.string()),
             "manifest_path": pa.array([location] * count, pa.string()),
             "must_match": pa.array(must),
         }
@@ -234,18 +234,6 @@ def _partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema
         return from_partition_values(entries.column(name).combine_chunks(), kinds[field_id])
 
     return statistics
-
-
-def _partition_texts(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> list[str]:
-    """Write each file's partition for people, as `name=value/…`."""
-    texts = [""] * entries.num_rows
-    for source in spec_sources(spec, schema):
-        column = entries.column(partition_column(source.field_id)).combine_chunks()
-        values = python_values(column, source.transform.result_type(source.source_type))
-        for at, value in enumerate(values):
-            text = f"{source.name}={source.transform.human(value, source.source_type)}"
-            texts[at] = f"{texts[at]}/{text}" if texts[at] else text
-    return texts
 
 
 def _funnel_of_pruned(pruned: pa.Table, opened: int) -> Funnel:

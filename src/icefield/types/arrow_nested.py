@@ -8,6 +8,15 @@ from icefield.types.arrow import arrow_field, arrow_type
 from icefield.types.datatypes import ListType, MapType, NestedField
 
 
+def without_unused(array: pa.Array) -> pa.Array:
+    """Return a list or map array whose children hold its own values and no others.
+
+    A slice shares the children of the whole it was cut from: work on them would be work on rows that are not there.
+    """
+    # An array of no rows need not have a first offset.
+    return array if len(array) > 0 and _holds_only_its_own(array) else pa.concat_arrays([array])
+
+
 def struct_around(array: pa.StructArray, fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> pa.StructArray:
     """Return a struct array of these columns that is null where `array` is."""
     mask = array.is_null() if array.null_count else None
@@ -26,3 +35,8 @@ def map_around(array: pa.MapArray, kind: MapType, keys: pa.Array, items: pa.Arra
     target = arrow_type(kind)
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     return pa.MapArray.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
+
+
+def _holds_only_its_own(array: pa.Array) -> bool:
+    offsets = array.offsets
+    return array.offset == 0 and offsets[0].as_py() == 0 and bool(offsets[-1].as_py() == len(array.values))

@@ -1,0 +1,184 @@
+"""Schemas, specs and orders to JSON and back, as the reference writes them, and nothing unfit gets through."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.schema import Schema as PyIcebergSchema
+
+from icefield.codec.schema_json import (
+    decode_schema,
+    decode_sort_order,
+    decode_spec,
+    encode_schema,
+    encode_sort_order,
+    encode_spec,
+    encode_spec_fields,
+)
+from icefield.errors import InvalidInput
+from icefield.model.partition import PartitionSpec, parse_partition_by
+from icefield.model.sort_order import SortOrder, parse_order_by
+from icefield.types.schema import MAX_DEPTH, Schema
+from icefield.types.text import parse_schema
+from tests.codec.metadata_cases import ORDERS, SPECS
+from tests.schema_cases import schemas
+
+SCHEMA = parse_schema(
+    "id long not null, price decimal(10, 2), code fixed[4], seen timestamptz, "
+    "tags list<string not null>, props map<string, double not null>, place struct<city string not null>"
+)
+UNFIT = (ValueError, TypeError, KeyError, InvalidInput)
+
+
+@settings(max_examples=60)
+@given(schemas(names=st.text(min_size=1, max_size=8)))
+def test_a_schema_survives_json(schema: Schema) -> None:
+    assert decode_schema(json.loads(json.dumps(encode_schema(schema)))) == schema
+
+
+@given(SPECS)
+def test_a_spec_survives_json(spec: PartitionSpec) -> None:
+    assert decode_spec(json.loads(json.dumps(encode_spec(spec)))) == spec
+
+
+@given(ORDERS)
+def test_a_sort_order_survives_json(order: SortOrder) -> None:
+    assert decode_sort_order(json.loads(json.dumps(encode_sort_order(order)))) == order
+
+
+def test_identifier_fields_survive() -> None:
+    schema = Schema(SCHEMA.fields, 3, (1,))
+    encoded = encode_schema(schema)
+    assert encoded["identifier-field-ids"] == [1]
+    assert decode_schema(encoded) == schema
+    assert "identifier-field-ids" not in encode_schema(SCHEMA)
+
+
+@settings(max_examples=40)
+@given(schemas(names=st.text("abcé_", min_size=1, max_size=5)))
+def test_pyiceberg_reads_the_same_schema(schema: Schema) -> None:
+    encoded = encode_schema(schema)
+    theirs = PyIcebergSchema.model_validate_json(json.dumps(encoded))
+    assert theirs.schema_id == schema.schema_id
+    assert {i: theirs.find_column_name(i) for i in schema.by_id} == {i: schema.name_of(i) for i in schema.by_id}
+    assert decode_schema(json.loads(theirs.model_dump_json())) == schema
+
+
+def test_json_is_spelled_as_the_reference_spells_it() -> None:
+    assert encode_schema(
+        parse_schema("id long not null, p decimal(9, 2), tags list<string>, m map<int, fixed[3]>")
+    ) == {
+        "type": "struct",
+        "schema-id": 0,
+        "fields": [
+            {"id": 1, "name": "id", "required": True, "type": "long"},
+            {"id": 2, "name": "p", "required": False, "type": "decimal(9, 2)"},
+            {
+                "id": 3,
+                "name": "tags",
+                "required": False,
+                "type": {"type": "list", "element-id": 5, "element": "string", "element-required": False},
+            },
+            {
+                "id": 4,
+                "name": "m",
+                "required": False,
+                "type": {
+                    "type": "map",
+                    "key-id": 6,
+                    "key": "int",
+                    "value-id": 7,
+                    "value": "fixed[3]",
+                    "value-required": False,
+                },
+            },
+        ],
+    }
+    spec = parse_partition_by(["bucket(16, id)"], SCHEMA)
+    assert encode_spec_fields(spec) == [
+        {"name": "id_bucket", "transform": "bucket[16]", "source-id": 1, "field-id": 1000}
+    ]
+    assert encode_spec(spec) == {"spec-id": 0, "fields": encode_spec_fields(spec)}
+    assert encode_sort_order(parse_order_by(["id desc"], SCHEMA)) == {
+        "order-id": 1,
+        "fields": [{"transform": "identity", "source-id": 1, "direction": "desc", "null-order": "nulls-last"}],
+    }
+
+
+def test_a_schema_of_version_1_without_an_id_gets_0() -> None:
+    encoded = encode_schema(SCHEMA)
+    del encoded["schema-id"]
+    assert decode_schema(encoded).schema_id == 0
+
+
+def test_keys_of_later_versions_are_ignored() -> None:
+    encoded = encode_schema(SCHEMA)
+    encoded["fields"][0]["write-default"] = 3
+    encoded["comment"] = "x"
+    assert decode_schema(encoded) == SCHEMA
+
+
+def nested(levels: int) -> dict[str, Any]:
+    kind: Any = "int"
+    for level in range(levels):
+        kind = {"type": "list", "element-id": 10 + level, "element": kind, "element-required": False}
+    return {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": kind}]}
+
+
+def test_types_may_be_nested_as_deep_as_a_schema_may_and_no_deeper() -> None:
+    assert decode_schema(nested(MAX_DEPTH - 2))
+    for levels in (MAX_DEPTH - 1, MAX_DEPTH, 500):
+        with pytest.raises(UNFIT, match="nested deeper"):
+            decode_schema(nested(levels))
+
+
+CASES = [
+    (decode_schema, encode_schema(Schema(SCHEMA.fields, 3, (1,)))),
+    (decode_spec, encode_spec(parse_partition_by(["bucket(16, id)", "day(seen)"], SCHEMA))),
+    (decode_sort_order, encode_sort_order(parse_order_by(["id desc"], SCHEMA))),
+]
+OTHERS: list[Any] = [None, True, 1.5, "x", "", -1e300, 1 << 70, [], {}, ["x"], {"x": 1}, 7]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(inner for key, child in items for inner in places(child, (*path, key)))]
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copied
+
+
+@pytest.mark.parametrize(("decode", "good"), CASES)
+def test_a_wrong_type_anywhere_is_refused_or_means_the_same_kind_of_thing(decode: Any, good: Any) -> None:
+    """Whatever is put in whatever place: the decoder refuses, or what it made encodes to what it was given."""
+    encode = {decode_schema: encode_schema, decode_spec: encode_spec, decode_sort_order: encode_sort_order}[decode]
+    for path in places(good):
+        for other in OTHERS:
+            bad = replaced(good, path, other)
+            try:
+                made = decode(bad)
+            except UNFIT:
+                continue
+            written = encode(made)
+            leniently = path and path[-1] in ("identifier-field-ids", "doc") and not other
+            assert leniently or json.dumps(written) == json.dumps(bad), (path, other)
+
+
+@pytest.mark.parametrize(("decode", "good"), CASES)
+def test_a_missing_key_is_refused(decode: Any, good: Any) -> None:
+    optional = ("schema-id", "identifier-field-ids", "doc")
+    for path in places(good):
+        if path and isinstance(path[-1], str) and path[-1] not in optional:
+            parent = good
+            for step in path[:-1]:
+                parent = parent[step]
+            without = {k: v for k, v in parent.items() if k != path[-1]}
+            with pytest.raises(UNFIT):
+                decode(replaced(good, path[:-1], without))
