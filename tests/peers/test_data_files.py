@@ -18,7 +18,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
-from pyiceberg.types import BinaryType, PrimitiveType, StringType
+from pyiceberg.types import BinaryType, DoubleType, FloatType, PrimitiveType, StringType
 from tests.peers.case import TableCase
 from tests.peers.gallery import Gallery
 from tests.peers.normal import normal_values
@@ -126,7 +126,11 @@ def _check_bounds(entry: DataFile, field_id: int, kind: PrimitiveType, known: li
         assert _is_good_upper(None if upper is None else from_bytes(kind, upper), most)
         return
     assert upper is not None
-    assert (_plain(from_bytes(kind, lower)), _plain(from_bytes(kind, upper))) == (_plain(least), _plain(most))
+    bounds = from_bytes(kind, lower), from_bytes(kind, upper)
+    assert [_plain(bound) for bound in bounds] == [_plain(least), _plain(most)]
+    if isinstance(kind, FloatType | DoubleType):
+        # -0.0 comes before 0.0, and a bound that is zero is the outer one.
+        assert [math.copysign(1, b) for b in bounds] == [math.copysign(1, least or -0.0), math.copysign(1, most or 0.0)]
 
 
 def _is_good_upper(bound: Any, most: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefield.codec.avro_arrow import arrow_type
 from icefield.codec.avro_engine import Longs, engine_for
@@ -101,10 +102,12 @@ class _Store:
 
     def _add_longs(self, each: Field, column: pa.Array) -> None:
         is_bool = pa.types.is_boolean(column.type)
-        if not is_bool and not pa.types.is_integer(column.type):
-            column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
-        filled = column.fill_null(pa.scalar(0).cast(column.type))
-        self.longs.append(filled.to_numpy(zero_copy_only=False).astype(np.int64))
+        if is_bool:
+            column = column.cast(pa.int32())
+        width = column.type.bit_width // 8
+        # What lies under nulls does not matter, for it is not written.
+        values = np.frombuffer(_fixed_bytes(column, width), f"<i{width}")
+        self.longs.append(values.astype(np.int64, copy=False))
         self.valid.append(_present(column).astype(np.uint8))
         self._emit(BOOL if is_bool else VARINT, each, len(self.longs) - 1)
 
@@ -133,14 +136,13 @@ class _Store:
         self._add_spans(each, begins, begins + size, _present(column), FIXED if value.kind == "fixed" else BYTES)
 
     def _add_arrays(self, each: Field, node: Array, column: pa.Array) -> None:
-        present = _present(column)
-        lists = column
-        if pa.types.is_map(column.type):
-            lists = column.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field])))
-        elements = lists.flatten()
-        lengths = np.where(present, np.diff(lists.offsets.to_numpy()), 0)
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        data, ends = _encode_elements(node.items, elements, offsets)
+        present, offsets = _present(column), column.offsets.to_numpy().astype(np.int64)
+        if np.diff(offsets)[~present].any():
+            # A list under null may have elements; taking the rows makes new ones without them.
+            column = column.take(pa.array(np.arange(len(column))))
+            offsets = column.offsets.to_numpy().astype(np.int64)
+        first, count = offsets[0], offsets[-1] - offsets[0]
+        data, ends = _encode_elements(node.items, column, slice(first, first + count), offsets - first)
         base = self._add_pool(data)
         begins = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
         self._add_spans(each, begins + base, ends + base, present, FIXED)
@@ -164,14 +166,18 @@ class _Store:
         self.capacity += self.rows * (1 + _MAX_VARINT_BYTES)
 
 
-def _encode_elements(items: Field, elements: pa.Array, offsets: Longs) -> tuple[bytes, Longs]:
-    store = _Store(len(elements))
-    if isinstance(items.node, Record):
-        parts = {name: elements.field(name) for name in elements.type.names}
+def _encode_elements(items: Field, lists: pa.Array, rows: slice, offsets: Longs) -> tuple[bytes, Longs]:
+    store = _Store(rows.stop - rows.start)
+    if isinstance(items.node, Record) and pa.types.is_map(lists.type):
+        key, value = items.node.fields
+        store.add(key, lists.keys[rows])
+        store.add(value, lists.items[rows])
+    elif isinstance(items.node, Record):
+        elements = lists.values[rows]
         for each in items.node.fields:
-            store.add(each, parts[each.name])
+            store.add(each, pc.struct_field(elements, each.name))
     else:
-        store.add(items, elements)
+        store.add(items, lists.values[rows])
     capacity = store.capacity + len(offsets) * (1 + _MAX_VARINT_BYTES)
     return engine_for(store.work).encode_arrays(store.source(), store.slots(), capacity, offsets)
 
@@ -197,6 +203,8 @@ def _cast(column: pa.Array, kind: pa.DataType, each: Field) -> pa.Array:
 
 
 def _present(column: pa.Array) -> Any:
+    if column.null_count == 0:
+        return np.ones(len(column), np.bool_)
     return column.is_valid().to_numpy(zero_copy_only=False)
 
 

@@ -91,8 +91,8 @@ class Budget:
         return self.left_bytes >= 0
 
 
-# About 0.1 s of plain Python.
-BUDGET = Budget(left_bytes=64 * 1024)
+# A few tenths of a second of plain Python, less than numba's import and the loading of compiled code take.
+BUDGET = Budget(left_bytes=1024 * 1024)
 
 
 def engine_for(size: int) -> Engine:

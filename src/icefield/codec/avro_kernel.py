@@ -348,6 +348,6 @@ def write_varint(out: Any, position: int, value: int) -> int:
 
 def copy_bytes(data: Any, begin: int, end: int, out: Any, position: int) -> int:
     """Copy a span; return the position after it."""
-    for i in range(end - begin):
-        out[position + i] = data[begin + i]
-    return position + end - begin
+    after = position + end - begin
+    out[position:after] = data[begin:end]
+    return after

@@ -5,6 +5,7 @@ Raises InvalidInput for entries that the format version cannot hold.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,10 +48,10 @@ def encode_manifest(
 def encode_entries(entries: pa.Table, header: ManifestHeader, partition: Record, location: str, codec: str) -> bytes:
     """Write entries, with the partition tuple as an Avro record."""
     check_entries(entries, header.format_version)
-    columns = {path: _column(entries, name) for name, path in PATHS.items() if name in entries.column_names}
-    for field in partition.fields:
-        if field.field_id is not None and partition_column(field.field_id) in entries.column_names:
-            columns[PARTITION_ID, field.field_id] = _column(entries, partition_column(field.field_id))
+    ids = [field.field_id for field in partition.fields if field.field_id is not None]
+    paths = PATHS | {partition_column(field_id): (PARTITION_ID, field_id) for field_id in ids}
+    names = set(entries.column_names)
+    columns = {path: _column(entries, name) for name, path in paths.items() if name in names}
     columns[PATHS["block_size_in_bytes"]] = pa.repeat(_V1_BLOCK_SIZE_BYTES, entries.num_rows)
     return write_manifest(columns, header, partition, location, codec)
 
@@ -61,7 +62,7 @@ def write_manifest(
     """Write a manifest from columns by field id; columns that the version does not have are left out."""
     schema = entry_schema_json(header.format_version, partition)
     rows = len(columns[PATHS["status"]])
-    raw, row_ends = encode_rows(parse_schema(schema.encode(), {}), columns, rows)
+    raw, row_ends = encode_rows(_parsed(schema), columns, rows)
     metadata = {SCHEMA_KEY: schema, CODEC_KEY: codec} | header.metadata()
     return encode_container(metadata, raw, row_ends.tolist(), location)
 
@@ -75,8 +76,8 @@ def check_entries(entries: pa.Table, version: int) -> None:
     for known in DATA_FILE_FIELDS:
         if known.name in entries.column_names and not known.is_in(version):
             _check_droppable(entries[known.name], known.name, version)
-    if version > 1:
-        needs_numbers = pc.not_equal(entries["status"], ADDED)
+    needs_numbers = pc.not_equal(entries["status"], ADDED)
+    if version > 1 and pc.any(needs_numbers).as_py():
         for name in ("sequence_number", "file_sequence_number"):
             # (spec: Sequence Number Inheritance)
             missing = entries[name].is_null() if name in entries.column_names else True
@@ -88,6 +89,11 @@ def _check_droppable(column: pa.ChunkedArray, name: str, version: int) -> None:
     holds = pc.not_equal(column, DATA) if name == "content" else column.is_valid()
     if pc.any(holds).as_py():
         raise InvalidInput(f"cannot write {name} to a manifest of format version {version}")
+
+
+@lru_cache(maxsize=64)
+def _parsed(schema: str) -> Record:
+    return parse_schema(schema.encode(), {})
 
 
 def _column(entries: pa.Table, name: str) -> pa.Array:

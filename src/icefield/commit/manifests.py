@@ -9,14 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_encode import encode_manifest
 from icefield.codec.manifest_header import ManifestHeader
+from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
 from icefield.codec.manifest_schema import ADDED, DELETED, EXISTING, partition_column
 from icefield.codec.schema_json import encode_schema, encode_spec_fields
 from icefield.commit.action import Workshop
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC
+from icefield.scan.manifests import find_spec
 from icefield.scan.partitions import partition_texts
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
@@ -26,6 +29,8 @@ from icefield.types.single_value import encode_value
 ENTRIES_PER_MANIFEST = 20_000
 AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "snappy": "snappy", "zstd": "zstandard"}
 ManifestRow = dict[str, object]
+# What must be known of entries to give a manifest other statuses.
+REWRITTEN = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path", "record_count"))
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,37 @@ def write_added_manifests(
 
 def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop) -> ManifestRow:
     """Write entries as one manifest; sequence numbers of the row are filled in when its snapshot is built."""
-    location = workshop.metadata_location(base, f"{workshop.ambient.random_uuid()}-m0.avro")
-    codec = AVRO_CODECS[MANIFEST_CODEC.read(base.properties)]
-    data = encode_manifest(entries, shape.header(base.format_version), shape.partition, location, codec)
+    location = _new_location(base, workshop)
+    header = shape.header(base.format_version)
+    data = encode_manifest(entries, header, shape.partition, location, manifest_codec(base))
     workshop.store.put_new(location, data)
     return describe_manifest(location, len(data), entries, shape)
+
+
+def rewrite_without(
+    source: ManifestSource, entries: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int
+) -> ManifestRow:
+    """Write a manifest anew with other statuses; `entries` are its columns REWRITTEN, with nothing left to inherit.
+
+    Data files are copied as the bytes they are, with statistics that are not even decoded.
+    """
+    spec = find_spec(base, source.manifest.column("partition_spec_id")[0].as_py())
+    shape = ManifestShape(base.schema_of_spec(spec), spec)
+    location = _new_location(base, workshop)
+    header = shape.header(base.format_version)
+    data = rewrite_manifests([source], header, shape.partition, snapshot_id, location, manifest_codec(base))
+    workshop.store.put_new(location, data)
+    written = entries.set_column(entries.column_names.index("status"), "status", source.status)
+    return describe_manifest(location, len(data), written.filter(source.status.is_valid()), shape)
+
+
+def manifest_codec(base: TableMetadata) -> str:
+    """Return the Avro codec of the table's manifests and manifest lists."""
+    return AVRO_CODECS[MANIFEST_CODEC.read(base.properties)]
+
+
+def _new_location(base: TableMetadata, workshop: Workshop) -> str:
+    return workshop.metadata_location(base, f"{workshop.ambient.random_uuid()}-m0.avro")
 
 
 def describe_manifest(location: str, length: int, entries: pa.Table, shape: ManifestShape) -> ManifestRow:

@@ -6,24 +6,25 @@ overwrite never saw would survive it, or rows that somebody else removed would c
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL
 from icefield.codec.manifest_inherit import inherit
+from icefield.codec.manifest_rewrite import ManifestSource
 from icefield.codec.manifest_schema import DELETED, EXISTING
 from icefield.commit.action import Change, Workshop
-from icefield.commit.manifests import ManifestRow, ManifestShape, write_added_manifests, write_manifest
+from icefield.commit.manifests import REWRITTEN, ManifestRow, ManifestShape, rewrite_without, write_added_manifests
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
 from icefield.errors import ConcurrentChange
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, Operation, Snapshot
-from icefield.scan.manifests import find_spec, has_live_files, load_manifests
+from icefield.scan.manifests import has_live_files, load_manifests
 from icefield.scan.plan import ScanPlan, plan_added_files
 from icefield.types.schema import Schema
 
@@ -111,15 +112,14 @@ class OverwriteFiles:
         for at in _planned_first(manifests, planned):
             if not missing:
                 break
-            entries = _live_entries(manifests.slice(at, 1), workshop)
-            hit = pc.is_in(entries.column("file_path"), value_set=gone)
+            source, entries = _load(manifests.slice(at, 1), workshop)
+            status = _statuses(entries, gone)
+            hit = pc.equal(status, DELETED)
             if not pc.any(hit).as_py():
                 continue
             untouched[at] = False
             missing -= set(entries.filter(hit).column("file_path").to_pylist())
-            spec = find_spec(base, manifests.column("partition_spec_id")[at].as_py())
-            shape = ManifestShape(base.schema_of_spec(spec), spec)
-            rewritten.append(write_manifest(_mark(entries, hit, snapshot_id), shape, base, workshop))
+            rewritten.append(rewrite_without(replace(source, status=status), entries, base, workshop, snapshot_id))
         if missing:
             raise ConcurrentChange(
                 f"cannot overwrite: {len(missing)} file(s) that it replaces were meanwhile removed, "
@@ -136,19 +136,18 @@ def _planned_first(manifests: pa.Table, planned: set[str]) -> list[int]:
     return sorted(range(len(paths)), key=lambda at: paths[at] not in planned)
 
 
-def _live_entries(manifest: pa.Table, workshop: Workshop) -> pa.Table:
+def _load(manifest: pa.Table, workshop: Workshop) -> tuple[ManifestSource, pa.Table]:
     location = manifest.column("manifest_path")[0].as_py()
-    entries = inherit(decode_manifest(workshop.store.read(location), location, ALL), manifest)
-    return entries.filter(pc.not_equal(entries.column("status"), DELETED))
+    data = workshop.store.read(location)
+    entries = inherit(decode_manifest(data, location, REWRITTEN), manifest)
+    return ManifestSource(location, data, manifest, pa.nulls(entries.num_rows, pa.int32())), entries
 
 
-def _mark(entries: pa.Table, gone: pa.ChunkedArray, snapshot_id: int) -> pa.Table:
-    """Mark entries as deleted by this snapshot or as existing; both keep their sequence numbers. (spec: Manifests)"""
-    status = pc.cast(pc.if_else(gone, DELETED, EXISTING), pa.int32())
-    snapshots = pc.if_else(gone, pa.scalar(snapshot_id, pa.int64()), entries.column("snapshot_id"))
-    names = entries.column_names
-    marked = entries.set_column(names.index("status"), "status", status)
-    return marked.set_column(names.index("snapshot_id"), "snapshot_id", snapshots)
+def _statuses(entries: pa.Table, gone: pa.Array) -> pa.Array:
+    """Mark live entries as deleted now or as existing; what was deleted before is left out. (spec: Manifests)"""
+    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
+    hit = pc.is_in(entries.column("file_path").combine_chunks(), value_set=gone)
+    return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())
 
 
 def _path(row: ManifestRow) -> str:

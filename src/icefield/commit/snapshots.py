@@ -8,12 +8,11 @@ import pyarrow as pa
 from icefield.codec.manifest_list import ManifestListHeader, encode_manifest_list, splice_manifest_list
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.commit.action import Change, Workshop
-from icefield.commit.manifests import AVRO_CODECS, ManifestRow, with_sequence
+from icefield.commit.manifests import ManifestRow, manifest_codec, with_sequence
 from icefield.commit.summary import NOTHING, Tally, summarise
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
-from icefield.properties import MANIFEST_CODEC
 
 
 @dataclass(frozen=True)
@@ -77,5 +76,5 @@ class _ListWriter:
             previous = self.workshop.store.read(parent.manifest_list)
             return splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
         kept = [] if draft.kept is None else [draft.kept]
-        codec = AVRO_CODECS[MANIFEST_CODEC.read(self.base.properties)]
+        codec = manifest_codec(self.base)
         return encode_manifest_list(pa.concat_tables([new, *kept]), self.header, self.location, codec)

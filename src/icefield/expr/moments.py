@@ -13,9 +13,9 @@ from icefield.types.transforms import MICROS_PER_DAY
 _DATE = r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?)?"
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,6}))?)?"
 _ZONE = r"\s*(?P<zone>Z|UTC|GMT|(?P<sign>[+-])(?P<off_hour>\d{1,2})(?::(?P<off_minute>\d{2}))?|[A-Za-z]+(?:/[\w+-]+)+)"
-_DATE_TEXT = re.compile(_DATE)
-_TIME_TEXT = re.compile(_CLOCK)
-_TIMESTAMP_TEXT = re.compile(f"{_DATE}(?:[ T]{_CLOCK}(?:{_ZONE})?)?")
+_DATE_TEXT = re.compile(_DATE, re.ASCII)
+_TIME_TEXT = re.compile(_CLOCK, re.ASCII)
+_TIMESTAMP_TEXT = re.compile(f"{_DATE}(?:[ T]{_CLOCK}(?:{_ZONE})?)?", re.ASCII)
 
 
 def parse_date(text: str) -> Date:

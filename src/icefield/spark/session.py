@@ -6,6 +6,7 @@ run this very interpreter. Raises Unsupported where there is no usable Java runt
 
 import os
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -13,6 +14,7 @@ from icefield.spark.java import find_java_home
 
 # Files are read by field id, so that renamed, moved and re-added columns keep their values.
 READ_BY_FIELD_ID = "spark.sql.parquet.fieldId.read.enabled"
+LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(master: str = "local[*]") -> SparkSession:
@@ -26,12 +28,14 @@ def _start(master: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java_home().path)
     # Only the environment decides which Python the workers run; the setting of the same name is for spark-submit.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName("icefield")
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOGGING}"',
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
