@@ -36,7 +36,8 @@ def schemas(
     draw: st.DrawFn, *, max_columns: int = 4, max_depth: int = 2, names: st.SearchStrategy[str] = NAMES
 ) -> Schema:
     """Draw a schema with ids in no order."""
-    ids = iter(draw(st.permutations(range(1, 200))))
+    step = draw(st.sampled_from([1, 7, 210]))
+    ids = iter([(i * step) % 211 for i in range(1, 211)])
     fields = _fields(draw, ids, max_columns, max_depth, names)
     return Schema(fields, schema_id=draw(st.integers(0, 5)))
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from functools import cache, reduce
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from icefield.expr.ast import Operator
@@ -54,6 +55,12 @@ Row = dict[int, Value | None]
 
 # A longer search: ICEFIELD_EFFORT=50 pytest tests/expr
 EFFORT = int(os.environ.get("ICEFIELD_EFFORT", "1"))
+
+
+def effort(examples: int = 100) -> settings:
+    """How long to search; a busy machine is no fault of the code."""
+    return settings(max_examples=examples * EFFORT, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 # The first and last of each length in UTF-8, the neighbours of the surrogates, and the last code point of all.
 CHARACTERS = "\0 a%_b\x7f\x80é\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"

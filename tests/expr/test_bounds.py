@@ -4,20 +4,20 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import EFFORT, TYPES, constants_of, sort_key
+from tests.expr.cases import TYPES, constants_of, effort, sort_key
 
 from icefield.expr.ast import Operator
 from icefield.expr.bounds import decode_bounds
-from icefield.types.datatypes import DecimalType, PrimitiveType, UUIDType
+from icefield.types.datatypes import DecimalType, PrimitiveType, UnknownType, UUIDType
 from icefield.types.single_value import Value, encode_value
 
 PLAIN_TYPES = [kind for kind in TYPES if not isinstance(kind, UUIDType)]
 
 
 @given(st.data(), st.sampled_from(PLAIN_TYPES))
-@settings(max_examples=200 * EFFORT, deadline=None)
+@effort(200)
 def test_bounds_compare_as_their_values_do(data: st.DataObject, kind: PrimitiveType) -> None:
     values = data.draw(st.lists(st.none() | constants_of(kind), min_size=1, max_size=6))
     wanted = data.draw(constants_of(kind))
@@ -56,14 +56,14 @@ def test_decimals_of_every_length_are_sign_extended(number: int) -> None:
 
 
 def test_no_files_give_no_bounds() -> None:
-    for kind in TYPES:
+    for kind in (*TYPES, UnknownType()):
         empty = pa.array([], pa.binary())
         lower, upper = decode_bounds(empty, empty, kind)
         assert len(lower.known) == len(upper.known) == 0
 
 
 def test_all_bounds_missing() -> None:
-    for kind in TYPES:
+    for kind in (*TYPES, UnknownType()):
         nothing = pa.nulls(3, pa.binary())
         lower, upper = decode_bounds(nothing, nothing, kind)
         assert not lower.known.any()

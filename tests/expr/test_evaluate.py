@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.expr.cases import (
-    EFFORT,
     TYPES,
     Row,
+    effort,
     expressions,
     is_nan,
     is_ordinary,
@@ -69,7 +69,7 @@ def pruning_cases(draw: st.DrawFn) -> tuple[Bound, Files, dict[int, FieldStatist
 
 
 @given(pruning_cases())
-@settings(max_examples=400 * EFFORT, deadline=None)
+@effort(400)
 def test_pruning_by_column_statistics_loses_and_claims_no_row(
     case: tuple[Bound, Files, dict[int, FieldStatistics]],
 ) -> None:
@@ -77,7 +77,7 @@ def test_pruning_by_column_statistics_loses_and_claims_no_row(
 
 
 @given(st.data(), typed_columns)
-@settings(max_examples=150 * EFFORT, deadline=None)
+@effort(150)
 def test_pruning_by_partition_values_decides_exactly(data: st.DataObject, columns: tuple[Reference, ...]) -> None:
     rows = data.draw(st.lists(rows_of(columns), min_size=1, max_size=6))
     expression = data.draw(expressions(columns))
@@ -94,7 +94,7 @@ def _has_like(expression: Bound) -> bool:
 
 
 @given(st.data(), st.sampled_from(TYPES))
-@settings(max_examples=150 * EFFORT, deadline=None)
+@effort(150)
 def test_pruning_by_manifest_summaries_loses_and_claims_no_row(data: st.DataObject, kind: PrimitiveType) -> None:
     columns = references([kind])
     manifests = data.draw(st.lists(st.lists(rows_of(columns), min_size=1, max_size=4), min_size=1, max_size=4))
@@ -114,7 +114,7 @@ def _summaries(manifests: list[list[Value | None]], kind: PrimitiveType) -> Fiel
 
 
 @given(typed_columns.flatmap(lambda columns: st.tuples(expressions(columns), rows_of(columns))))
-@settings(max_examples=150 * EFFORT, deadline=None)
+@effort(150)
 def test_the_complement_matches_exactly_the_other_rows(case: tuple[Bound, Row]) -> None:
     expression, row = case
     assert matches(complement(expression), row) is not matches(expression, row)

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import CHARACTERS
+from tests.expr.cases import CHARACTERS, effort
 
 from icefield.expr.like import LikePattern, Wildcard, parse_like
 
@@ -59,6 +59,7 @@ TOKENS = st.lists(st.sampled_from(list(Wildcard)) | st.text(CHARACTERS + "!\\", 
 
 
 @given(TOKENS, st.text(CHARACTERS + "!\\", max_size=6), st.sampled_from("!\\#"))
+@effort()
 def test_a_pattern_survives_as_sql_and_matches_only_with_its_prefix(
     tokens: list[str | Wildcard], text: str, escape: str
 ) -> None:

@@ -5,6 +5,7 @@ import datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.expr.ast import Date, Time, Timestamp
 from icefield.expr.moments import (
@@ -22,6 +23,7 @@ DAY = 86_400_000_000
 
 
 @given(st.dates())
+@effort()
 def test_dates_agree_with_python(day: datetime.date) -> None:
     days = (day - EPOCH).days
     assert date_text(days) == day.isoformat()
@@ -29,11 +31,13 @@ def test_dates_agree_with_python(day: datetime.date) -> None:
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1))
+@effort()
 def test_every_day_survives_as_text(days: int) -> None:
     assert parse_date(date_text(days)) == Date(days)
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
+@effort()
 def test_every_timestamp_survives_as_text(micros: int) -> None:
     text = timestamp_text(micros)
     assert parse_timestamp(text) == Timestamp(micros, zoned=False)
@@ -41,11 +45,13 @@ def test_every_timestamp_survives_as_text(micros: int) -> None:
 
 
 @given(st.integers(0, DAY - 1))
+@effort()
 def test_every_time_survives_as_text(micros: int) -> None:
     assert parse_time(time_text(micros)) == Time(micros)
 
 
 @given(st.datetimes(timezones=st.none() | st.timezones()))
+@effort()
 def test_datetimes_agree_with_python(moment: datetime.datetime) -> None:
     aware = moment.tzinfo is not None
     utc = moment if aware else moment.replace(tzinfo=datetime.UTC)

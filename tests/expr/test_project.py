@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import EFFORT, TYPES, expressions, references, values_of
+from tests.expr.cases import TYPES, effort, expressions, references, values_of
 
 from icefield.errors import InvalidInput
 from icefield.expr import project_numbers, project_text
@@ -73,7 +73,7 @@ def _writable(value: Value | None, transform: Transform, kind: PrimitiveType) ->
 
 
 @given(st.data(), st.sampled_from(PAIRS))
-@settings(max_examples=600 * EFFORT, deadline=None)
+@effort(400)
 def test_projection_loses_and_claims_no_row(data: st.DataObject, pair: tuple[Transform, PrimitiveType]) -> None:
     transform, kind = pair
     drawn = data.draw(st.lists(st.none() | values_of(kind), min_size=1, max_size=8))

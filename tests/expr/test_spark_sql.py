@@ -4,9 +4,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import EFFORT, expressions, rows_of, typed_columns
+from tests.expr.cases import effort, expressions, rows_of, typed_columns
 
 from icefield.expr.ast import Operator
 from icefield.expr.bind import bind
@@ -88,7 +88,7 @@ _OWN_TYPES = (UUIDType, TimeType)
 
 
 @given(st.data(), typed_columns)
-@settings(max_examples=200 * EFFORT, deadline=None)
+@effort(120)
 def test_parsing_the_text_gives_the_meaning_back(data: st.DataObject, columns: tuple[Reference, ...]) -> None:
     columns = tuple(c for c in columns if not isinstance(c.type, _OWN_TYPES))
     if not columns:
@@ -102,6 +102,7 @@ def test_parsing_the_text_gives_the_meaning_back(data: st.DataObject, columns: t
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
+@effort()
 def test_every_text_survives_as_a_literal(text: str) -> None:
     expression = bind(f"s = {spark_literal(text, StringType())}", parse_schema("s string"))
     assert expression == Compare(Reference(1, StringType(), ("s",)), Operator.EQ, text)

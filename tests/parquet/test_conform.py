@@ -314,6 +314,14 @@ def test_a_null_hidden_in_a_slice_or_under_a_null_list_does_not_count() -> None:
     assert conformed(maps.slice(1), "map<string, int not null>").to_pylist() == [[("b", 1), ("c", 2)]]
 
 
+@pytest.mark.parametrize("kind", ["list<uuid>", "list<struct<x uuid>>", "list<list<uuid>>", "map<uuid, uuid>"])
+def test_a_column_of_nothing_but_null_may_have_uuids_inside(kind: str) -> None:
+    for rows in (1, 3):
+        schema = parse_schema(f"c {kind}")
+        made = conform_batch(batch_of([{1: None}] * rows, schema), schema)
+        assert made.column(0).to_pylist() == [None] * rows
+
+
 def test_the_number_of_nulls_is_counted_without_those_of_null_parents() -> None:
     array = pa.array([{"x": None}, None, {"x": None}, {"x": 1}], pa.struct([("x", pa.int32())]))
     with pytest.raises(SchemaMismatch, match="'c.x' holds 2 nulls"):

@@ -172,7 +172,7 @@ def _spark_literal(value: Any) -> str:
         case str():
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case Decimal():
-            return f"{value:f}BD"
+            return f"{value:f}"
         case bool() | int():
             return str(value)
         case dt.date():

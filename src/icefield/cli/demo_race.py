@@ -87,6 +87,14 @@ def append_slices(task: Task, make_rows: Callable[[int, int], object]) -> Iterat
                 yield Landed(task.writer, snapshot.snapshot_id, stop - start, counting.lost_races - lost_before)
 
 
+def start_spark(lake: Lake, total: int) -> Any:
+    """Start Spark and its Python workers, so that all writers set out at the same time."""
+    spark = lake.spark
+    frame = spark.range(1_000).selectExpr(*spark_orders(total))
+    frame.mapInArrow(lambda batches: batches, frame.schema).count()
+    return spark
+
+
 @contextmanager
 def arrow_processes(tasks: Sequence[Task]) -> Iterator[list["ArrowProcess"]]:
     """Start the processes that write Arrow tables; they wait until told to go, and end with the block."""

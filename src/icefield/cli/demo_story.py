@@ -1,6 +1,5 @@
 """The story of the demo, chapter by chapter; every number in it is computed from the table as it is then."""
 
-import datetime
 import shlex
 import shutil
 from collections import Counter
@@ -9,12 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cli.demo_directory import NAMESPACE, TABLE
 from icefield.cli.demo_duckdb import Totals, ask_duckdb
 from icefield.cli.demo_orders import SCHEMA, customer_of
-from icefield.cli.demo_race import Landed, arrow_processes, race, share_out
+from icefield.cli.demo_race import Landed, arrow_processes, race, share_out, start_spark
 from icefield.cli.output import Column, Narrator, counted, grid, moment
 from icefield.cli.progress import show_progress
 from icefield.cli.tree import draw_tree, read_tree
@@ -22,14 +22,13 @@ from icefield.cli.tree_model import TreeLimits
 from icefield.cli.values import grid_cell
 from icefield.errors import IcefieldError
 from icefield.lake import Lake, connect
-from icefield.model.snapshot import Snapshot
 from icefield.scan.explain import human_bytes
 from icefield.scan.point import AsOf
 from icefield.table import Table
 
 NAME = f"{NAMESPACE}.{TABLE}"
 PARTITION_BY = ("day(ts)", "bucket(4, customer_id)")
-WINDOW = "ts >= TIMESTAMP '2026-01-15 12:00:00+00:00' AND ts < TIMESTAMP '2026-01-16 12:00:00+00:00'"
+WINDOW = "ts >= TIMESTAMP '2026-01-17 09:00:00+00:00' AND ts < TIMESTAMP '2026-01-18 09:00:00+00:00'"
 BAD_DAY = "ts >= TIMESTAMP '2026-01-20 00:00:00+00:00' AND ts < TIMESTAMP '2026-01-21 00:00:00+00:00'"
 WRONG_AMOUNT = "cast(amount * 100 AS decimal(10, 2))"
 TREE = TreeLimits(snapshots=4, manifests=4, files=2)
@@ -44,10 +43,16 @@ TOTALS = (
 
 @dataclass(frozen=True)
 class Day:
-    """What one day holds in some version of the table."""
+    """The orders of the bad day in some version of the table."""
 
-    orders: int
-    revenue: Decimal
+    snapshot_id: int | None
+    rows: pa.Table
+
+    @property
+    def revenue(self) -> Decimal:
+        """What they bring."""
+        total: Decimal = pc.sum(self.rows.column("amount")).as_py() or Decimal()
+        return total
 
 
 class Story:
@@ -81,11 +86,11 @@ class Story:
         landed: list[Landed] = []
         with arrow_processes(by_arrow) as processes:
             with show_progress("starting Spark"):
-                self._spark = self._lake.spark
+                self._spark = start_spark(self._lake, self._rows)
             with show_progress("appending", self._rows, "orders") as steps:
                 for commit in race(self._spark, by_spark, processes):
                     landed.append(commit)
-                    steps.advance(commit.rows, f"{commit.writer} landed {commit.rows:,}")
+                    steps.advance(commit.rows, f"commit {len(landed)} landed, from {commit.writer}")
         return self._check_ingest(landed)
 
     def _check_ingest(self, landed: list[Landed]) -> dict[str, object]:
@@ -103,20 +108,19 @@ class Story:
         if missing or totals.rows != self._rows or totals.distinct_orders != self._rows:
             raise IcefieldError(f"the orders do not add up: {totals}, and {len(missing)} commits are not in the table")
         self._tell.say(
-            f"All {len(landed)} commits are in the table's history. {counted(lost, 'time')} a writer found that another "
-            "had come first,\nand proposed its commit again on top, without writing a data file twice."
+            f"All {len(landed)} commits are in the table's history. {counted(lost, 'time')} a writer found another\n"
+            "had come first, and proposed its commit again on top, without writing a data file twice."
         )
-        self._tell.say(
-            f"Spark counts {totals.rows:,} rows with {totals.distinct_orders:,} distinct order ids: none lost, none twice."
-        )
+        ids = f"{totals.distinct_orders:,} distinct order ids"
+        self._tell.say(f"Spark counts {totals.rows:,} rows with {ids}: none lost, none twice.")
         return {"commits": len(landed), "lost_races": lost, "rows": totals.rows}
 
     def prune(self) -> dict[str, object]:
         """Run a query that reads little."""
         self._tell.chapter("A query that reads little")
-        customer = customer_of(self._rows // 2)
+        customer = customer_of(self._rows * 17 // 30)  # the first order of 18 January
         where = f"customer_id = {customer} AND {WINDOW}"
-        self._tell.say(f"What did customer {customer} order between noon of 15 January and noon of the 16th?")
+        self._tell.say(f"What did customer {customer} order from 9:00 on 17 January until 9:00 on the 18th?")
         columns = ["order_id", "ts", "country", "status", "amount"]
         scan = self._table.scan(where, select=columns)
         explanation = scan.explain()
@@ -130,28 +134,29 @@ class Story:
     def repair(self) -> dict[str, object]:
         """Write badly, look back, and put it right."""
         self._tell.chapter("A bad write, and the way back")
-        before = self._head()
         good = self._day()
-        frame = self._table.scan(BAD_DAY).to_spark().selectExpr("* EXCEPT (amount)", f"{WRONG_AMOUNT} AS amount")
-        bad = self._table.overwrite(frame, where=BAD_DAY)
+        wrong = self._table.scan(BAD_DAY).to_spark().selectExpr("* EXCEPT (amount)", f"{WRONG_AMOUNT} AS amount")
+        bad = self._table.overwrite(wrong, where=BAD_DAY)
         assert bad is not None
         self._tell.say("A job that takes euros for cents overwrites the orders of 20 January with amounts times 100.")
-        earlier = datetime.datetime.fromtimestamp((bad.timestamp_ms - 1) / 1000, datetime.UTC)
-        rows = [
-            ("before the bad write", before.snapshot_id, good),
-            ("now", bad.snapshot_id, self._day()),
-            (f"as of snapshot {before.snapshot_id}", before.snapshot_id, self._day(before.snapshot_id)),
-            (f"as of {moment(bad.timestamp_ms - 1)}", before.snapshot_id, self._day(earlier)),
+        versions = [
+            ("before the bad write", good),
+            ("now", self._day()),
+            (f"as of snapshot {good.snapshot_id}", self._day(good.snapshot_id)),
+            (f"as of {moment(bad.timestamp_ms - 1)}", self._day(moment(bad.timestamp_ms - 1))),
         ]
-        self._table.overwrite(self._table.scan(BAD_DAY, as_of=before.snapshot_id).to_arrow(), where=BAD_DAY)
-        rows.append(("now, repaired", self._head().snapshot_id, self._day()))
+        self._table.overwrite(self._table.scan(BAD_DAY, as_of=good.snapshot_id).to_arrow(), where=BAD_DAY)
+        repaired = self._day()
+        versions.append(("now, repaired", repaired))
         columns = [Column("20 January"), *(Column(title, "right") for title in ("snapshot", "orders", "revenue"))]
-        self._tell.show(grid(columns, [[v, str(s), d.orders, f"{d.revenue:,}"] for v, s, d in rows]))
-        if self._day() != good:
-            raise IcefieldError(f"the repair did not bring back what was there: {self._day()}, not {good}")
-        self._tell.say("The repair is a third snapshot: that day's rows as of the good one, written back. Nothing is hidden;")
-        self._tell.say("the bad snapshot stays in the history until it is expired.")
-        return {"good_snapshot_id": str(before.snapshot_id), "bad_snapshot_id": str(bad.snapshot_id)}
+        self._tell.show(grid(columns, [[v, str(d.snapshot_id), d.rows.num_rows, d.revenue] for v, d in versions]))
+        if not repaired.rows.equals(good.rows):
+            raise IcefieldError("the repair did not bring back the rows that were there before the bad write")
+        self._tell.say(
+            "The repair is one more snapshot: that day's rows as of the good one, written back. They are the"
+        )
+        self._tell.say("same row for row, and the bad snapshot stays in the history, to be looked into.")
+        return {"good_snapshot_id": str(good.snapshot_id), "bad_snapshot_id": str(bad.snapshot_id)}
 
     def draw(self) -> None:
         """Draw the metadata tree."""
@@ -180,9 +185,11 @@ class Story:
         files = [path for path in self._directory.rglob("*") if path.is_file()]
         kinds = Counter(path.suffix for path in files)
         size = sum(path.stat().st_size for path in files)
+        snapshots = counted(len(self._table.snapshots()), "snapshot")
+        metadata = kinds[".avro"] + kinds[".json"]
+        data = f"{kinds['.parquet']:,} data files of {snapshots}"
         self._tell.say(
-            f"{self._directory} holds {human_bytes(size)}: the catalog, {kinds['.parquet']:,} data files of "
-            f"{counted(len(self._table.snapshots()), 'snapshot')}, and {kinds['.avro'] + kinds['.json']:,} metadata files."
+            f"{self._directory} holds {human_bytes(size)}: the catalog, {data}, {metadata:,} metadata files."
         )
         start = f"{program} --lake {shlex.quote(str(self._directory))}"
         for command in (
@@ -192,14 +199,9 @@ class Story:
         ):
             self._tell.say(f"   {start} {command}")
 
-    def _head(self) -> Snapshot:
-        head = self._table.metadata.current_snapshot
-        assert head is not None
-        return head
-
     def _day(self, as_of: AsOf | None = None) -> Day:
-        amounts = self._table.scan(BAD_DAY, select=["amount"], as_of=as_of).to_arrow().read_all()
-        return Day(amounts.num_rows, pc.sum(amounts.column("amount")).as_py() or Decimal())
+        scan = self._table.scan(BAD_DAY, as_of=as_of)
+        return Day(scan.snapshot_id, scan.to_arrow().read_all().sort_by("order_id").combine_chunks())
 
     def _totals(self) -> Totals:
         return Totals(**self._table.scan().to_spark().selectExpr(*TOTALS).first().asDict())

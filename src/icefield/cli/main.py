@@ -16,7 +16,7 @@ from icefield.cli.settings import CommandOnDemand, LakeGroup, Settings, settings
 from icefield.errors import IcefieldError
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
-HELP = click.RichHelpConfiguration(max_width=100, show_arguments=True, text_markup=False)
+HELP = click.RichHelpConfiguration(max_width=100, show_arguments=True)
 COMMANDS = (
     CommandOnDemand("demo", "icefield.cli.demo", "Tell what a lake can do, with a story that runs."),
     CommandOnDemand("tables", "icefield.cli.tables", "List the tables of the lake, or of one namespace."),
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
     settings = settings_from(os.environ)
     try:
         result = icefield.main(list(arguments), prog_name="icefield", obj=settings, standalone_mode=False)
-    except click.exceptions.Abort:
+    except click.Abort:
         print_error("interrupted; nothing more was done")
         return INTERRUPTED
     except click.ClickException as error:

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from rich.console import Console, RenderableType
@@ -121,7 +122,7 @@ def cell_text(value: object) -> str:
     """Write one value for people: numbers with their digits grouped, nothing as a dash."""
     if value is None:
         return "-"
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return f"{value:,}"
     return safe(str(value))
 

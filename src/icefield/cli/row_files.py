@@ -109,7 +109,8 @@ def _reader(path: Path) -> Callable[[pa.NativeFile, Schema | None], Opened]:
     reader = READERS.get(suffixes[-1]) if suffixes else None
     if reader is None:
         raise InvalidInput(
-            f"cannot tell the format of {path} by its name", hint=f"Names end in {', '.join(READERS)}, or with .gz after"
+            f"cannot tell the format of {path} by its name",
+            hint=f"Names end in {', '.join(READERS)}, and may be compressed ({', '.join(COMPRESSED)})",
         )
     return reader
 
@@ -144,7 +145,9 @@ def _file_type(field: NestedField) -> pa.DataType:
 def _json_type(kind: pa.DataType) -> pa.DataType:
     """Return the type to parse JSON as; what the parser would take for numbers is read as text and cast."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _json_type(f.type)) for f in (kind.field(i) for i in range(kind.num_fields))])
+        return pa.struct(
+            [pa.field(f.name, _json_type(f.type)) for f in (kind.field(i) for i in range(kind.num_fields))]
+        )
     if pa.types.is_map(kind):
         return pa.list_(pa.struct([("key", _json_type(kind.key_type)), ("value", _json_type(kind.item_type))]))
     if pa.types.is_list(kind):

@@ -36,8 +36,8 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
 class LakeCommand(click.RichCommand):
     """A command with the shared options."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
         self.params.extend(_shared_options())
 
 
@@ -45,7 +45,7 @@ class CommandOnDemand(click.RichCommand):
     """A command that the module of a name holds under the name of the command; loaded when it is called."""
 
     def __init__(self, name: str, module: str, short_help: str) -> None:
-        super().__init__(name, short_help=short_help)
+        super().__init__(name=name, short_help=short_help)
         self._module = module
 
     def load(self) -> click.Command:
@@ -60,8 +60,8 @@ class CommandOnDemand(click.RichCommand):
 class LakeGroup(click.RichGroup):
     """The group of all commands, with the shared options."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
         self.params.extend(_shared_options())
 
     def list_commands(self, ctx: click.Context) -> list[str]:

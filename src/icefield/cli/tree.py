@@ -1,5 +1,6 @@
 """icefield tree: the metadata tree of a table, drawn in the terminal."""
 
+import re
 from dataclasses import asdict
 
 import rich_click as click
@@ -23,6 +24,8 @@ from icefield.lake import Lake
 from icefield.scan.explain import human_bytes
 from icefield.scan.point import AsOf, find_point
 
+RANDOM_PART = re.compile(r"\b([0-9a-f]{8})(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
+
 
 @click.command(cls=LakeCommand)
 @table_argument()
@@ -31,11 +34,12 @@ from icefield.scan.point import AsOf, find_point
 @click.option("--manifests", type=click.IntRange(min=0), default=8, show_default=True, help="How many manifests.")
 @click.option("--files", type=click.IntRange(min=0), default=2, show_default=True, help="How many files per manifest.")
 @click.pass_obj
-def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, manifests: int, files: int) -> None:  # noqa: PLR0913 - one parameter per option
+def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, manifests: int, files: int) -> None:
     """Draw the metadata tree of a table.
 
     From the catalog's pointer to the metadata file, its snapshots (newest first), and for the current one (or the one
-    of --as-of) the manifest list, its manifests and their data files. What is left out is counted.
+    of --as-of) the manifest list, its manifests and their data files. What is left out is counted; --json has the
+    names whole.
     """
     with open_lake(settings) as lake:
         root = read_tree(lake, table, TreeLimits(snapshots, manifests, files), as_of)
@@ -54,10 +58,10 @@ def read_tree(lake: Lake, name: str, limits: TreeLimits, as_of: AsOf | None = No
 
 
 def draw_tree(root: TreeNode) -> Tree:
-    """Draw a tree; paths are relative to the table's location."""
-    top = Tree(_label(root.table, f"in the catalog {root.catalog!r}, at {root.location}"))
+    """Draw a tree; paths are relative to the table's location, and random parts of names are cut short."""
+    top = Tree(_label(root.table, f"pointer in the catalog {root.catalog!r}; files in {root.location}"))
     what = f"metadata file, format version {root.format_version}, {counted(root.snapshot_count, 'snapshot')}"
-    metadata = top.add(_label(short_location(root.metadata_file, root.location), what))
+    metadata = top.add(_label(_short(root.metadata_file, root.location), what))
     for snapshot in root.snapshots:
         _add_snapshot(metadata, snapshot, root.location)
     _add_rest(metadata, root.snapshot_count - len(root.snapshots), "older snapshot")
@@ -73,16 +77,16 @@ def _add_snapshot(parent: Tree, snapshot: SnapshotNode, base: str) -> None:
     if snapshot.manifest_count is None:
         return
     what = f"manifest list, {counted(snapshot.manifest_count, 'manifest')}"
-    manifest_list = node.add(_label(short_location(snapshot.manifest_list, base), what))
+    manifest_list = node.add(_label(_short(snapshot.manifest_list, base), what))
     for manifest in snapshot.manifests:
         _add_manifest(manifest_list, manifest, base)
     _add_rest(manifest_list, snapshot.manifest_count - len(snapshot.manifests), "more manifest")
 
 
 def _add_manifest(parent: Tree, manifest: ManifestNode, base: str) -> None:
-    node = parent.add(_label(short_location(manifest.manifest, base), _manifest_text(manifest)))
+    node = parent.add(_label(_short(manifest.manifest, base), _manifest_text(manifest)))
     for file in manifest.files:
-        node.add(_label(short_location(file.file, base), _file_text(file)))
+        node.add(_label(_short(file.file, base), _file_text(file)))
     if manifest.files and manifest.live_files is not None:
         _add_rest(node, manifest.live_files - len(manifest.files), "more file")
 
@@ -104,6 +108,11 @@ def _manifest_text(manifest: ManifestNode) -> str:
 
 def _file_text(file: FileNode) -> str:
     return f"{counted(file.rows, 'row')}, {human_bytes(file.bytes)}"
+
+
+def _short(location: str, base: str) -> str:
+    """Show a file below the table's location, with its random part cut short."""
+    return RANDOM_PART.sub(r"\1…", short_location(location, base))
 
 
 def _label(name: str, what: str) -> Text:

@@ -111,12 +111,13 @@ def _nested(decoded: Decoded, column: Column, kind: pa.DataType, lengths: Longs,
 
 def _integers(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     values, present = decoded.longs(column)
+    buffer: Any = values
     if kind.bit_width == 32:
-        narrow = values.astype(np.int32)
-        if not np.array_equal(narrow, values):
+        buffer = values.astype(np.int32)
+        if not np.array_equal(buffer, values):
             raise ValueError(f"the field {column.name!r} holds an integer of more than 32 bits")
-        return pa.Array.from_buffers(kind, decoded.count, [_validity(present), pa.py_buffer(narrow)])
-    return pa.Array.from_buffers(kind, decoded.count, [_validity(present), pa.py_buffer(values)])
+    array = pa.Array.from_buffers(kind, decoded.count, [_validity(present), pa.py_buffer(buffer)])
+    return _checked(array, column, "a time beyond the day") if pa.types.is_time(kind) else array
 
 
 def _booleans(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
@@ -143,12 +144,7 @@ def _bytes(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(decoded.raw.data)]
     spans = pa.Array.from_buffers(kind, 2 * decoded.count, buffers)
     array = spans.take(pa.array(np.arange(0, 2 * decoded.count, 2, dtype=np.int32), mask=~present))
-    if pa.types.is_string(kind):
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"the field {column.name!r} holds text that is not UTF-8") from error
-    return array
+    return _checked(array, column, "text that is not UTF-8") if pa.types.is_string(kind) else array
 
 
 def _fixed(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
@@ -171,10 +167,14 @@ def _decimals(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
         inside = index < lengths
         out[:, index] = np.where(inside, data[np.where(inside, ends - 1 - index, 0)], sign)
     array = pa.Array.from_buffers(kind, decoded.count, [_validity(present), pa.py_buffer(out)])
+    return _checked(array, column, "a decimal with too many digits")
+
+
+def _checked(array: pa.Array, column: Column, what: str) -> pa.Array:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"the field {column.name!r} holds a decimal with too many digits") from error
+        raise ValueError(f"the field {column.name!r} holds {what}") from error
     return array
 
 

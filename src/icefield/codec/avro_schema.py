@@ -70,6 +70,8 @@ def parse_schema(text: bytes, names: Names) -> Record:
         tree = json.loads(text)
     except RecursionError as error:
         raise ValueError("the schema is nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"the schema is not JSON: {error}") from error
     node, null_branch = _Parser(names).node(tree, ROOT_ID, 0)
     if not isinstance(node, Record) or null_branch >= 0:
         raise ValueError("the schema is not a record")

@@ -96,7 +96,7 @@ def entry_names(partition_spec: bytes) -> dict[tuple[int, str], int]:
             (PARTITION_ID, str(f["name"])): int(f.get("field-id", _FIRST_PARTITION_FIELD_ID + position))
             for position, f in enumerate(fields)
         }
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         # Only files without ids need it, and theirs is checked by what is then missing.
         partition = {}
     return NAMES | partition

@@ -125,6 +125,9 @@ def _bind_null_safe(predicate: ast.NullSafeEqual, schema: Schema, *, negated: bo
 
 def _bind_in(predicate: ast.In, schema: Schema, *, negated: bool) -> Bound:
     reference = find_reference(predicate.column, schema)
+    if not predicate.values:
+        # As Spark 4: nothing is in an empty list, not even null, and so its negation holds for null too.
+        return TRUE if negated else FALSE
     if negated and None in predicate.values:
         return FALSE
     values: tuple[Literal, ...] = tuple(v for v in predicate.values if v is not None)

@@ -25,6 +25,7 @@ from icefield.types.datatypes import (
     TimestampType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 from icefield.types.transforms import MICROS_PER_DAY
@@ -56,6 +57,9 @@ def _decode(data: pa.Array, kind: PrimitiveType) -> OrderedColumn:
     ranges = _Ranges(binary)
     if isinstance(kind, DecimalType):
         return _decode_decimals(ranges, kind)
+    if isinstance(kind, UnknownType):
+        nothing = np.zeros(len(binary), np.int64)
+        return OrderedColumn(Numbers(), nothing, nothing.astype(np.bool_))
     values, known = _DECODE[type(kind)](ranges)
     return OrderedColumn(Numbers(), values, known & ~_is_null(binary))
 

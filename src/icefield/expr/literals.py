@@ -39,6 +39,7 @@ from icefield.types.datatypes import (
     TimestampType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 from icefield.types.single_value import scaled
@@ -52,6 +53,9 @@ _BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(
 
 def compare(reference: Reference, operator: Operator, value: Literal) -> Bound:
     """Return the test `column operator value`; the value is not null."""
+    if isinstance(reference.type, UnknownType):
+        # A column of unknown type holds nothing but null. (spec: Primitive Types)
+        return FALSE
     try:
         plain = from_python(value) if isinstance(value, datetime.date | datetime.time) else value
         return _COMPARE[type(reference.type)](reference, operator, plain)

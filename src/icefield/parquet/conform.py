@@ -219,6 +219,8 @@ def _check_nulls(array: pa.Array, field: NestedField, path: str, parent: pa.Arra
         count = pc.sum(nulls).as_py() or 0
         if count:
             raise SchemaMismatch(f"required column {path!r} holds {count} null{'s' if count > 1 else ''}")
+    if array.null_count == len(array):
+        return  # nothing is inside, and Arrow cannot make an empty array of uuids out of it
     match field.type:
         case StructType(fields):
             for child, inner in zip(fields, array.flatten(), strict=True):

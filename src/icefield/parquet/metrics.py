@@ -25,8 +25,6 @@ from icefield.types.datatypes import (
     DoubleType,
     FixedType,
     FloatType,
-    ListType,
-    MapType,
     PrimitiveType,
     StringType,
     UUIDType,
@@ -80,30 +78,18 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> dict[int, Me
     return modes
 
 
-def parquet_path(leaf: Leaf) -> str:
-    """Return a column's path as the Parquet footer spells it, with the levels that lists and maps add."""
-    steps: list[str] = []
-    for parent in leaf.parents:
-        steps.append(parent.name)
-        if isinstance(parent.type, ListType | MapType):
-            steps.append("list" if isinstance(parent.type, ListType) else "key_value")
-    return ".".join((*steps, leaf.field.name))
-
-
 def footer_metrics(
     footer: pq.FileMetaData, schema: Schema, modes: Mapping[int, MetricsMode], nan_counts: Mapping[int, int]
 ) -> FileMetrics:
-    """Collect what a manifest entry says about a file."""
+    """Collect what a manifest entry says about a file that was written with this schema."""
     metrics = FileMetrics()
-    leaves = {parquet_path(leaf): leaf for leaf in schema.leaves}
     bounds: dict[int, _Bounds] = {}
     for index in range(footer.num_row_groups):
         group = footer.row_group(index)
         metrics.split_offsets.append(_start_of(group.column(0)))
-        for position in range(group.num_columns):
-            chunk = group.column(position)
-            leaf = leaves[chunk.path_in_schema]
-            _add_chunk(metrics, bounds, chunk, leaf, modes[leaf.field.field_id])
+        # By place and not by path: a column named `a.b` has the path of the field b of a struct a.
+        for position, leaf in enumerate(schema.leaves):
+            _add_chunk(metrics, bounds, group.column(position), leaf, modes[leaf.field.field_id])
     for field_id, found in bounds.items():
         _add_bounds(metrics, field_id, found, modes[field_id])
     for field_id, count in nan_counts.items():

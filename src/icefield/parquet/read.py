@@ -115,6 +115,8 @@ def _project_array(array: pa.Array, stored: pa.Field, field: NestedField) -> pa.
         case StructType(fields):
             return _project_struct(array, stored, fields)
         case ListType():
+            if not pa.types.is_list(array.type):  # some writers ask for lists with wider offsets
+                array = array.cast(pa.list_(array.type.value_field))
             values = _project_array(array.values, stored.type.value_field, field.type.element)
             return list_around(array, field.type, values)
         case MapType():

@@ -11,6 +11,7 @@ Raises SchemaMismatch for rows that do not fit; after any error the caller calls
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.codec.schema_json import encode_schema
+from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
@@ -42,6 +44,7 @@ SCHEMA_KEY = "iceberg.schema"
 MAX_OPEN_FILES = 64
 MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 MAX_ROW_GROUP_ROWS = 1_048_576
+PIECES_PER_FILE = 4
 # File systems take names of 255 bytes and paths of 4096; a long value must not keep its rows from being stored.
 MAX_DIRECTORY_NAME = 128
 
@@ -93,8 +96,9 @@ class DataWriter:
             return
         rows = conform_batch(batch, self._plan.schema)
         for key, part in _split(rows, self._plan):
-            self._file(key).add(part)
-            self._roll(repr(key))
+            for piece in _pieces(part, self._plan):
+                self._file(key).add(piece)
+                self._roll(repr(key))
         self._relieve()
 
     def close(self) -> pa.Table:
@@ -104,11 +108,13 @@ class DataWriter:
         return _as_columns(self._finished, self._plan)
 
     def abort(self) -> None:
-        """Remove everything that this writer wrote."""
+        """Remove everything that this writer wrote; what cannot be removed is left to the collector."""
         for opened in self._open.values():
-            opened.abort()
-        for finished in self._finished:
-            self._store.delete(finished.location)
+            with suppress(IcefieldError):
+                opened.abort()
+        for location in [*(f.location for f in self._open.values()), *(f.location for f in self._finished)]:
+            with suppress(IcefieldError):
+                self._store.delete(location)
 
     def _file(self, key: tuple[Value | None, ...]) -> "_OpenFile":
         text = repr(key)
@@ -120,11 +126,14 @@ class DataWriter:
         self._count += 1
         name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
         location = join_location(self._plan.data_location, *partition_path(key, self._plan), name)
-        self._open[text] = _OpenFile(self._plan, location, self._store.open_new(location), key)
+        self._open[text] = _begin(self._plan, location, self._store.open_new(location), key)
         return self._open[text]
 
     def _roll(self, key: str) -> None:
-        if self._open[key].estimated_bytes >= self._plan.target_file_size_bytes:
+        file, target = self._open[key], self._plan.target_file_size_bytes
+        if file.estimated_bytes >= target and not file.flushed_bytes:
+            file.flush()  # how far the rows compress is a guess until some are written
+        if file.estimated_bytes >= target:
             self._finish(key)
 
     def _relieve(self) -> None:
@@ -176,6 +185,7 @@ class _OpenFile:
             arrow_schema(self.plan.schema),
             compression=codec,
             store_schema=False,
+            store_decimal_as_integer=True,  # (spec: Appendix A, Parquet)
             write_page_index=True,
             metadata_collector=self._footers,
         )
@@ -217,6 +227,22 @@ class _OpenFile:
     def abort(self) -> None:
         self._writer.is_open = False  # or it would write its footer when it is collected, into a file that is gone
         self.sink.abort()
+
+
+def _begin(plan: WritePlan, location: str, sink: NewFile, key: tuple[Value | None, ...]) -> _OpenFile:
+    try:
+        return _OpenFile(plan, location, sink, key)
+    except BaseException:
+        sink.abort()
+        raise
+
+
+def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[pa.RecordBatch]:
+    """Cut a batch that is large beside a row group or a file, for both are closed only between batches."""
+    most_bytes = min(plan.row_group_bytes, plan.target_file_size_bytes) // PIECES_PER_FILE
+    rows = max(1, min(MAX_ROW_GROUP_ROWS, batch.num_rows * most_bytes // max(1, batch.nbytes)))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
 def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value | None, ...], pa.RecordBatch]]:

@@ -62,9 +62,8 @@ PLANNED = pa.schema(
         ("must_match", pa.bool_()),
     ]
 )
-# From numpy: given a list, Arrow would load pandas to see what it is.
-LIVE = pa.array(np.array([EXISTING, ADDED], np.int32))
-ADDED_ONLY = pa.array(np.array([ADDED], np.int32))
+LIVE = (EXISTING, ADDED)
+ADDED_ONLY = (ADDED,)
 Statistics = Callable[[int], FieldStatistics | None]
 
 
@@ -141,7 +140,7 @@ class _Planner:
     metadata: TableMetadata
     schema: Schema
     where: Bound
-    statuses: pa.Array
+    statuses: tuple[int, ...]
 
     def plan(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
         with ThreadPoolExecutor(THREADS) as pool:
@@ -154,7 +153,7 @@ class _Planner:
         spec = find_spec(self.metadata, manifest.column("partition_spec_id")[0].as_py())
         want = COLUMNS.with_statistics(sorted(columns_of(self.where)))
         entries = inherit(decode_manifest(self.store.read(location), location, want), manifest)
-        entries = entries.filter(pc.is_in(entries.column("status"), value_set=self.statuses))
+        entries = entries.filter(pc.is_in(entries.column("status"), value_set=pa.array(self.statuses, pa.int32())))
         by_partition, by_statistics, must = self._judge(entries, spec)
         keep = pa.array(by_partition & by_statistics)
         files = self._planned(entries.filter(keep), spec, location, must[by_partition & by_statistics])

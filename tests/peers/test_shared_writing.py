@@ -1,0 +1,207 @@
+"""icefield and PyIceberg write to the same tables of one catalog: in turn, and at the same time."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import EqualTo, GreaterThan
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.transforms import BucketTransform, DayTransform, TruncateTransform
+from pyiceberg.types import LongType, StringType
+from tests.peers import append_worker, evolved
+from tests.peers.normal import normal_rows
+from tests.peers.pyiceberg_catalog import open_pyiceberg
+from tests.peers.samples import SAMPLES
+
+import icefield
+from icefield import Lake
+
+APPENDS = 8
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("text", pa.string()), ("at", pa.timestamp("us"))])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "a lake, 100%41"
+
+
+@pytest.fixture
+def shared_lake(folder: Path) -> Iterator[Lake]:
+    with icefield.connect(folder, durable=False) as lake:
+        lake.create_namespace("shared")
+        yield lake
+
+
+@pytest.fixture
+def theirs(folder: Path, shared_lake: Lake) -> Iterator[SqlCatalog]:
+    catalog = open_pyiceberg(folder)
+    yield catalog
+    catalog.close()
+
+
+def test_we_append_to_their_evolved_table_and_they_read_it(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    *_, table = evolved.evolve(theirs)
+    before = table.scan().to_arrow()
+    ours = shared_lake.table(evolved.NAME)
+    added = evolved.rows(table, range(100, 110))
+    ours.append(added)
+    _check_both_read(ours, theirs, pa.concat_tables([before, added.cast(before.schema)]))
+
+
+def test_both_append_in_turn_while_they_evolve_the_table(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    ours = shared_lake.create_table("shared.turns", SCHEMA, partition_by=["text"])
+    ours.append(_rows(0, 3))
+    for turn in range(1, 4):
+        table = theirs.load_table(ours.name)
+        table.append(_rows(turn * 10, turn * 10 + 3))
+        with table.update_schema() as update:
+            update.add_column(f"extra_{turn}", LongType())
+        ours.append(
+            _rows(turn * 10 + 5, turn * 10 + 7).append_column(f"extra_{turn}", pa.array([turn, None], pa.int64()))
+        )
+    found = ours.scan().to_arrow().read_all()
+    assert sorted(found.column("id").to_pylist()) == [
+        0,
+        1,
+        2,
+        *(t * 10 + n for t in (1, 2, 3) for n in (0, 1, 2, 5, 6)),
+    ]
+    assert {row["id"]: row["extra_2"] for row in found.to_pylist() if row["extra_2"] is not None} == {25: 2}
+    _check_both_read(ours, theirs, theirs.load_table(ours.name).scan().to_arrow())
+    assert [s.sequence_number for s in ours.snapshots()] == list(range(1, 8))
+
+
+def test_they_delete_and_overwrite_what_we_wrote(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    ours = shared_lake.create_table("shared.changed", SCHEMA, partition_by=["text"])
+    ours.append(_rows(0, 6))
+    ours.append(_rows(6, 12))
+    table = theirs.load_table(ours.name)
+    table.delete(EqualTo("id", 4))
+    table.overwrite(_rows(20, 22), overwrite_filter=GreaterThan("id", 9))
+    kept = [*range(4), *range(5, 10), 20, 21]
+    _check_both_read(ours, theirs, pa.concat_tables([_rows(n, n + 1) for n in kept]))
+    assert ours.count() == len(kept)
+
+
+def test_we_overwrite_what_they_wrote(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    table = theirs.create_table("shared.theirs", SCHEMA)
+    table.append(_rows(0, 6))
+    table.append(_rows(6, 12))
+    ours = shared_lake.table("shared.theirs")
+    ours.overwrite(_rows(20, 22), where="id > 3 AND id < 9")
+    _check_both_read(ours, theirs, pa.concat_tables([_rows(0, 4), _rows(9, 12), _rows(20, 22)]))
+    ours.overwrite(_rows(30, 32))
+    _check_both_read(ours, theirs, _rows(30, 32))
+
+
+def test_we_write_partitions_that_they_defined(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    table = theirs.create_table("shared.partitioned", SCHEMA)
+    table.append(_rows(0, 6))
+    with table.update_spec() as update:
+        update.add_field("id", BucketTransform(4), "id_bucket")
+        update.add_field("at", DayTransform(), "at_day")
+    ours = shared_lake.table("shared.partitioned")
+    ours.append(_rows(6, 12))
+    with table.refresh().update_spec() as update:
+        update.remove_field("at_day")
+        update.add_field("text", TruncateTransform(2), "text_start")
+    ours.append(_rows(12, 18))
+    _check_both_read(ours, theirs, _rows(0, 18))
+    table.refresh()
+    for expression in (EqualTo("id", 8), EqualTo("id", 14), EqualTo("text", "text 1"), EqualTo("at", _moment(7))):
+        found = table.scan(row_filter=expression).to_arrow().column("id").to_pylist()
+        where = f"{expression.term.name} = {_literal(expression)}"
+        assert sorted(found) == sorted(ours.scan(where=where).to_arrow().read_all().column("id").to_pylist()) != []
+
+
+def test_appends_of_both_at_the_same_time_all_land(folder: Path, shared_lake: Lake, theirs: SqlCatalog) -> None:
+    ours = shared_lake.create_table(append_worker.TABLE, "id long not null, by string")
+    workers = [_start(engine, folder, first) for engine, first in (("icefield", 0), ("pyiceberg", APPENDS))]
+    _let_go(workers)
+    assert [worker.wait() for worker in workers] == [0, 0]
+    expected = pa.table({"id": range(2 * APPENDS), "by": ["icefield"] * APPENDS + ["pyiceberg"] * APPENDS})
+    _check_both_read(ours, theirs, expected)
+    snapshots = ours.snapshots()
+    assert len(snapshots) == 2 * APPENDS
+    parents = [snapshot.parent_snapshot_id for snapshot in snapshots]
+    assert parents == [None, *(snapshot.snapshot_id for snapshot in snapshots[:-1])]
+
+
+def test_they_make_namespaces_and_tables_that_we_list_rename_and_drop(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    theirs.create_namespace("made")
+    theirs.create_table("made.one", SCHEMA)
+    assert shared_lake.tables("made") == ["made.one"]
+    shared_lake.rename_table("made.one", "made.two")
+    assert theirs.list_tables("made") == [("made", "two")]
+    theirs.load_table("made.two").append(_rows(0, 2))
+    assert shared_lake.table("made.two").count() == 2
+    shared_lake.drop_table("made.two")
+    assert theirs.list_tables("made") == []
+    shared_lake.drop_namespace("made")
+    assert not theirs.namespace_exists("made")
+
+
+def test_a_property_and_a_tag_that_they_set_survive_our_append(shared_lake: Lake, theirs: SqlCatalog) -> None:
+    table = theirs.create_table("shared.kept", SCHEMA, properties={"owner": "them"})
+    table.append(_rows(0, 2))
+    snapshot = table.current_snapshot()
+    assert snapshot
+    table.manage_snapshots().create_tag(snapshot.snapshot_id, "first").commit()
+    with table.update_schema() as update:
+        update.add_column("documented", StringType(), doc="what it is for")
+    ours = shared_lake.table("shared.kept")
+    ours.append(_rows(2, 4))
+    table.refresh()
+    assert table.properties["owner"] == "them"
+    assert table.schema().find_field("documented").doc == "what it is for"
+    assert table.refs()["first"].snapshot_id == snapshot.snapshot_id
+    assert ours.scan(as_of="first").count() == 2
+
+
+def _check_both_read(ours: icefield.Table, theirs: SqlCatalog, expected: pa.Table) -> None:
+    read = ours.scan().to_arrow().read_all()
+    rows = normal_rows(expected, read.schema)
+    assert normal_rows(read, read.schema) == rows
+    assert normal_rows(_their_rows(theirs.load_table(ours.name)), read.schema) == rows
+
+
+def _their_rows(table: PyIcebergTable) -> pa.Table:
+    return table.scan().to_arrow()
+
+
+def _rows(start: int, stop: int) -> pa.Table:
+    made = [{"id": n, "text": None if n % 5 == 4 else f"text {n % 3}", "at": _moment(n)} for n in range(start, stop)]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+def _moment(n: int) -> object:
+    moments = SAMPLES["timestamp"].values
+    return moments[n % len(moments)]
+
+
+def _literal(expression: EqualTo) -> str:
+    value = expression.literal.value
+    if expression.term.name == "at":
+        return f"TIMESTAMP_NTZ '{_moment(7)}'"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _start(engine: str, folder: Path, first: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, append_worker.__file__, engine, str(folder), str(first), str(APPENDS)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _let_go(workers: Sequence["subprocess.Popen[str]"]) -> None:
+    """Start workers together, once all are ready."""
+    for worker in workers:
+        assert worker.stdout
+        assert worker.stdout.readline() == "ready\n"
+        worker.stdout.close()
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("go\n")
+        worker.stdin.close()

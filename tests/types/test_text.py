@@ -1,0 +1,118 @@
+"""Types and schemas as text."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.expr.cases import effort
+
+from icefield.errors import InvalidInput
+from icefield.types.datatypes import (
+    SIMPLE_TYPES,
+    BinaryType,
+    DecimalType,
+    FixedType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+from icefield.types.text import parse_primitive, parse_schema
+
+PRIMITIVES = st.one_of(
+    st.sampled_from(list(SIMPLE_TYPES.values())),
+    st.integers(1, 38).flatmap(lambda p: st.builds(DecimalType, st.just(p), st.integers(0, p))),
+    st.builds(FixedType, st.integers(1, 1000)),
+)
+
+
+@given(PRIMITIVES)
+@effort()
+def test_every_primitive_survives_as_text(kind: PrimitiveType) -> None:
+    assert parse_primitive(str(kind)) == kind
+    assert parse_schema(f"a {kind}").fields[0].type == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("decimal(10,2)", DecimalType(10, 2)),
+        ("decimal( 10 , 2 )", DecimalType(10, 2)),
+        ("fixed[ 16 ]", FixedType(16)),
+    ],
+)
+def test_blanks_inside_types(text: str, kind: PrimitiveType) -> None:
+    assert parse_primitive(text) == kind
+
+
+@pytest.mark.parametrize("text", ["", "Int", "integer", "decimal", "decimal(39, 0)", "decimal(2, 3)", "fixed[0]", "x"])
+def test_what_metadata_may_not_spell(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_primitive(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("bigint", LongType()),
+        ("INTEGER", IntegerType()),
+        ("varchar", StringType()),
+        ("timestamp", TimestampType()),
+        ("timestamp_ltz", TimestamptzType()),
+        ("bytes", BinaryType()),
+        ("numeric(5)", DecimalType(5, 0)),
+        ("fixed(4)", FixedType(4)),
+    ],
+)
+def test_words_of_sql(word: str, kind: PrimitiveType) -> None:
+    assert parse_schema(f"a {word}").fields[0].type == kind
+
+
+def test_nested_types_are_numbered_level_by_level() -> None:
+    schema = parse_schema("a struct<b: int not null, c list<long required>>, d map<string, int not null>, e int")
+    assert [f.field_id for f in schema.fields] == [1, 2, 3]
+    a, d, e = (f.type for f in schema.fields)
+    assert isinstance(a, StructType)
+    assert [(f.field_id, f.name, f.required) for f in a.fields] == [(4, "b", True), (5, "c", False)]
+    assert a.fields[1].type == ListType(6, LongType(), element_required=True)
+    assert d == MapType(7, StringType(), 8, IntegerType(), value_required=True)
+    assert e == IntegerType()
+
+
+def test_quoted_names() -> None:
+    assert parse_schema("`a b` int, `c``d` int, `not` int").fields[1].name == "c`d"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("", "names no column"),
+        ("a", "ends too early"),
+        ("a int,", "ends too early"),
+        ("a int b int", "character 7"),
+        ("a nothing", "unknown type 'nothing'"),
+        ("a list<int", "ends too early"),
+        ("a int not", "ends too early"),
+        ("a decimal(x)", "expected a number"),
+        ("a ?", "character 2"),
+        ("a int, a long", "twice"),
+        ("a " + "list<" * 200 + "int" + ">" * 200, "deep"),
+    ],
+)
+def test_faults_are_placed(text: str, place: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_schema(text)
+    assert place in str(caught.value)
+
+
+@given(st.text("ab int<>(),:`[]0 list struct map", max_size=30))
+@effort()
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        assert parse_schema(text).fields
