@@ -41,9 +41,7 @@ def _longs(numbers: list[int | None]) -> pa.Array:
     return pa.array(numbers, pa.int64())
 
 
-def _bounds(
-    values: Sequence[Value | None], kind: PrimitiveType, writer: Writer
-) -> tuple[bytes | None, bytes | None]:
+def _bounds(values: Sequence[Value | None], kind: PrimitiveType, writer: Writer) -> tuple[bytes | None, bytes | None]:
     ordinary = sorted((v for v in values if v is not None and is_ordinary(v)), key=sort_key)
     if not ordinary or not writer.bounds:
         return None, None

@@ -53,8 +53,6 @@ def test_decimals_of_every_length_are_sign_extended(number: int) -> None:
     assert column.order.equal(column.values, from_number(Decimal(number))).tolist()[:2] == [True, True]
 
 
-
-
 def test_no_files_give_no_bounds() -> None:
     for kind in (*TYPES, UnknownType()):
         empty = pa.array([], pa.binary())

@@ -23,7 +23,7 @@ class AvroFile:
 def read_avro(location: str) -> AvroFile:
     """Read a file by its location."""
     with Path(location.removeprefix("file://")).open("rb") as source:
-        reader = fastavro.reader(source)
+        reader: Any = fastavro.reader(source)
         header: dict[str, str] = dict(reader.metadata)
         return AvroFile(header, json.loads(header["avro.schema"]), list(reader))
 

@@ -53,7 +53,7 @@ class TableCase:
             if isinstance(step, Append):
                 table.append(step.rows)
             else:
-                table.overwrite(step.rows, where=step.where and step.where.icefield())
+                table.overwrite(step.rows, where=step.where.icefield() if step.where else None)
         return table
 
     def versions(self) -> list[pa.Table]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import IO, Self
 
 import duckdb
 import pyarrow as pa
@@ -86,12 +86,12 @@ def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def _send(sink: BinaryIO, data: bytes, sign: int = 1) -> None:
+def _send(sink: IO[bytes], data: bytes, sign: int = 1) -> None:
     sink.write(LENGTH.pack(sign * len(data)) + data)
     sink.flush()
 
 
-def _receive(source: BinaryIO) -> bytes:
+def _receive(source: IO[bytes]) -> bytes:
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError
@@ -116,7 +116,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _answer_all(source: BinaryIO, sink: BinaryIO) -> None:
+def _answer_all(source: IO[bytes], sink: IO[bytes]) -> None:
     connection = _connect()
     while True:
         try:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.expressions import EqualTo, LessThan
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
@@ -68,9 +67,9 @@ def evolve(catalog: SqlCatalog) -> Iterator[Table]:
         step(table)
         table.append(rows(table, range(10 * at, 10 * at + 10)))
         yield table
-    table.delete(LessThan("number", 3))
+    table.delete("number < 3")
     yield table
-    table.overwrite(rows(table, range(60, 65)), overwrite_filter=EqualTo("region", "eu"))
+    table.overwrite(rows(table, range(60, 65)), overwrite_filter="region = 'eu'")
     yield table
 
 

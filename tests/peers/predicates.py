@@ -22,7 +22,8 @@ OPERATORS: dict[str, Callable[[Any, Sequence[Any]], bool]] = {
     "starts with": lambda v, given: v.startswith(given[0]),
 }
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-_PYICEBERG: dict[str, Callable[..., pyiceberg.BooleanExpression]] = {
+# Any, because PyIceberg's types do not know of the arguments that its expressions take.
+_PYICEBERG: dict[str, Any] = {
     "=": pyiceberg.EqualTo,
     "!=": pyiceberg.NotEqualTo,
     "<": pyiceberg.LessThan,
@@ -30,6 +31,10 @@ _PYICEBERG: dict[str, Callable[..., pyiceberg.BooleanExpression]] = {
     ">": pyiceberg.GreaterThan,
     ">=": pyiceberg.GreaterThanOrEqual,
     "starts with": pyiceberg.StartsWith,
+    "is null": pyiceberg.IsNull,
+    "is not null": pyiceberg.NotNull,
+    "in": pyiceberg.In,
+    "not in": pyiceberg.NotIn,
 }
 
 
@@ -50,17 +55,9 @@ class Predicate:
         return [value != value for value in _values(rows, self.column.split("."))]
 
     def pyiceberg(self) -> pyiceberg.BooleanExpression:
-        match self.operator:
-            case "is null":
-                return pyiceberg.IsNull(self.column)
-            case "is not null":
-                return pyiceberg.NotNull(self.column)
-            case "in":
-                return pyiceberg.In(self.column, self.values)
-            case "not in":
-                return pyiceberg.NotIn(self.column, self.values)
-            case word:
-                return _PYICEBERG[word](self.column, self.values[0])
+        given = (self.values,) if self.operator in ("in", "not in") else self.values
+        expression: pyiceberg.BooleanExpression = _PYICEBERG[self.operator](self.column, *given)
+        return expression
 
     def duckdb(self) -> str:
         return self._sql('"', _duckdb_literal)
@@ -126,7 +123,7 @@ def _about_sets(column: str, values: Sequence[Any]) -> Iterator[Predicate]:
 
 
 def _values(rows: pa.Table, path: Sequence[str]) -> list[Any]:
-    values = rows.column(path[0]).to_pylist()
+    values: list[Any] = rows.column(path[0]).to_pylist()
     for name in path[1:]:
         values = [None if value is None else value[name] for value in values]
     return values

@@ -141,7 +141,7 @@ def overwritten() -> TableCase:
         made = [{"id": i, "k": [None, "a", "b"][i % 3], "v": None if i % 5 == 0 else i} for i in range(start, stop)]
         return pa.Table.from_pylist(made, schema)
 
-    steps = [
+    steps: list[Append | Overwrite] = [
         Append(rows(0, 10)),
         Overwrite(rows(10, 20), Predicate("k", "=", ("a",))),  # whole files go
         Overwrite(rows(20, 25), Predicate("v", "<", (12,))),  # files that match in part are written again
@@ -198,7 +198,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _nested_rows() -> list[dict[str, Any]]:
     point, days = {"x": 1.5, "y": None}, SAMPLES["date"].values
-    deep = [("k", [{"m": [("kk", b"\0\xff"), ("nil", None)]}, None, {"m": None}, {"m": []}]), ("none", None), ("e", [])]
+    maps: list[Any] = [{"m": [("kk", b"\0\xff"), ("nil", None)]}, None, {"m": None}, {"m": []}]
     return [
         {"id": 0},
         {
@@ -209,7 +209,7 @@ def _nested_rows() -> list[dict[str, Any]]:
             "ls": [point, {"x": -0.0, "y": 3}],
             "ll": [[days[0], None], [], None, [days[-1]]],
             "sl": {"l": [], "m": [(1, True), (-1, None)]},
-            "ml": deep,
+            "ml": [("k", maps), ("none", None), ("e", [])],
         },
         {"id": 2, "s": {"a": None, "b": None, "p": None}, "l": [], "m": [], "ls": [], "ll": [], "sl": {}, "ml": []},
         {"id": 3, "s": {"a": 9, "b": None, "p": {"x": NAN, "y": 0}}, "ls": [None, point], "ll": [[]]},

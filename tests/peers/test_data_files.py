@@ -126,7 +126,7 @@ def _check_bounds(entry: DataFile, field_id: int, kind: PrimitiveType, known: li
         assert _is_good_upper(None if upper is None else from_bytes(kind, upper), most)
         return
     assert upper is not None
-    bounds = from_bytes(kind, lower), from_bytes(kind, upper)
+    bounds: list[Any] = [from_bytes(kind, lower), from_bytes(kind, upper)]
     assert [_plain(bound) for bound in bounds] == [_plain(least), _plain(most)]
     if isinstance(kind, FloatType | DoubleType):
         # -0.0 comes before 0.0, and a bound that is zero is the outer one.
@@ -202,7 +202,7 @@ def _field_ids_of(field: pa.Field, name: str) -> Iterator[tuple[str, int]]:
 def _start(group: Any) -> int:
     first = group.column(0)
     offsets = [first.data_page_offset, *([first.dictionary_page_offset] if first.has_dictionary_page else [])]
-    return min(offsets)
+    return int(min(offsets))
 
 
 def _files(gallery: Gallery, case: TableCase) -> Iterator[File]:

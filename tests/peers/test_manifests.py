@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pyiceberg.manifest import (
@@ -28,7 +28,7 @@ from tests.peers.gallery import Gallery
 from tests.peers.tables import all_tables, odd_names, overwritten, partitioned_tables, primitives, several_fields
 
 WRITTEN = [case for case in all_tables() if case.steps]
-VERSION = 2
+VERSION: Literal[2] = 2
 AVRO_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # PyIceberg has the element of equality_ids as a long, where the spec has an int, and does not know a newer field.
 DIFFERS_FROM_PYICEBERG = {
@@ -146,7 +146,7 @@ def test_least_sequence_numbers_are_those_of_the_live_entries(gallery: Gallery) 
     table = _static(gallery, overwritten())
     for snapshot in _snapshots(table):
         for manifest in snapshot.manifests(table.io):
-            live = [entry.sequence_number for entry in manifest.fetch_manifest_entry(table.io)]
+            live = [entry.sequence_number or 0 for entry in manifest.fetch_manifest_entry(table.io)]
             assert manifest.min_sequence_number == min(live, default=manifest.sequence_number)
 
 

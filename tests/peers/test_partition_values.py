@@ -24,7 +24,7 @@ def test_every_row_is_in_the_partition_of_its_value(case: TableCase, gallery: Ga
     table = StaticTable.from_metadata(gallery.table(case).metadata_location)
     (field,) = table.spec().fields
     source = table.schema().find_field(field.source_id)
-    transform = field.transform.transform(source.field_type)  # type: ignore[arg-type]
+    transform = field.transform.transform(source.field_type)
     for file in _data_files(table):
         for value in _values(file, source.name, case):
             assert file.partition[0] == (None if value is None else transform(value))

@@ -2,18 +2,19 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.expressions import EqualTo, GreaterThan
 from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.transforms import BucketTransform, DayTransform, TruncateTransform
 from pyiceberg.types import LongType, StringType
 from tests.peers import append_worker, evolved
 from tests.peers.normal import normal_rows
+from tests.peers.predicates import Predicate
 from tests.peers.pyiceberg_catalog import open_pyiceberg
 from tests.peers.samples import SAMPLES
 
@@ -80,8 +81,8 @@ def test_they_delete_and_overwrite_what_we_wrote(shared_lake: Lake, theirs: SqlC
     ours.append(_rows(0, 6))
     ours.append(_rows(6, 12))
     table = theirs.load_table(ours.name)
-    table.delete(EqualTo("id", 4))
-    table.overwrite(_rows(20, 22), overwrite_filter=GreaterThan("id", 9))
+    table.delete("id = 4")
+    table.overwrite(_rows(20, 22), overwrite_filter="id > 9")
     kept = [*range(4), *range(5, 10), 20, 21]
     _check_both_read(ours, theirs, pa.concat_tables([_rows(n, n + 1) for n in kept]))
     assert ours.count() == len(kept)
@@ -112,17 +113,18 @@ def test_we_write_partitions_that_they_defined(shared_lake: Lake, theirs: SqlCat
     ours.append(_rows(12, 18))
     _check_both_read(ours, theirs, _rows(0, 18))
     table.refresh()
-    for expression in (EqualTo("id", 8), EqualTo("id", 14), EqualTo("text", "text 1"), EqualTo("at", _moment(7))):
-        found = table.scan(row_filter=expression).to_arrow().column("id").to_pylist()
-        where = f"{expression.term.name} = {_literal(expression)}"
-        assert sorted(found) == sorted(ours.scan(where=where).to_arrow().read_all().column("id").to_pylist()) != []
+    for ask in (*(Predicate("id", "=", (n,)) for n in (8, 14)), Predicate("text", "=", ("text 1",)), _at(7), _at(2)):
+        found = table.scan(row_filter=ask.pyiceberg()).to_arrow().column("id").to_pylist()
+        ours_found = ours.scan(where=ask.icefield()).to_arrow().read_all().column("id").to_pylist()
+        assert sorted(found) == sorted(ours_found) != []
 
 
 def test_appends_of_both_at_the_same_time_all_land(folder: Path, shared_lake: Lake, theirs: SqlCatalog) -> None:
-    ours = shared_lake.create_table(append_worker.TABLE, "id long not null, by string")
-    workers = [_start(engine, folder, first) for engine, first in (("icefield", 0), ("pyiceberg", APPENDS))]
-    _let_go(workers)
-    assert [worker.wait() for worker in workers] == [0, 0]
+    ours = shared_lake.create_table("shared.raced", append_worker.SCHEMA)
+    with _started(folder, ours.name, APPENDS) as worker:
+        for n in range(APPENDS):
+            ours.append(pa.Table.from_pylist([{"id": n, "by": "icefield"}], append_worker.SCHEMA))
+        assert worker.wait() == 0
     expected = pa.table({"id": range(2 * APPENDS), "by": ["icefield"] * APPENDS + ["pyiceberg"] * APPENDS})
     _check_both_read(ours, theirs, expected)
     snapshots = ours.snapshots()
@@ -183,25 +185,18 @@ def _moment(n: int) -> object:
     return moments[n % len(moments)]
 
 
-def _literal(expression: EqualTo) -> str:
-    value = expression.literal.value
-    if expression.term.name == "at":
-        return f"TIMESTAMP_NTZ '{_moment(7)}'"
-    return f"'{value}'" if isinstance(value, str) else str(value)
+def _at(n: int) -> Predicate:
+    return Predicate("at", "=", (_moment(n),))
 
 
-def _start(engine: str, folder: Path, first: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, append_worker.__file__, engine, str(folder), str(first), str(APPENDS)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def _let_go(workers: Sequence["subprocess.Popen[str]"]) -> None:
-    """Start workers together, once all are ready."""
-    for worker in workers:
+@contextmanager
+def _started(folder: Path, table: str, first: int) -> Iterator["subprocess.Popen[str]"]:
+    """Start a process that appends with PyIceberg, and let it go once it is ready."""
+    command = [sys.executable, append_worker.__file__, str(folder), table, str(first), str(APPENDS)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin
         assert worker.stdout
         assert worker.stdout.readline() == "ready\n"
-        worker.stdout.close()
-    for worker in workers:
-        assert worker.stdin
         worker.stdin.write("go\n")
-        worker.stdin.close()
+        worker.stdin.flush()
+        yield worker

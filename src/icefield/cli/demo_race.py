@@ -6,6 +6,7 @@ Each writer opens the table for itself, appends its slices one by one, and tells
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,7 @@ from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.cli.demo_orders import spark_orders
 from icefield.errors import CommitConflict, CommitError
 from icefield.lake import Lake, connect
+from icefield.table import Table
 
 ARROW_WRITER = "icefield.cli.demo_arrow_writer"
 READY, GO = "ready", "go"
@@ -24,6 +26,9 @@ READY, GO = "ready", "go"
 TURNS = ("arrow-1", "arrow-2", "spark-1", "arrow-3", "arrow-1", "arrow-2", "spark-2", "arrow-3")
 ROUNDS = 3
 SLICES = ROUNDS * len(TURNS)
+WARM_UP_ROWS = 1_000
+
+Definition = Callable[[Lake], Table]
 
 
 @dataclass(frozen=True)
@@ -87,11 +92,13 @@ def append_slices(task: Task, make_rows: Callable[[int, int], object]) -> Iterat
                 yield Landed(task.writer, snapshot.snapshot_id, stop - start, counting.lost_races - lost_before)
 
 
-def start_spark(lake: Lake, total: int) -> Any:
-    """Start Spark and its Python workers, so that all writers set out at the same time."""
+def start_spark(lake: Lake, definition: Definition, total: int) -> Any:
+    """Start Spark, and warm it up on a table of the same shape elsewhere, so that all writers set out together."""
     spark = lake.spark
-    frame = spark.range(1_000).selectExpr(*spark_orders(total))
-    frame.mapInArrow(lambda batches: batches, frame.schema).count()
+    spark.conf.set("spark.sql.shuffle.partitions", "4")  # the default of 200 is for clusters
+    with tempfile.TemporaryDirectory(prefix="icefield-demo-") as folder, connect(folder) as scratch:
+        table = definition(scratch)
+        table.append(_spark_rows(spark, total)(0, WARM_UP_ROWS))
     return spark
 
 

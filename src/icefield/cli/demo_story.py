@@ -69,7 +69,7 @@ class Story:
     def create(self) -> None:
         """Create the table."""
         self._tell.chapter("A table in a directory")
-        self._table = self._lake.create_table(NAME, SCHEMA, partition_by=PARTITION_BY)
+        self._table = create_orders(self._lake)
         self._tell.say(f"{NAME} is an Apache Iceberg table, partitioned by {' and '.join(PARTITION_BY)}.")
         self._tell.say(f"Its pointer is a row in {self._directory}/catalog.db; its files lie beside it.")
 
@@ -86,7 +86,7 @@ class Story:
         landed: list[Landed] = []
         with arrow_processes(by_arrow) as processes:
             with show_progress("starting Spark"):
-                self._spark = start_spark(self._lake, self._rows)
+                self._spark = start_spark(self._lake, create_orders, self._rows)
             with show_progress("appending", self._rows, "orders") as steps:
                 for commit in race(self._spark, by_spark, processes):
                     landed.append(commit)
@@ -205,6 +205,11 @@ class Story:
 
     def _totals(self) -> Totals:
         return Totals(**self._table.scan().to_spark().selectExpr(*TOTALS).first().asDict())
+
+
+def create_orders(lake: Lake) -> Table:
+    """Create the table of the story."""
+    return lake.create_table(NAME, SCHEMA, partition_by=PARTITION_BY)
 
 
 def tell(narrator: Narrator, directory: Path, rows: int, program: Path) -> dict[str, object]:

@@ -7,8 +7,6 @@ casting the column, is refused.
 Raises InvalidFilter.
 """
 
-
-
 import datetime
 import math
 import re

@@ -98,13 +98,13 @@ def footer_metrics(
     return metrics
 
 
-def count_nans(batch: pa.RecordBatch, schema: Schema) -> dict[int, int]:
+def count_nans(rows: pa.RecordBatch | pa.Table, schema: Schema) -> dict[int, int]:
     """Count NaN values of each float column that is not inside a list or map."""
     counts: dict[int, int] = {}
     for leaf in schema.leaves:
         if leaf.repeated or not isinstance(leaf.type, FloatType | DoubleType):
             continue
-        array = batch.column(leaf.path[0])
+        array = rows.column(leaf.path[0])
         if len(leaf.path) > 1:
             array = pc.struct_field(array, list(leaf.path[1:]))
         counts[leaf.field.field_id] = pc.sum(pc.is_nan(array)).as_py() or 0

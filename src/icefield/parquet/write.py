@@ -45,6 +45,7 @@ MAX_OPEN_FILES = 64
 MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 MAX_ROW_GROUP_ROWS = 1_048_576
 PIECES_PER_FILE = 4
+BATCH_OVERHEAD_BYTES = 4096  # what Arrow holds for a batch of a few columns beside its values
 # File systems take names of 255 bytes and paths of 4096; a long value must not keep its rows from being stored.
 MAX_DIRECTORY_NAME = 128
 
@@ -89,15 +90,17 @@ class DataWriter:
         # By the key's text: as numbers -0.0 is 0.0, but they are two partitions, and NaN is not even NaN.
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._finished: list[_FinishedFile] = []
+        self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows, in any column order; they are checked against the table's schema."""
         if batch.num_rows == 0:
             return
         rows = conform_batch(batch, self._plan.schema)
+        self._held_bytes += rows.nbytes
         for key, part in _split(rows, self._plan):
-            for piece in _pieces(part, self._plan):
-                self._file(key).add(piece)
+            for piece, size_bytes in _pieces(part, self._plan):
+                self._file(key).add(piece, size_bytes)
                 self._roll(repr(key))
         self._relieve()
 
@@ -109,10 +112,11 @@ class DataWriter:
 
     def abort(self) -> None:
         """Remove everything that this writer wrote; what cannot be removed is left to the collector."""
-        for opened in self._open.values():
+        begun = [file for file in self._open.values() if file.sink is not None]
+        for file in begun:
             with suppress(IcefieldError):
-                opened.abort()
-        for location in [*(f.location for f in self._open.values()), *(f.location for f in self._finished)]:
+                file.abort()
+        for location in [*(f.location for f in begun), *(f.location for f in self._finished)]:
             with suppress(IcefieldError):
                 self._store.delete(location)
 
@@ -121,12 +125,10 @@ class DataWriter:
         if text in self._open:
             self._open.move_to_end(text)
             return self._open[text]
-        if len(self._open) >= MAX_OPEN_FILES:
-            self._finish(next(iter(self._open)))
         self._count += 1
         name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
         location = join_location(self._plan.data_location, *partition_path(key, self._plan), name)
-        self._open[text] = _begin(self._plan, location, self._store.open_new(location), key)
+        self._open[text] = _OpenFile(self._plan, self._store, location, key)
         return self._open[text]
 
     def _roll(self, key: str) -> None:
@@ -135,11 +137,28 @@ class DataWriter:
             file.flush()  # how far the rows compress is a guess until some are written
         if file.estimated_bytes >= target:
             self._finish(key)
+        elif file.sink is not None:
+            self._close_oldest()
 
     def _relieve(self) -> None:
-        # Many partitions at once must not add up to more memory than one task may hold.
-        while sum(f.buffered_bytes for f in self._open.values()) > MAX_BUFFERED_BYTES:
-            max(self._open.values(), key=lambda f: f.buffered_bytes).flush()
+        """Keep the rows of all partitions together from taking more memory than one task may hold."""
+        buffered = sum(f.buffered_bytes for f in self._open.values())
+        for file in sorted(self._open.values(), key=lambda f: f.buffered_bytes, reverse=True):
+            if buffered <= MAX_BUFFERED_BYTES:
+                break
+            buffered -= file.buffered_bytes
+            file.flush()
+            self._close_oldest()
+        # A few rows of a small partition keep the whole batch in memory that they came with, until they are copied.
+        if self._held_bytes > MAX_BUFFERED_BYTES and len(self._open) > 1:
+            for file in self._open.values():
+                file.compact()
+            self._held_bytes = buffered
+
+    def _close_oldest(self) -> None:
+        begun = [key for key, file in self._open.items() if file.sink is not None]
+        for key in begun[: len(begun) - MAX_OPEN_FILES]:
+            self._finish(key)
 
     def _finish(self, key: str) -> None:
         self._finished.append(self._open[key].finish())
@@ -164,11 +183,14 @@ class _FinishedFile:
 
 @dataclass
 class _OpenFile:
-    """One data file on its way: rows are buffered until a row group is full."""
+    """One data file on its way: rows are buffered until a row group is full, and only then is the file begun.
+
+    So a task may have rows of very many partitions in hand with few files open, and need not close one unfilled.
+    """
 
     plan: WritePlan
+    store: Store
     location: str
-    sink: NewFile
     key: tuple[Value | None, ...]
     batches: list[pa.RecordBatch] = field(default_factory=list)
     buffered_bytes: int = 0
@@ -176,73 +198,86 @@ class _OpenFile:
     flushed_bytes: int = 0
     record_count: int = 0
     nan_counts: dict[int, int] = field(default_factory=dict)
+    sink: NewFile | None = None
 
     def __post_init__(self) -> None:
         self._footers: list[pq.FileMetaData] = []
-        codec = "none" if self.plan.codec == "uncompressed" else self.plan.codec
-        self._writer = pq.ParquetWriter(
-            self.sink,
-            arrow_schema(self.plan.schema),
-            compression=codec,
-            store_schema=False,
-            store_decimal_as_integer=True,  # (spec: Appendix A, Parquet)
-            write_page_index=True,
-            metadata_collector=self._footers,
-        )
-        # Not through the Arrow schema: its metadata is left out together with the schema itself.
-        self._writer.add_key_value_metadata({SCHEMA_KEY: msgspec.json.encode(encode_schema(self.plan.schema))})
+        self._writer: pq.ParquetWriter | None = None
 
     @property
     def estimated_bytes(self) -> float:
         """The size that the file would have if it were closed here."""
-        written = self.sink.tell()
+        written = 0 if self.sink is None else self.sink.tell()
         ratio = written / self.flushed_bytes if self.flushed_bytes else 0.5
         return written + self.buffered_bytes * ratio
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, size_bytes: int) -> None:
         self.batches.append(batch)
-        self.buffered_bytes += batch.nbytes
+        self.buffered_bytes += size_bytes + BATCH_OVERHEAD_BYTES
         self.buffered_rows += batch.num_rows
         self.record_count += batch.num_rows
-        for field_id, count in count_nans(batch, self.plan.schema).items():
-            self.nan_counts[field_id] = self.nan_counts.get(field_id, 0) + count
         if self.buffered_bytes >= self.plan.row_group_bytes or self.buffered_rows >= MAX_ROW_GROUP_ROWS:
             self.flush()
 
     def flush(self) -> None:
         if not self.batches:
             return
-        self._writer.write_table(pa.Table.from_batches(self.batches), row_group_size=self.buffered_rows)
+        table = pa.Table.from_batches(self.batches)
+        for field_id, count in count_nans(table, self.plan.schema).items():
+            self.nan_counts[field_id] = self.nan_counts.get(field_id, 0) + count
+        self._begun().write_table(table, row_group_size=self.buffered_rows)
         self.flushed_bytes += self.buffered_bytes
         self.batches, self.buffered_bytes, self.buffered_rows = [], 0, 0
 
+    def compact(self) -> None:
+        """Copy the buffered rows, so that they hold no memory but their own."""
+        if self.batches:
+            arrays = [pa.concat_arrays(list(parts)) for parts in zip(*(b.columns for b in self.batches), strict=True)]
+            self.batches = [pa.RecordBatch.from_arrays(arrays, schema=self.batches[0].schema)]
+
     def finish(self) -> _FinishedFile:
         self.flush()
-        self._writer.close()
+        self._begun().close()
+        assert self.sink is not None
         size_bytes = self.sink.tell()
         self.sink.close()
         metrics = footer_metrics(self._footers[0], self.plan.schema, self.plan.modes, self.nan_counts)
         return _FinishedFile(self.location, self.key, self.record_count, size_bytes, metrics)
 
     def abort(self) -> None:
-        self._writer.is_open = False  # or it would write its footer when it is collected, into a file that is gone
-        self.sink.abort()
+        if self._writer is not None:
+            self._writer.is_open = False  # or it would write its footer when it is collected, into a file that is gone
+        if self.sink is not None:
+            self.sink.abort()
+
+    def _begun(self) -> pq.ParquetWriter:
+        if self._writer is None:
+            self.sink = self.store.open_new(self.location)
+            self._writer = pq.ParquetWriter(
+                self.sink,
+                arrow_schema(self.plan.schema),
+                compression="none" if self.plan.codec == "uncompressed" else self.plan.codec,
+                store_schema=False,
+                store_decimal_as_integer=True,  # (spec: Appendix A, Parquet)
+                write_page_index=True,
+                metadata_collector=self._footers,
+            )
+            # Not through the Arrow schema: its metadata is left out together with the schema itself.
+            self._writer.add_key_value_metadata({SCHEMA_KEY: msgspec.json.encode(encode_schema(self.plan.schema))})
+        return self._writer
 
 
-def _begin(plan: WritePlan, location: str, sink: NewFile, key: tuple[Value | None, ...]) -> _OpenFile:
-    try:
-        return _OpenFile(plan, location, sink, key)
-    except BaseException:
-        sink.abort()
-        raise
+def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Cut a batch that is large beside a row group or a file, for both are closed only between batches.
 
-
-def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[pa.RecordBatch]:
-    """Cut a batch that is large beside a row group or a file, for both are closed only between batches."""
+    Each piece comes with its size, which is not cheap to ask for.
+    """
+    size_bytes = batch.nbytes
     most_bytes = min(plan.row_group_bytes, plan.target_file_size_bytes) // PIECES_PER_FILE
-    rows = max(1, min(MAX_ROW_GROUP_ROWS, batch.num_rows * most_bytes // max(1, batch.nbytes)))
+    rows = max(1, min(MAX_ROW_GROUP_ROWS, batch.num_rows * most_bytes // max(1, size_bytes)))
     for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+        piece = batch.slice(start, rows)
+        yield piece, size_bytes * piece.num_rows // batch.num_rows
 
 
 def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value | None, ...], pa.RecordBatch]]:
@@ -258,7 +293,7 @@ def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value
     ]
     codes = _group_codes(arrays)
     order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    starts = np.flatnonzero(np.diff(codes[order].astype(np.int64), prepend=-1))
     firsts = pa.array(order[starts])
     keys = zip(*(_values(a.take(firsts), c.type) for a, c in zip(arrays, columns, strict=True)), strict=True)
     grouped = batch if len(starts) == 1 else batch.take(pa.array(order))
@@ -277,16 +312,17 @@ def _source_column(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 
 def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
-    """Number the distinct tuples of values; null is a value of its own."""
+    """Number the distinct tuples of values, in the narrowest integers, which sort fastest; null is a value too."""
     codes = np.zeros(len(arrays[0]), np.int64)
-    for array in arrays:
+    for position, array in enumerate(arrays):
         plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
         if pa.types.is_floating(plain.type):  # by their bits, which tell -0.0 from 0.0
             plain = plain.view(pa.int32() if pa.types.is_float32(plain.type) else pa.int64())
         encoded = plain.dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
-        codes = np.unique(codes, return_inverse=True)[1]
-    return codes
+        if position:
+            codes = np.unique(codes, return_inverse=True)[1]
+    return codes.astype(np.min_scalar_type(codes.max()))
 
 
 def _as_columns(files: Sequence[_FinishedFile], plan: WritePlan) -> pa.Table:
