@@ -1,4 +1,4 @@
-"""Decode one manifest of 10,000 entries with 20 columns of statistics: icefield against PyIceberg, in one run.
+"""Decode manifests of entries with 20 columns of statistics: icefield against PyIceberg, in one run. Then write them.
 
     python benchmarks/decode_manifest.py [entries] [rounds]
 
@@ -23,7 +23,15 @@ from icefield.codec.manifest import decode_manifest, decode_manifests
 from icefield.codec.manifest_columns import ALL, PLAN
 from icefield.codec.manifest_encode import encode_manifest
 from icefield.codec.manifest_header import ManifestHeader
-from icefield.codec.manifest_schema import BOUNDS, COUNTS, LONGS
+from icefield.codec.manifest_list import (
+    ManifestListHeader,
+    decode_manifest_list,
+    encode_manifest_list,
+    splice_manifest_list,
+)
+from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
+from icefield.codec.manifest_schema import BOUNDS, COUNTS, EXISTING, LONGS
 from icefield.types.datatypes import DateType, NestedField
 
 COLUMNS = 20
@@ -34,6 +42,7 @@ HEADER = ManifestHeader(
     schema_id=0,
 )
 SMALL_FILES, SMALL_ENTRIES = 200, 12
+IO = PyArrowFileIO()
 
 
 def entries(count: int) -> pa.Table:
@@ -74,32 +83,73 @@ def main(count: int, rounds: int) -> None:
         data = encode_manifest(table, HEADER, PARTITION, "benchmark", codec)
         with tempfile.TemporaryDirectory() as directory:
             _report(codec, data, count, _measure(data, Path(directory) / "manifest.avro", rounds))
-    small = [
-        (str(i), encode_manifest(table.slice(i * SMALL_ENTRIES, SMALL_ENTRIES), HEADER, PARTITION, str(i)))
-        for i in range(SMALL_FILES)
-    ]
+    with tempfile.TemporaryDirectory() as directory:
+        _measure_small(table, Path(directory), rounds)
+    _measure_writing(table, rounds)
+
+
+def _measure_small(table: pa.Table, directory: Path, rounds: int) -> None:
+    for i in range(SMALL_FILES):
+        rows = table.slice(i * SMALL_ENTRIES % table.num_rows, SMALL_ENTRIES)
+        (directory / str(i)).write_bytes(encode_manifest(rows, HEADER, PARTITION, str(i)))
+    paths = sorted(directory.iterdir())
     want = PLAN.with_statistics([1])
-    alone = _best(lambda: [decode_manifest(data, location, want) for location, data in small], rounds)
-    together = _best(lambda: decode_manifests(small, want), rounds)
-    _say(f"{SMALL_FILES} manifests of {SMALL_ENTRIES} entries, each: alone {alone / SMALL_FILES * 1e6:.0f} us, ")
-    _say(f"together {together / SMALL_FILES * 1e6:.0f} us\n")
+
+    def together() -> object:
+        return decode_manifests([(str(path), path.read_bytes()) for path in paths], want)
+
+    best = {
+        "pyiceberg": _best(lambda: [_pyiceberg(path)() for path in paths], 2),
+        "alone": _best(lambda: [decode_manifest(path.read_bytes(), str(path), want) for path in paths], rounds),
+        "together": _best(together, rounds),
+    }
+    _say(f"{SMALL_FILES} manifests of {SMALL_ENTRIES} entries, deflate, bounds of 1\n")
+    for name, seconds in best.items():
+        each = seconds / SMALL_FILES * 1e6
+        _say(f"  {name:20} {each:8.0f} us per manifest {best['pyiceberg'] / seconds:24.1f}x\n")
 
 
-def _measure(data: bytes, path: Path, rounds: int) -> dict[str, float]:
-    path.write_bytes(data)
-    io = PyArrowFileIO()
+def _measure_writing(table: pa.Table, rounds: int) -> None:
+    data = encode_manifest(table, HEADER, PARTITION, "old")
+    listed = {"manifest_path": "old", "sequence_number": 7, "added_snapshot_id": 70, "content": 0}
+    listed |= {"manifest_length": 1, "min_sequence_number": 7, "partition_spec_id": 0}
+    listed |= {f"{kind}_{what}_count": 1 for kind in ("added", "existing", "deleted") for what in ("files", "rows")}
+    manifest = pa.Table.from_pylist([listed], MANIFEST_LIST_ARROW_SCHEMA)
+    source = ManifestSource("old", data, manifest, pa.repeat(pa.scalar(EXISTING, pa.int8()), table.num_rows))
+    rows = pa.Table.from_pylist([listed | {"manifest_path": _path(i, i)} for i in range(10_000)], manifest.schema)
+    head = ManifestListHeader(2, 1, 8)
+    old_list = encode_manifest_list(rows, head, "l0")
+    work: dict[str, Callable[[], object]] = {
+        f"encode {table.num_rows} entries": lambda: encode_manifest(table, HEADER, PARTITION, "new"),
+        f"rewrite {table.num_rows} entries": lambda: rewrite_manifests([source], HEADER, PARTITION, 99, "new"),
+        "encode 12 entries": lambda: encode_manifest(table.slice(0, 12), HEADER, PARTITION, "new"),
+        "decode list of 10000": lambda: decode_manifest_list(old_list, "l0"),
+        "encode list of 10000": lambda: encode_manifest_list(rows, head, "l1"),
+        "splice list of 10000": lambda: splice_manifest_list(old_list, "l0", manifest, head, "l1"),
+    }
+    _say("writing, deflate\n")
+    for name, run in work.items():
+        _say(f"  {name:22} {_best(run, rounds) * 1e3:8.2f} ms\n")
+
+
+def _pyiceberg(path: Path) -> Callable[[], object]:
     manifest = ManifestFile.from_args(
         _table_format_version=2,
         manifest_path=str(path),
-        manifest_length=len(data),
+        manifest_length=path.stat().st_size,
         partition_spec_id=0,
         content=0,
         sequence_number=1,
         min_sequence_number=1,
         added_snapshot_id=1,
     )
+    return lambda: manifest.fetch_manifest_entry(IO, discard_deleted=False)
+
+
+def _measure(data: bytes, path: Path, rounds: int) -> dict[str, float]:
+    path.write_bytes(data)
     work: dict[str, Callable[[], object]] = {
-        "pyiceberg": lambda: manifest.fetch_manifest_entry(io, discard_deleted=False),
+        "pyiceberg": _pyiceberg(path),
         "plan": lambda: decode_manifest(path.read_bytes(), str(path), PLAN),
         "plan, bounds of 1": lambda: decode_manifest(path.read_bytes(), str(path), PLAN.with_statistics([1])),
         "plan, bounds of 20": lambda: decode_manifest(path.read_bytes(), str(path), PLAN.with_statistics(range(1, 21))),

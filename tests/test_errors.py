@@ -23,7 +23,7 @@ CLASSES = sorted(
 
 
 def example(kind: type[IcefieldError]) -> IcefieldError:
-    return kind("file:///t/x.parquet", "3 bytes", hint="look") if kind is CorruptFile else kind("a/b", hint="look")  # type: ignore[call-arg]
+    return CorruptFile("s3://b/k", "3 bytes", hint="look") if kind is CorruptFile else kind("a/b", hint="look")
 
 
 def test_the_drawing_shows_every_class_under_its_parent() -> None:

@@ -185,7 +185,7 @@ def _entry(dice: Random, version: int, fields: Sequence[tuple[NestedField, Draw]
         "snapshot_id": LONGS(dice) if version == 1 else maybe(LONGS)(dice),
         "content": dice.randint(0, 2) if version > 1 else 0,
         "file_path": texts(dice),
-        "file_format": dice.choice(["PARQUET", "AVRO", "ORC", "PUFFIN", "parquet"]),
+        "file_format": dice.choice(["PARQUET", "AVRO", "ORC", "PUFFIN"]),
         "record_count": counts(dice),
         "file_size_in_bytes": counts(dice),
     }

@@ -1,6 +1,7 @@
 """Strategies for whole table metadata."""
 
 from hypothesis import strategies as st
+from tests.schema_cases import schemas
 
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
@@ -15,7 +16,6 @@ from icefield.model.snapshot import (
 )
 from icefield.model.sort_order import UNSORTED, Direction, NullOrder, SortField, SortOrder
 from icefield.types.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Unknown, Void, Year
-from tests.schema_cases import schemas
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 NATURALS = st.integers(0, (1 << 63) - 1)
@@ -57,7 +57,8 @@ def tables(draw: st.DrawFn) -> TableMetadata:
     orders = [UNSORTED, *draw(st.lists(ORDERS, max_size=2))]
     snapshots = draw(st.lists(SNAPSHOTS, max_size=4))
     refs = draw(st.dictionaries(TEXTS.filter(lambda name: name != MAIN), REFS, max_size=2))
-    current = draw(st.sampled_from(snapshots)).snapshot_id if snapshots and draw(st.booleans()) else None
+    has_current: bool = draw(st.booleans())
+    current = draw(st.sampled_from(snapshots)).snapshot_id if snapshots and has_current else None
     if current is not None:
         refs[MAIN] = SnapshotRef(current, RefKind.BRANCH, draw(st.none() | INTS))
     return TableMetadata(

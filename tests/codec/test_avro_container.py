@@ -21,7 +21,7 @@ from icefield.codec.avro_container import (
     parse_header,
     raw_blocks,
 )
-from icefield.errors import CorruptFile
+from icefield.errors import CorruptFile, InvalidInput
 
 LONGS = '{"type":"record","name":"r","fields":[{"name":"x","type":"long"}]}'
 
@@ -120,6 +120,11 @@ def test_blocks_that_together_grow_beyond_the_limit_are_refused() -> None:
     assert len(contents(bomb, Limits(total_bytes=15_000))) == 15_000
     with pytest.raises(CorruptFile, match="limit of 4999 bytes"):
         contents(bomb, Limits(total_bytes=14_999))
+
+
+def test_limits_beyond_what_positions_can_count_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="at once"):
+        Limits(total_bytes=2**31)
 
 
 @pytest.mark.parametrize("codec", [*OTHERS, "bzip2", "\xff"])

@@ -198,6 +198,11 @@ def test_columns_may_be_left_out_sliced_chunked_or_narrower() -> None:
     assert decoded["partition.1000"].to_pylist() == [bytes([i] * 16) for i in (1, 2, 4, 5)]
 
 
+def test_formats_are_written_in_capitals() -> None:
+    data = encode_manifest(table([entry(file_format="parquet")]), header(), (), LOCATION)
+    assert decode_manifest(data, LOCATION)["file_format"].to_pylist() == ["PARQUET"]
+
+
 def test_lists_under_null_are_not_written() -> None:
     hidden = pa.ListArray.from_arrays(
         pa.array([0, 2, 3], pa.int32()), pa.array([1, 2, 3]), mask=pa.array([True, False])

@@ -18,6 +18,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import DecimalType, ListType, LongType, MapType, NestedField, StringType, StructType, TimestampType
+from tests.codec.metadata_cases import tables
 
 from icefield.codec.metadata_json import StoredSnapshot, decode_metadata, encode_metadata
 from icefield.errors import CorruptFile, Unsupported
@@ -25,7 +26,6 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, SetProperties, SetSnapshotRef, apply
 from icefield.types.text import parse_schema
-from tests.codec.metadata_cases import tables
 
 AT = "s3://bucket/t/metadata/00001.metadata.json"
 PLAIN = TableMetadata(uuid.UUID(int=7), "s3://bucket/t", 3000, 1, (parse_schema("id long"),), 0)
@@ -134,9 +134,14 @@ def test_a_thousand_snapshots_are_carried_undecoded(monkeypatch: pytest.MonkeyPa
     head = 10**18 + 999
     data = encoded(snapshots=snapshots, current_snapshot_id=head, refs={})
     table = decode_metadata(data, AT)
-    loads: list[str] = []
+    loads: list[StoredSnapshot] = []
     original = StoredSnapshot.load
-    monkeypatch.setattr(StoredSnapshot, "load", lambda self: (loads.append(self.location), original(self))[1])
+
+    def counted(stored: StoredSnapshot) -> Snapshot:
+        loads.append(stored)
+        return original(stored)
+
+    monkeypatch.setattr(StoredSnapshot, "load", counted)
     new = Snapshot(5 * 10**18, 1000, 9000, "n", head)
     changed = apply(table, [AddSnapshot(new), SetSnapshotRef(MAIN, SnapshotRef(new.snapshot_id))], 9000)
     written = encode_metadata(changed)
@@ -178,8 +183,8 @@ def test_a_table_without_snapshots_says_so_in_two_ways(spelled: str) -> None:
 
 
 def test_main_is_there_even_where_the_refs_leave_it_out() -> None:
-    for changes in ({"refs": {}}, {"refs": None}):
-        assert decode_metadata(encoded(**changes), AT).refs == {MAIN: SnapshotRef(42)}
+    for data in (encoded(refs={}), encoded(refs=None)):
+        assert decode_metadata(data, AT).refs == {MAIN: SnapshotRef(42)}
 
 
 def test_a_trailing_slash_of_the_location_is_dropped() -> None:

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema as PyIcebergSchema
+from tests.codec.metadata_cases import ORDERS, SPECS
+from tests.schema_cases import schemas
 
 from icefield.codec.schema_json import (
     decode_schema,
@@ -22,8 +24,6 @@ from icefield.model.partition import PartitionSpec, parse_partition_by
 from icefield.model.sort_order import SortOrder, parse_order_by
 from icefield.types.schema import MAX_DEPTH, Schema
 from icefield.types.text import parse_schema
-from tests.codec.metadata_cases import ORDERS, SPECS
-from tests.schema_cases import schemas
 
 SCHEMA = parse_schema(
     "id long not null, price decimal(10, 2), code fixed[4], seen timestamptz, "
@@ -128,7 +128,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_types_may_be_nested_as_deep_as_a_schema_may_and_no_deeper() -> None:
-    assert decode_schema(nested(MAX_DEPTH - 2))
+    assert len(decode_schema(nested(MAX_DEPTH - 2)).by_id) == MAX_DEPTH - 1
     for levels in (MAX_DEPTH - 1, MAX_DEPTH, 500):
         with pytest.raises(UNFIT, match="nested deeper"):
             decode_schema(nested(levels))
@@ -158,7 +158,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 @pytest.mark.parametrize(("decode", "good"), CASES)
 def test_a_wrong_type_anywhere_is_refused_or_means_the_same_kind_of_thing(decode: Any, good: Any) -> None:
     """Whatever is put in whatever place: the decoder refuses, or what it made encodes to what it was given."""
-    encode = {decode_schema: encode_schema, decode_spec: encode_spec, decode_sort_order: encode_sort_order}[decode]
+    encode: Any = {decode_schema: encode_schema, decode_spec: encode_spec, decode_sort_order: encode_sort_order}[decode]
     for path in places(good):
         for other in OTHERS:
             bad = replaced(good, path, other)

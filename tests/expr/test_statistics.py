@@ -212,6 +212,22 @@ def test_prefixes_prune_by_their_whole_range() -> None:
         assert (_might(expression, known), _must(expression, known)) == (might, must), text
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "might", "must"),
+    [
+        (b"aa", b"ab", True, False),
+        (b"ab", b"abz", True, True),
+        (b"ab", b"ac", True, False),
+        (b"ac", b"ad", False, False),
+        (b"aa", b"aaz", False, False),
+    ],
+)
+def test_prefixes_at_the_very_ends_of_their_range(lower: bytes, upper: bytes, might: bool, must: bool) -> None:
+    expression = bind("s LIKE 'ab%'", parse_schema("s string"))
+    known = _known(StringType(), lower, upper)
+    assert (_might(expression, known), _must(expression, known)) == (might, must)
+
+
 def test_large_in_lists_prune_texts_by_their_range() -> None:
     known = _known(StringType(), b"m", b"n")
     assert not _might(one_of(TEXT_COLUMN, [f"a{i}" for i in range(500)]), known)

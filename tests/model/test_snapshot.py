@@ -1,6 +1,7 @@
 """The list of snapshots: found without decoding the rest, shared when one is added."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -119,7 +120,7 @@ def test_ancestors_always_end(parents: dict[int, int], random: st.DrawFn) -> Non
         walked = [s.snapshot_id for s in snapshots.ancestors(start)]
         assert len(set(walked)) == len(walked)
         assert walked[0] == start.snapshot_id
-        for child, parent in zip(walked, walked[1:], strict=False):
+        for child, parent in pairwise(walked):
             assert parents[child] == parent
         last = parents[walked[-1]]
         assert last in walked or last not in parents

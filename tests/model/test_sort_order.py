@@ -43,10 +43,29 @@ def test_every_way_to_write_a_term_is_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " desc", "id down", "id desc desc", "id nulls", "id nulls middle", "id first", "missing", "tags", "at"]
-    + ["tags.element desc", "day(id)", "week(ts)", "id, ts", "desc", "nulls last", "id nulls last desc"],
+    [
+        "",
+        " desc",
+        "id down",
+        "id desc desc",
+        "id nulls",
+        "id nulls middle",
+        "id first",
+        "missing",
+        "tags",
+        "at",
+    ],
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
+def test_a_term_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_order_by([text], SCHEMA)
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text", ["tags.element desc", "day(id)", "week(ts)", "id, ts", "nulls last", "desc", "id nulls last desc"]
+)
+def test_a_column_or_transform_that_does_not_fit_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_order_by([text], SCHEMA)
     assert "\n" not in caught.value.message

@@ -164,7 +164,7 @@ def test_a_rollback_is_logged_with_the_time_at_which_it_happened() -> None:
 
 
 def test_a_new_snapshot_is_logged_with_its_own_time_though_the_change_took_longer() -> None:
-    updates = [AddSnapshot(snapshot(3, 3, 3000)), SetSnapshotRef(MAIN, SnapshotRef(3))]
+    updates: list[Update] = [AddSnapshot(snapshot(3, 3, 3000)), SetSnapshotRef(MAIN, SnapshotRef(3))]
     late = apply(TWO, updates, 3500)
     assert log_of(late)[-1] == (3000, 3)
     assert late.last_updated_ms == 3500

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from tests.expr.cases import values_of
 
 from icefield.types.arrow import arrow_array, arrow_field, arrow_schema, arrow_type, python_values
 from icefield.types.datatypes import ListType, MapType, NestedField, PrimitiveType, StructType, Type
 from icefield.types.schema import Schema
-from tests.expr.cases import values_of
 
 Row = dict[int, Any]
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.parquet.row_cases import array_of, batch_of, rows_from, rows_of, same, values_from
+from tests.schema_cases import schemas
 
 from icefield.errors import SchemaMismatch
 from icefield.parquet.conform import check_arrow_schema, conform_array, conform_batch
@@ -16,8 +18,6 @@ from icefield.types.arrow import arrow_schema, arrow_type
 from icefield.types.datatypes import NestedField
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
-from tests.parquet.row_cases import array_of, batch_of, rows_from, rows_of, same, values_from
-from tests.schema_cases import schemas
 
 UUIDS = [uuid.UUID(int=1), None, uuid.UUID(int=(1 << 128) - 1)]
 TEXTS = [None if u is None else str(u) for u in UUIDS]

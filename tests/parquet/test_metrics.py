@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.parquet.row_cases import Row, array_of, batch_of, rows_of
+from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 
 from icefield.errors import InvalidInput
 from icefield.parquet.conform import conform_batch
@@ -37,8 +39,6 @@ from icefield.types.datatypes import (
 from icefield.types.schema import Leaf, Schema
 from icefield.types.single_value import Value, decode_value, encode_value, truncate_lower, truncate_upper
 from icefield.types.text import parse_schema
-from tests.parquet.row_cases import Row, array_of, batch_of, rows_of
-from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 
 FULL = "full"
 
@@ -212,6 +212,16 @@ def test_a_value_too_long_for_the_footer_makes_no_bound_that_leaves_it_out(kind:
         assert lower is None or lower <= b"a"
         assert upper is None or upper >= b"z" * 5000
         assert metrics.value_counts == {1: sum(map(len, groups))}
+
+
+def test_text_that_is_not_utf_8_has_no_bounds_and_breaks_nothing() -> None:
+    schema = primitive_schema(StringType())
+    offsets = pa.array([0, 1, 3], pa.int32()).buffers()[1]
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
+    sink = io.BytesIO()
+    pq.write_table(pa.table([texts], arrow_schema(schema)), sink)
+    metrics = footer_metrics(pq.read_metadata(sink), schema, metrics_modes(schema, {}), {})
+    assert (metrics.lower_bounds, metrics.upper_bounds, metrics.value_counts) == ({}, {}, {1: 2})
 
 
 def test_moments_outside_of_every_calendar_have_bounds() -> None:

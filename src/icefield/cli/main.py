@@ -1,5 +1,7 @@
 """The entry point: the group of all commands, and what becomes of errors.
 
+Commands are loaded when they are called, so that `--help` is quick and starts nothing.
+
 Exit codes: 0 done; 1 the user's fault, or the data's, with one clear sentence; 2 a fault of ours; 130 interrupted.
 """
 
@@ -8,15 +10,34 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import rich_click as click
 
-from icefield.cli.output import print_error
-from icefield.cli.settings import CommandOnDemand, LakeGroup, Settings, settings_from
+from icefield.cli.output import colour_system, print_error
+from icefield.cli.settings import LakeGroup, Settings, settings_from
 from icefield.errors import IcefieldError
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
-HELP = click.RichHelpConfiguration(max_width=100, show_arguments=True)
+
+
+class CommandOnDemand(click.RichCommand):
+    """A command that the module of a name holds under the name of the command; loaded when it is called."""
+
+    def __init__(self, name: str, module: str, short_help: str) -> None:
+        super().__init__(name=name, short_help=short_help)
+        self._module = module
+
+    def load(self) -> click.Command:
+        """Load the command itself."""
+        command: click.Command = getattr(import_module(self._module), str(self.name))
+        return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        return self.load().make_context(*args, **kwargs)
+
+
 COMMANDS = (
     CommandOnDemand("demo", "icefield.cli.demo", "Tell what a lake can do, with a story that runs."),
     CommandOnDemand("tables", "icefield.cli.tables", "List the tables of the lake, or of one namespace."),
@@ -37,7 +58,7 @@ COMMANDS = (
 @click.group(
     cls=LakeGroup,
     commands=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP},
+    context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )
 @click.version_option(package_name="icefield", prog_name="icefield")
@@ -61,7 +82,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; errors are told on stderr."""
     settings = settings_from(os.environ)
     try:
-        result = icefield.main(list(arguments), prog_name="icefield", obj=settings, standalone_mode=False)
+        result = icefield.main(
+            list(arguments), prog_name="icefield", obj=settings, rich_help_config=_help(), standalone_mode=False
+        )
     except click.Abort:
         print_error("interrupted; nothing more was done")
         return INTERRUPTED
@@ -79,6 +102,10 @@ def run(arguments: Sequence[str]) -> int:
         print_error(f"{summary} (this is a bug in icefield)", None if settings.debug else "Run it again with --debug")
         return OUR_FAULT
     return result if isinstance(result, int) else OK
+
+
+def _help() -> click.RichHelpConfiguration:
+    return click.RichHelpConfiguration(max_width=100, show_arguments=True, color_system=colour_system())
 
 
 def _usage_hint(error: click.ClickException) -> str | None:

@@ -1,11 +1,12 @@
 """How results are written: text for people or JSON for programs to stdout, talk to stderr.
 
-Text has no colour codes and no cut lines unless stdout is a terminal. Characters that would steer a terminal are
+Text has colour codes only on a terminal, and none at all under NO_COLOR. Characters that would steer a terminal are
 written as escapes, for names and values come from others.
 """
 
 import datetime
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-PIPE_WIDTH = 100_000
+WIDTH = 100_000  # wide enough for every line; a narrower terminal wraps it, and nothing is lost
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -58,16 +59,16 @@ def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header:
     """Lay out a table."""
     table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=header)
     for column in columns:
-        table.add_column(Text(safe(column.title)), justify=column.align, overflow="fold")
+        table.add_column(Text(safe(column.title)), justify=column.align, no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell_text(value)) for value in row))
     return table
 
 
 def render(what: RenderableType, *, to_stderr: bool = False) -> None:
-    """Write something of rich's; lines are neither cut nor padded when piped."""
+    """Write something of rich's; lines are neither folded nor cut, and not padded when piped."""
     stream = sys.stderr if to_stderr else sys.stdout
-    console = _console(stderr=to_stderr, width=None if stream.isatty() else PIPE_WIDTH)
+    console = _console(stderr=to_stderr, width=WIDTH)
     if console.is_terminal:
         console.print(what)
         return
@@ -147,6 +148,11 @@ def short_location(location: str, base: str) -> str:
     return location.removeprefix(prefix)
 
 
+def colour_system() -> Literal["auto"] | None:
+    """Say whether text may have colour codes; under NO_COLOR rich alone would still write bold."""
+    return None if os.environ.get("NO_COLOR") else "auto"
+
+
 def kebab(value: object) -> object:
     """Return the same values with `-` for `_` in every key, as the JSON of all commands has them."""
     if isinstance(value, dict):
@@ -168,4 +174,4 @@ def _escaped(character: str) -> str:
 
 
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    return Console(stderr=stderr, width=width, color_system=colour_system(), highlight=False, markup=False, emoji=False)

@@ -16,7 +16,7 @@ from icefield.cli.values import csv_cell, grid_cell, plain
 from icefield.scan.point import AsOf
 
 GRID_ROWS = 20
-Rows = Iterator[tuple[object, ...]]
+Row = tuple[object, ...]
 
 
 @click.command(cls=LakeCommand)
@@ -42,25 +42,37 @@ def query(  # noqa: PLR0913 - one parameter per option
     limit: int | None,
     format_: str | None,
 ) -> None:
-    """Read rows."""
+    """Read rows.
+
+    They come through Arrow, file by file and in no order; no JVM is started.
+    """
     form = format_ or ("json" if settings.as_json else "table")
     most = limit if limit is not None else GRID_ROWS if form == "table" else 0
     with open_lake(settings) as lake:
         reader = lake.table(table).scan(where, select, as_of).to_arrow()
-        WRITERS[form](reader.schema, _rows(reader, most))
+        rows = Rows(reader, most)
+        WRITERS[form](reader.schema, rows)
+    if rows.were_cut:
+        talk(f"These are the first {most:,} rows; --limit 0 gives all.")
 
 
-def _rows(reader: pa.RecordBatchReader, most: int) -> Rows:
-    """Yield rows up to a limit, and say so when there are more."""
-    given = 0
-    for batch in reader:
-        take = batch if not most else batch.slice(0, most - given)
-        columns = [column.to_pylist() for column in take.columns]
-        yield from zip(*columns, strict=True)
-        given += take.num_rows
-        if take.num_rows < batch.num_rows:
-            talk(f"The first {given:,} rows; --limit 0 gives all.")
-            return
+class Rows:
+    """The rows of a reader, up to a limit; 0 is none."""
+
+    def __init__(self, reader: pa.RecordBatchReader, most: int) -> None:
+        self._reader = reader
+        self._most = most
+        self.were_cut = False
+
+    def __iter__(self) -> Iterator[Row]:
+        given = 0
+        for batch in self._reader:
+            take = batch.slice(0, self._most - given) if self._most else batch
+            yield from zip(*(column.to_pylist() for column in take.columns), strict=True)
+            given += take.num_rows
+            if take.num_rows < batch.num_rows:
+                self.were_cut = True
+                return
 
 
 def _write_grid(schema: pa.Schema, rows: Rows) -> None:

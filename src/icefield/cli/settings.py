@@ -1,12 +1,10 @@
 """What every command shares: --lake, --json and --debug, before or after the name of the command.
 
-A command takes the settings with `@click.pass_obj`. Commands are loaded when they are called, so that `--help` is quick
-and starts nothing.
+A command takes the settings with `@click.pass_obj`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import rich_click as click
@@ -39,22 +37,6 @@ class LakeCommand(click.RichCommand):
     def __init__(self, name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self.params.extend(_shared_options())
-
-
-class CommandOnDemand(click.RichCommand):
-    """A command that the module of a name holds under the name of the command; loaded when it is called."""
-
-    def __init__(self, name: str, module: str, short_help: str) -> None:
-        super().__init__(name=name, short_help=short_help)
-        self._module = module
-
-    def load(self) -> click.Command:
-        """Load the command itself."""
-        command: click.Command = getattr(import_module(self._module), str(self.name))
-        return command
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        return self.load().make_context(*args, **kwargs)
 
 
 class LakeGroup(click.RichGroup):

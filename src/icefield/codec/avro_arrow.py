@@ -4,6 +4,7 @@ Raises ValueError for a column that cannot be what is asked for; the caller know
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,11 @@ def arrow_type(value: Value) -> pa.DataType:
 
 def value_array(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     """Build a column of single values of an Arrow type."""
-    if isinstance(column.node, Value):
-        for kinds, fits, build in _BUILDERS:
-            if column.node.kind in kinds and fits(kind):
-                return build(decoded, column, kind)
-        raise ValueError(f"the field {column.name!r} holds {column.node.kind} where {kind} belongs")
-    raise ValueError(f"the field {column.name!r} holds parts where {kind} belongs")
+    held = column.node.kind if isinstance(column.node, Value) else "parts"
+    build = _builder(held, kind)
+    if build is None:
+        raise ValueError(f"the field {column.name!r} holds {held} where {kind} belongs")
+    return build(decoded, column, kind)
 
 
 def list_array(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
@@ -137,13 +137,16 @@ def _floats(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
 def _bytes(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     """Let Arrow copy the spans: over the whole data lay an array of spans and the gaps between them, take the spans."""
     begins, ends, present = decoded.spans(column)
-    # Where there is no span, an empty one at the end of the one before keeps the offsets ascending.
-    ends = np.maximum.accumulate(ends)
-    offsets = np.empty(2 * decoded.count + 1, np.int32)
-    offsets[0:-1:2], offsets[1::2], offsets[-1] = np.where(present, begins, ends), ends, ends.max(initial=0)
+    if not present.all():
+        # Where there is no span, an empty one at the end of the one before keeps the offsets ascending.
+        ends = np.maximum.accumulate(ends)
+        begins = np.where(present, begins, ends)
+    offsets = np.zeros(2 * decoded.count + 1, np.int32)
+    offsets[0:-1:2], offsets[1::2], offsets[-1] = begins, ends, ends.max(initial=0)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(decoded.raw.data)]
     spans = pa.Array.from_buffers(kind, 2 * decoded.count, buffers)
-    array = spans.take(pa.array(np.arange(0, 2 * decoded.count, 2, dtype=np.int32), mask=~present))
+    chosen = pa.py_buffer(np.arange(0, 2 * decoded.count, 2, dtype=np.int32))
+    array = spans.take(pa.Array.from_buffers(pa.int32(), decoded.count, [_validity(present), chosen]))
     return _checked(array, column, "text that is not UTF-8") if pa.types.is_string(kind) else array
 
 
@@ -186,19 +189,29 @@ def _bits(mask: Mask) -> Any:
     return pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
+_Builder = Callable[[Decoded, Column, pa.DataType], pa.Array]
+
+
+@lru_cache(maxsize=256)
+def _builder(held: str, kind: pa.DataType) -> _Builder | None:
+    """Find what builds an Arrow type from a type of Avro; None if nothing does."""
+    for words, fits, build in _BUILDERS:
+        if held in words and fits(kind):
+            return build
+    return None
+
+
 def _is_integer(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(types.is_int32(kind) or types.is_int64(kind) or types.is_date32(kind) or types.is_time(kind)) or bool(
-        types.is_timestamp(kind)
-    )
+    fits = (types.is_int32, types.is_int64, types.is_date32, types.is_time64, types.is_timestamp)
+    return any(each(kind) for each in fits)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 
-_Builder = Callable[[Decoded, Column, pa.DataType], pa.Array]
-_BUILDERS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], _Builder], ...] = (
+_BUILDERS: tuple[tuple[tuple[str, ...], Callable[[pa.DataType], bool], _Builder], ...] = (
     (("int", "long"), _is_integer, _integers),
     (("boolean",), pa.types.is_boolean, _booleans),
     (("float",), pa.types.is_float32, _floats),

@@ -1,7 +1,8 @@
 """The kernels, compiled to machine code on first use and kept in numba's cache on disk.
 
-Importing this costs about a second (numba, LLVM), and the first call on a machine some seconds more; so only
-`avro_engine` imports it, and only when there is enough work.
+Importing this loads numba, and the first use on a machine compiles for several seconds; so only `avro_engine` imports
+it, and only when there is enough work. The cache is keyed by the date of `avro_kernel`, not of this file: whoever
+changes the options here must remove the cached code.
 """
 
 from collections.abc import Callable

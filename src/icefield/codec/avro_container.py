@@ -12,7 +12,7 @@ from typing import Any
 
 from icefield.codec.avro_codecs import compress, decompress
 from icefield.codec.avro_kernel import BAD_LENGTH, open_run, read_varint, write_varint
-from icefield.errors import CorruptFile
+from icefield.errors import CorruptFile, InvalidInput
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
@@ -20,6 +20,7 @@ SCHEMA_KEY, CODEC_KEY = "avro.schema", "avro.codec"
 
 # Rows are gathered to blocks of about this size, as Java does; one row per block costs twice the bytes.
 BLOCK_BYTES = 64 * 1024
+MAX_TOTAL_BYTES = 2**31 - 1024
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Limits:
     total_bytes: int = 1024 * 1024 * 1024
     rows: int = 10_000_000
     elements: int = 100_000_000
+
+    def __post_init__(self) -> None:
+        # Positions in the decompressed rows are kept in 32 bits.
+        if self.total_bytes > MAX_TOTAL_BYTES:
+            raise InvalidInput(f"cannot decode more than {MAX_TOTAL_BYTES} bytes at once, asked for {self.total_bytes}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,6 +1,6 @@
 """Run the kernels: as plain Python while there is little to do, compiled from then on.
 
-numba costs about a second to import and some seconds on the first use on a machine. A command that looks at a table of
+numba costs half a second to load, and several seconds on the first use on a machine. A command that looks at a table of
 a dozen files needs neither: plain Python walks their manifests in milliseconds. So each process has a small budget of
 bytes for plain Python; when it is spent, or one piece of work exceeds it, the compiled kernels take over. Both are the
 same functions (`avro_kernel`): only the speed differs.
@@ -91,7 +91,7 @@ class Budget:
         return self.left_bytes >= 0
 
 
-# A few tenths of a second of plain Python, less than numba's import and the loading of compiled code take.
+# A quarter of a second of plain Python, less than it takes to load numba and the compiled code.
 BUDGET = Budget(left_bytes=1024 * 1024)
 
 

@@ -73,7 +73,8 @@ def _decode_group(files: Sequence[_File], want: ManifestColumns, limits: Limits)
         raw = pack_rows(((f.location, raw_blocks(f.data, f.header, f.location, limits)) for f in files), limits)
         decoded = decode(raw, program, limits)
         ordinals = np.array([f.ordinal for f in files], np.int32)[decoded.owner]
-        return pa.table({MANIFEST_COLUMN: pa.array(ordinals)} | _columns(decoded, program, want))
+        manifest = pa.Array.from_buffers(pa.int32(), len(ordinals), [None, pa.py_buffer(ordinals)])
+        return pa.table({MANIFEST_COLUMN: manifest} | _columns(decoded, program, want))
     except ValueError as error:
         # One of them is bad; alone, each says so under its own name.
         for file in files if len(files) > 1 else ():

@@ -52,6 +52,9 @@ def encode_entries(entries: pa.Table, header: ManifestHeader, partition: Record,
     paths = PATHS | {partition_column(field_id): (PARTITION_ID, field_id) for field_id in ids}
     names = set(entries.column_names)
     columns = {path: _column(entries, name) for name, path in paths.items() if name in names}
+    if "file_format" in names and pa.types.is_string(entries["file_format"].type):
+        # The spec spells formats small, the reference implementation in capitals, and some readers know only these.
+        columns[PATHS["file_format"]] = pc.utf8_upper(columns[PATHS["file_format"]])
     columns[PATHS["block_size_in_bytes"]] = pa.repeat(_V1_BLOCK_SIZE_BYTES, entries.num_rows)
     return write_manifest(columns, header, partition, location, codec)
 

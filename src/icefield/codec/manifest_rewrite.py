@@ -8,6 +8,7 @@ Raises CorruptFile for a bad source; InvalidInput for sources that do not belong
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,19 +77,21 @@ def _check_source(source: ManifestSource, header: ManifestHeader) -> None:
 
 
 def _same_layout(sources: Sequence[ManifestSource], version: int, partition: Record) -> bool:
-    ours = _data_file_node(entry_schema_json(version, partition).encode(), b"", "")
-    layouts = set()
+    ours = _data_file_node(entry_schema_json(version, partition).encode(), b"")
     for source in sources:
         found = parse_header(source.data, source.location)
-        layouts.add((found.schema, found.metadata.get("partition-spec", b""), source.location))
-    return all(_data_file_node(*layout) == ours for layout in layouts)
+        try:
+            theirs = _data_file_node(found.schema, found.metadata.get("partition-spec", b""))
+        except ValueError as error:
+            raise CorruptFile(source.location, str(error)) from error
+        if theirs != ours:
+            return False
+    return True
 
 
-def _data_file_node(schema: bytes, partition_spec: bytes, location: str) -> Node | None:
-    try:
-        fields = parse_schema(schema, entry_names(partition_spec)).fields
-    except ValueError as error:
-        raise CorruptFile(location, str(error)) from error
+@lru_cache(maxsize=64)
+def _data_file_node(schema: bytes, partition_spec: bytes) -> Node | None:
+    fields = parse_schema(schema, entry_names(partition_spec)).fields
     return next((f.node for f in fields if f.field_id == DATA_FILE_ID and f.null_branch < 0), None)
 
 

@@ -139,7 +139,11 @@ def _widen(bounds: _Bounds, chunk: Any, statistics: Any) -> None:
         all_nan = isinstance(bounds.type, FloatType | DoubleType)
         bounds.known = bounds.known and (all_null or all_nan)
         return
-    lower, upper = _value(statistics, "min", bounds.type), _value(statistics, "max", bounds.type)
+    try:
+        lower, upper = _value(statistics, "min", bounds.type), _value(statistics, "max", bounds.type)
+    except UnicodeDecodeError:  # Arrow does not look whether texts are UTF-8, and such a bound could not be cut
+        bounds.known = False
+        return
     bounds.lower = lower if bounds.lower is None else min(bounds.lower, lower)
     bounds.upper = upper if bounds.upper is None else max(bounds.upper, upper)
 

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from icefield.errors import CorruptFile, Unsupported
-from icefield.expr.arrow import arrow_filter
-from icefield.expr.bound import TRUE, Bound, columns_of, conjuncts
+from icefield.expr.arrow import arrow_filter, row_group_filter
+from icefield.expr.bound import TRUE, Bound, all_of, columns_of, complement, conjuncts
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of
-from icefield.types.arrow_nested import list_around, map_around, struct_around
+from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
 from icefield.types.datatypes import ListType, MapType, NestedField, StructType
 from icefield.types.schema import Schema
 
@@ -32,42 +32,54 @@ def read_batches(
     """Yield the file's rows that match, with the selected columns of the schema."""
     wanted = schema.select([*select, *(schema.name_of(i) for i in columns_of(where))])
     output = schema.select(select)
-    keep = None if where == TRUE else arrow_filter(where, lambda reference: schema.paths[reference.field_id])
     narrowed = {f.field_id: arrow_field(f) for f in wanted.fields}
-    for batch in _scan(store, location, wanted, where):
-        rows = batch if keep is None else batch.filter(keep)
-        yield rows if output == wanted else _project(rows, output, narrowed)
+    for batch in _matching(store, location, wanted, where):
+        yield batch if output == wanted else _project(batch, output, narrowed)
 
 
 def read_rest(store: Store, location: str, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
     """Yield the file's rows that do not match, with all columns: those for which the filter is false or null."""
-    matches = arrow_filter(where, lambda reference: schema.paths[reference.field_id])
-    rest = ~pc.coalesce(matches, pc.scalar(False))
-    for batch in _scan(store, location, schema, TRUE):
-        yield batch.filter(rest)
+    return _matching(store, location, schema, complement(where))
+
+
+def _matching(store: Store, location: str, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+    batches = _scan(store, location, wanted, where)
+    if where == TRUE:
+        return batches
+    keep = arrow_filter(where, lambda reference: wanted.paths[reference.field_id])
+    return (batch.filter(keep) for batch in batches)
 
 
 def _scan(store: Store, location: str, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+    """Yield rows of the row groups that may hold matching ones, whether they match or not."""
     try:
         fragment = ds.ParquetFileFormat().make_fragment(store.open_input(location))
         physical = fragment.physical_schema
         found = _fields_by_id(physical, location)
         pushed = _pushed_filter(where, wanted, physical)
+        if pushed is not None:
+            fragment = fragment.subset(pushed)
         names = [found[f.field_id].name for f in wanted.fields if f.field_id in found]
         batches = fragment.to_batches(
-            columns=names, filter=pushed, batch_size=BATCH_ROWS, batch_readahead=BATCHES_AHEAD, use_threads=True
+            columns=names, batch_size=BATCH_ROWS, batch_readahead=BATCHES_AHEAD, use_threads=True
         )
         for batch in batches:
             yield _project(batch, wanted, found)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise CorruptFile(location, f"its Parquet data does not decode: {error}") from error
 
 
 def _fields_by_id(physical: pa.Schema, location: str) -> dict[int, pa.Field]:
-    found = {field_id_of(f): f for f in physical}
-    if None in found and len(physical):
+    if not all(_has_ids(f) for f in physical):
         raise Unsupported(f"{location} has columns without field ids", hint="Files need a name mapping to be read so")
-    return {field_id: f for field_id, f in found.items() if field_id is not None}
+    return {field_id: f for f in physical if (field_id := field_id_of(f)) is not None}
+
+
+def _has_ids(field: pa.Field) -> bool:
+    """Say whether a column and all fields of structs in it can be found by id; lists and maps have no other insides."""
+    if pa.types.is_struct(field.type):
+        return field_id_of(field) is not None and all(_has_ids(inner) for inner in field.type)
+    return field_id_of(field) is not None
 
 
 def _pushed_filter(where: Bound, wanted: Schema, physical: pa.Schema) -> pc.Expression | None:
@@ -76,12 +88,8 @@ def _pushed_filter(where: Bound, wanted: Schema, physical: pa.Schema) -> pc.Expr
     Only conjuncts whose columns the file has with the very type of the table: the rest is decided on projected rows.
     """
     paths = dict(_paths_with_same_type(wanted.fields, list(physical), ()))
-    parts = [c for c in conjuncts(where) if columns_of(c) and columns_of(c) <= paths.keys()]
-    pushed: pc.Expression | None = None
-    for part in parts:
-        one = arrow_filter(part, lambda reference: paths[reference.field_id])
-        pushed = one if pushed is None else pushed & one
-    return pushed
+    judged = all_of(*(part for part in conjuncts(where) if columns_of(part) <= paths.keys()))
+    return None if judged == TRUE else row_group_filter(judged, lambda reference: paths[reference.field_id])
 
 
 def _paths_with_same_type(
@@ -101,6 +109,9 @@ def _paths_with_same_type(
 
 
 def _project(batch: pa.RecordBatch, wanted: Schema, found: dict[int, pa.Field]) -> pa.RecordBatch:
+    if not wanted.fields:
+        # Without columns only the batch itself still knows how many rows it has.
+        return batch.select([]).replace_schema_metadata()
     arrays = [
         _project_array(batch.column(found[f.field_id].name), found[f.field_id], f)
         if f.field_id in found
@@ -115,15 +126,19 @@ def _project_array(array: pa.Array, stored: pa.Field, field: NestedField) -> pa.
         case StructType(fields):
             return _project_struct(array, stored, fields)
         case ListType():
-            if not pa.types.is_list(array.type):  # some writers ask for lists with wider offsets
-                array = array.cast(pa.list_(array.type.value_field))
-            values = _project_array(array.values, stored.type.value_field, field.type.element)
-            return list_around(array, field.type, values)
+            return _project_list(array, stored, field.type)
         case MapType():
             return _project_map(array, stored, field.type)
         case _:
             target = arrow_type(field.type)
             return array if array.type == target else array.cast(target)
+
+
+def _project_list(array: pa.Array, stored: pa.Field, kind: ListType) -> pa.Array:
+    if not pa.types.is_list(array.type):  # some writers ask for lists with wider offsets
+        array = array.cast(pa.list_(array.type.value_field))
+    array = without_unused(array)
+    return list_around(array, kind, _project_array(array.values, stored.type.value_field, kind.element))
 
 
 def _project_struct(array: pa.Array, stored: pa.Field, fields: tuple[NestedField, ...]) -> pa.Array:
@@ -139,6 +154,7 @@ def _project_struct(array: pa.Array, stored: pa.Field, fields: tuple[NestedField
 
 
 def _project_map(array: pa.Array, stored: pa.Field, kind: MapType) -> pa.Array:
+    array = without_unused(array)
     keys = _project_array(array.keys, stored.type.key_field, kind.key)
     items = _project_array(array.items, stored.type.item_field, kind.value)
     return map_around(array, kind, keys, items)

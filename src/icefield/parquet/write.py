@@ -157,7 +157,7 @@ class DataWriter:
 
     def _close_oldest(self) -> None:
         begun = [key for key, file in self._open.items() if file.sink is not None]
-        for key in begun[: len(begun) - MAX_OPEN_FILES]:
+        for key in begun[: max(0, len(begun) - MAX_OPEN_FILES)]:
             self._finish(key)
 
     def _finish(self, key: str) -> None:

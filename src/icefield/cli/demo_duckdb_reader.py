@@ -1,0 +1,34 @@
+"""DuckDB on one table of the demo, as a process of its own: prints what it finds as JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import duckdb_extension_avro  # type: ignore[import-untyped]
+import duckdb_extension_iceberg  # type: ignore[import-untyped]
+
+# The iceberg extension looks for avro on the net where it is not loaded yet, so the order matters.
+EXTENSIONS = (("avro", duckdb_extension_avro), ("iceberg", duckdb_extension_iceberg))
+TOTALS = """
+    SELECT count(*), count(DISTINCT order_id), sum(amount)::VARCHAR, sum(len(items))::BIGINT,
+           strftime(max(ts) AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f')
+    FROM iceberg_scan(?)
+"""
+NAMES = ("rows", "distinct_orders", "revenue", "items", "last_order")
+
+
+def main() -> None:
+    """Read the table whose metadata file is the first argument."""
+    connection = duckdb.connect()
+    for name, package in EXTENSIONS:
+        folder = Path(str(package.__file__)).parent / "extensions" / f"v{duckdb.__version__}"
+        quoted = str(folder / f"{name}.duckdb_extension").replace("'", "''")
+        connection.execute(f"LOAD '{quoted}'")
+    row = connection.execute(TOTALS, [sys.argv[1]]).fetchone()
+    assert row is not None
+    print(json.dumps({"version": duckdb.__version__, "totals": dict(zip(NAMES, row, strict=True))}))
+
+
+if __name__ == "__main__":
+    main()

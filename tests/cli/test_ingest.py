@@ -1,0 +1,128 @@
+"""icefield ingest: one commit or none."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.conftest import Icefield
+
+import icefield as package
+
+
+def files_below(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("catalog.db")}
+
+
+def write_all_formats(folder: Path) -> list[str]:
+    pq.write_table(pa.table({"name": ["p"], "id": pa.array([10], pa.int32())}), folder / "a.parquet")
+    (folder / "b.csv").write_text('name,id\n,20\n"",21\n')
+    (folder / "c.json").write_text('{"id": 30, "name": "j"}\n')
+    (folder / "d.csv.gz").write_bytes(gzip.compress(b"id,ts\n40,2026-02-01T00:00:00Z\n"))
+    return ["a.parquet", "b.csv", "c.json", "d.csv.gz"]
+
+
+def test_files_of_every_format_land_in_one_commit(orders: Icefield, tmp_path: Path) -> None:
+    done = orders("ingest", "shop.orders", *write_all_formats(tmp_path), "--json")
+    snapshots = orders("snapshots", "shop.orders", "--json").json
+    assert len(snapshots) == 2
+    assert done.json == {
+        "table": "shop.orders",
+        "created": False,
+        "snapshot-id": snapshots[1]["snapshot-id"],
+        "rows": 5,
+        "data-files": 2,
+    }
+    rows = orders("query", "shop.orders", "--where", "id >= 10", "--select", "id,name", "--json").json
+    names = {row["id"]: row["name"] for row in rows}
+    assert names == {10: "p", 20: None, 21: "", 30: "j", 40: None}
+
+
+def test_progress_goes_to_stderr_and_the_result_to_stdout(orders: Icefield, tmp_path: Path) -> None:
+    ran = orders("ingest", "shop.orders", *write_all_formats(tmp_path))
+    assert ran.out.startswith("appended 5 rows to shop.orders in 2 data files as snapshot ")
+    assert ran.err.splitlines()[0] == "reading 4 files into shop.orders …"
+    assert "  b.csv (3 rows)" in ran.err.splitlines()
+
+
+def test_create_makes_the_table_from_the_first_file(icefield: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,day,amount\n1,2026-01-01,2.5\n2,2026-01-02,3\n")
+    ran = icefield("ingest", "new.t", "a.csv", "--create", "--partition-by", "month(day)", "--json")
+    assert (ran.json["created"], ran.json["rows"], ran.json["data-files"]) == (True, 2, 1)
+    columns = [(c["name"], c["type"]) for c in icefield("describe", "new.t", "--json").json["columns"]]
+    assert columns == [("id", "long"), ("day", "date"), ("amount", "double")]
+
+
+def test_a_create_that_cannot_be_filled_leaves_no_table_and_no_file(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.csv").write_text("id\nx\n")
+    before = files_below(tmp_path)
+    ran = orders("ingest", "shop.new", "a.csv", "b.csv", "--create")
+    assert ran.code == 1
+    assert orders("tables").out == "shop.orders\n"
+    assert files_below(tmp_path) == before
+
+
+def test_an_existing_table_is_not_created_again(orders: Icefield) -> None:
+    ran = orders("ingest", "shop.orders", "rows.jsonl", "--create")
+    assert ran.code == 1
+    assert "shop.orders" in ran.err
+    assert orders("count", "shop.orders").out == "4\n"
+
+
+def test_layout_without_create_is_refused(orders: Icefield) -> None:
+    ran = orders("ingest", "shop.orders", "rows.jsonl", "--partition-by", "id")
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, "hint: Add --create")
+
+
+def test_a_file_without_rows_makes_no_snapshot(orders: Icefield, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "none.parquet")
+    assert orders("ingest", "shop.orders", "none.parquet").out == "there was no row to append to shop.orders\n"
+    assert len(orders("snapshots", "shop.orders", "--json").json) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.csv", None, "there is no file missing.csv"),
+        ("rows.txt", "id\n1\n", "cannot tell the format of rows.txt by its name"),
+        ("a.csv", "", "cannot read a.csv: "),
+        ("a.csv", "id\nseven\n", "cannot read a.csv: "),
+        ("a.csv", "id,name\n1\n", "cannot read a.csv: "),
+        ("a.csv", "name\nx\n", "a.csv: the rows do not fit the table: required column 'id' is missing"),
+        ("a.csv", "id,extra\n1,2\n", "a.csv: the rows do not fit the table: column 'extra' is not in the table"),
+        ("a.csv", "id,name\n,x\n", "a.csv: required column 'id' holds 1 null"),
+        ("a.json", '{"id": 1', "cannot read a.json: "),
+        ("a.json", '{"id": 1, "extra": 2}\n', "cannot read a.json: "),
+        ("a.json", '{"name": "x"}\n', "a.json: required column 'id' holds 1 null"),
+        ("a.parquet", "no parquet", "cannot read a.parquet: "),
+        ("a.csv.gz", "not compressed", "cannot read a.csv.gz: "),
+    ],
+)
+def test_a_bad_file_is_named_and_nothing_changes(
+    orders: Icefield, tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    before = files_below(tmp_path)
+    ran = orders("ingest", "shop.orders", "rows.jsonl", name)
+    assert (ran.code, ran.out) == (1, "")
+    (error,) = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert message in error
+    assert files_below(tmp_path) == before
+    assert orders("count", "shop.orders").out == "4\n"
+
+
+def test_a_directory_is_refused(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").mkdir()
+    assert "it is a directory" in orders("ingest", "shop.orders", "more.csv").err
+
+
+def test_large_files_are_read_in_pieces(orders: Icefield, tmp_path: Path) -> None:
+    with (tmp_path / "many.csv").open("w") as sink:
+        sink.write("id,name\n")
+        sink.writelines(f"{n},name {n}\n" for n in range(200_000))
+    assert orders("ingest", "shop.orders", "many.csv", "--json").json["rows"] == 200_000
+    with package.connect(tmp_path / "lake") as lake:
+        assert lake.table("shop.orders").scan(where="id = 199999 AND name = 'name 199999'").count() == 1
