@@ -77,7 +77,7 @@ def entries(count: int) -> pa.Table:
     )
 
 
-def main(count: int, rounds: int) -> None:
+def main(count: int = 10_000, rounds: int = 10) -> None:
     table = entries(count)
     for codec in (NULL, DEFLATE, ZSTANDARD):
         data = encode_manifest(table, HEADER, PARTITION, "benchmark", codec)
@@ -195,4 +195,4 @@ def _say(text: str) -> None:
 
 if __name__ == "__main__":
     arguments = [int(argument) for argument in sys.argv[1:]]
-    main(*(arguments + [10_000, 10][len(arguments) :]))
+    main(*arguments)

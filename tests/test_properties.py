@@ -16,6 +16,7 @@ from icefield.properties import (
     Property,
     check_properties,
 )
+from tests.expr.cases import effort
 
 KEYS = [p.key for p in TABLE_PROPERTIES]
 
@@ -78,6 +79,7 @@ def test_keys_and_values_that_are_no_texts_are_refused(bad: dict[str, str]) -> N
         check_properties(bad)
 
 
+@effort(60)
 @given(st.dictionaries(st.text().filter(lambda k: not k.startswith(("write.", "commit."))), st.text()))
 def test_unknown_keys_are_left_alone(properties: dict[str, str]) -> None:
     check_properties(properties)

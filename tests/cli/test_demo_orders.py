@@ -42,7 +42,9 @@ def test_orders_are_believable() -> None:
 
 def test_a_customer_lives_in_one_country_and_pays_different_amounts() -> None:
     orders = arrow_orders(0, TOTAL, TOTAL)
-    by_customer = orders.group_by("customer_id").aggregate([("country", "count_distinct"), ("amount", "count_distinct")])
+    by_customer = orders.group_by("customer_id").aggregate(
+        [("country", "count_distinct"), ("amount", "count_distinct")]
+    )
     assert set(by_customer.column("country_count_distinct").to_pylist()) == {1}
     assert pc.mean(by_customer.column("amount_count_distinct")).as_py() > 2
 

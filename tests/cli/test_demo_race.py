@@ -1,13 +1,15 @@
 """The writers of the demo."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.catalog.catalog import Catalog
+from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.cli.demo_orders import SCHEMA, arrow_orders
 from icefield.cli.demo_race import (
     SLICES,
@@ -54,30 +56,47 @@ def test_a_writer_tells_of_each_commit(task: Task) -> None:
         assert [s.snapshot_id for s in lake.table(task.table).snapshots()] == [c.snapshot_id for c in landed]
 
 
-def test_lost_races_are_counted(lake: Lake) -> None:
-    counting = CountingCatalog(lake.catalog)
+class Overtaken:
+    """A catalog in which another writer commits just before the first swap."""
+
+    def __init__(self, catalog: Catalog, overtake: Callable[[], object]) -> None:
+        self._catalog = catalog
+        self._overtake: Callable[[], object] | None = overtake
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        overtake, self._overtake = self._overtake, None
+        if overtake is not None:
+            overtake()
+        self._catalog.swap(changes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+
+def test_lost_races_are_counted_and_cost_no_row(lake: Lake) -> None:
     rows = pa.table({"id": [1]})
     other = lake.create_table("a.b", "id long")
-    stubborn = Lake(cast(Catalog, counting), lake.store, lake.warehouse, lake.ambient).table("a.b")
-
-    class Meddler:
-        """Rows that let another writer commit while they are read, before this one's commit loads the table."""
-
-        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-            return rows.__arrow_c_stream__(requested_schema)
-
-    original = counting._catalog.swap
-    raced = [False]
-
-    def swap_after_another(changes: object) -> None:
-        if not raced[0]:
-            raced[0] = True
-            other.append(rows)
-        original(changes)  # type: ignore[arg-type]
-
-    assert stubborn.append(Meddler()) is not None
-    assert counting.lost_races == 0
-    counting._catalog = cast(Catalog, _Swapping(counting._catalog, swap_after_another))
-    assert stubborn.append(rows) is not None
+    overtaken = Overtaken(lake.catalog, lambda: other.append(rows))
+    counting = CountingCatalog(cast(Catalog, overtaken))
+    table = Lake(cast(Catalog, counting), lake.store, lake.warehouse, lake.ambient).table("a.b")
+    for _ in range(2):
+        assert table.append(rows) is not None
     assert counting.lost_races == 1
     assert other.count() == 3
+
+
+def test_processes_wait_until_they_are_let_go(task: Task) -> None:
+    half = replace(task, slices=task.slices[:1])
+    rest = replace(task, writer="arrow-2", slices=task.slices[1:])
+    with arrow_processes([half, rest]) as processes:
+        assert order_ids(task) == []
+        landed = list(race(None, [], processes))
+    assert sorted((c.writer, c.rows) for c in landed) == [("arrow-1", 500), ("arrow-2", 700)]
+    assert order_ids(task) == list(range(TOTAL))
+
+
+def test_a_writer_that_fails_is_named(task: Task, capfd: pytest.CaptureFixture[str]) -> None:
+    stopped = pytest.raises(CommitError, match="the writer arrow-1 stopped with exit code 1")
+    with ArrowProcess(replace(task, table="shop.none")) as process, stopped:
+        list(process.landed())
+    assert "NoSuchTable" in capfd.readouterr().err

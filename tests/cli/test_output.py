@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefield.cli.output import Column, cell_text, counted, kebab, moment, print_grid, safe, short_location
+from icefield.cli.output import (
+    Column,
+    Narrator,
+    cell_text,
+    counted,
+    grid,
+    kebab,
+    moment,
+    print_grid,
+    safe,
+    short_location,
+)
 
 
 @given(st.text())
@@ -57,3 +68,15 @@ def test_a_grid_in_a_pipe_is_aligned_unfolded_and_not_padded(capsys: pytest.Capt
         f"{'x' * 200}       5",
         f"{'[bold]':200}  12,345  end",
     ]
+
+
+@pytest.mark.parametrize("to_stderr", [False, True])
+def test_a_story_goes_to_one_stream_with_numbered_chapters(capsys: pytest.CaptureFixture[str], to_stderr: bool) -> None:
+    narrator = Narrator(to_stderr=to_stderr)
+    narrator.chapter("One")
+    narrator.say("It begins.")
+    narrator.show(grid([Column("n")], [[1]]))
+    narrator.chapter("Two")
+    told, silent = reversed(capsys.readouterr()) if to_stderr else capsys.readouterr()
+    assert told == "\n1. One\nIt begins.\n   n\n   1\n\n2. Two\n"
+    assert silent == ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema as PyIcebergSchema
@@ -19,6 +19,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import DecimalType, ListType, LongType, MapType, NestedField, StringType, StructType, TimestampType
 from tests.codec.metadata_cases import tables
+from tests.expr.cases import effort
 
 from icefield.codec.metadata_json import StoredSnapshot, decode_metadata, encode_metadata
 from icefield.errors import CorruptFile, Unsupported
@@ -84,7 +85,7 @@ def load_all(data: bytes) -> None:
 # Round trips.
 
 
-@settings(max_examples=60, deadline=None)
+@effort(40)
 @given(tables())
 def test_metadata_survives_json(table: TableMetadata) -> None:
     data = encode_metadata(table)

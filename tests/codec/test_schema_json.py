@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema as PyIcebergSchema
 from tests.codec.metadata_cases import ORDERS, SPECS
+from tests.expr.cases import effort
 from tests.schema_cases import schemas
 
 from icefield.codec.schema_json import (
@@ -32,17 +33,19 @@ SCHEMA = parse_schema(
 UNFIT = (ValueError, TypeError, KeyError, InvalidInput)
 
 
-@settings(max_examples=60)
+@effort(60)
 @given(schemas(names=st.text(min_size=1, max_size=8)))
 def test_a_schema_survives_json(schema: Schema) -> None:
     assert decode_schema(json.loads(json.dumps(encode_schema(schema)))) == schema
 
 
+@effort(40)
 @given(SPECS)
 def test_a_spec_survives_json(spec: PartitionSpec) -> None:
     assert decode_spec(json.loads(json.dumps(encode_spec(spec)))) == spec
 
 
+@effort(40)
 @given(ORDERS)
 def test_a_sort_order_survives_json(order: SortOrder) -> None:
     assert decode_sort_order(json.loads(json.dumps(encode_sort_order(order)))) == order
@@ -56,7 +59,7 @@ def test_identifier_fields_survive() -> None:
     assert "identifier-field-ids" not in encode_schema(SCHEMA)
 
 
-@settings(max_examples=40)
+@effort(40)
 @given(schemas(names=st.text("abcé_", min_size=1, max_size=5)))
 def test_pyiceberg_reads_the_same_schema(schema: Schema) -> None:
     encoded = encode_schema(schema)

@@ -229,6 +229,27 @@ def pool_of(kind: PrimitiveType) -> list[Value]:
     return list(NASTY[type(kind)])
 
 
+PATTERNS = ("a%b", "a!%b_%", "_", "%\n%", "__", "%\U0010ffff", "a\\_", "%$%", "%'%")
+
+
+def all_leaves(column: Reference) -> list[Bound]:
+    """Every operator with every nasty value of the column's type, and the other leaves."""
+    values = [v + 0.0 if isinstance(v, float) else v for v in pool_of(column.type) if is_ordinary(v)]
+    operators = [Operator.EQ] if isinstance(column.type, BooleanType) else list(Operator)
+    found: list[Bound] = [Compare(column, operator, value) for operator in operators for value in values]
+    found += [IsNull(column), NotNull(column)]
+    if not isinstance(column.type, BooleanType):
+        found += [one_of(column, values[::2]), none_of(column, values[::2])]
+    if isinstance(column.type, FloatType | DoubleType):
+        found += [IsNaN(column), NotNaN(column)]
+    if isinstance(column.type, StringType):
+        texts = [str(v) for v in values if v]
+        patterns = [parse_like(p, "!") for p in PATTERNS]
+        found += [leaf(column, text) for text in texts for leaf in (StartsWith, NotStartsWith)]
+        found += [leaf(column, pattern) for pattern in patterns for leaf in (Like, NotLike)]
+    return found
+
+
 def is_nan(value: Value | None) -> bool:
     return isinstance(value, float) and math.isnan(value)
 

@@ -1,9 +1,11 @@
 """Pruning by statistics never loses a matching row, and never claims a row that does not match."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -11,10 +13,12 @@ from hypothesis import strategies as st
 from tests.expr.cases import (
     TYPES,
     Row,
+    all_leaves,
     effort,
     expressions,
     is_nan,
     is_ordinary,
+    pool_of,
     references,
     rows_of,
     sort_key,
@@ -37,6 +41,7 @@ from icefield.expr.statistics import (
 )
 from icefield.types.arrow import arrow_array
 from icefield.types.datatypes import (
+    BinaryType,
     DoubleType,
     IntegerType,
     PrimitiveType,
@@ -69,11 +74,29 @@ def pruning_cases(draw: st.DrawFn) -> tuple[Bound, Files, dict[int, FieldStatist
 
 
 @given(pruning_cases())
-@effort(400)
+@effort(250)
 def test_pruning_by_column_statistics_loses_and_claims_no_row(
     case: tuple[Bound, Files, dict[int, FieldStatistics]],
 ) -> None:
     check_pruning(*case)
+
+
+LENGTHS = [(kind, 16) for kind in TYPES] + [(kind, n) for kind in (StringType(), BinaryType()) for n in (1, 2)]
+
+
+@pytest.mark.parametrize(("kind", "text_length"), LENGTHS, ids=str)
+def test_pruning_by_every_leaf_on_every_pair_of_nasty_values(kind: PrimitiveType, text_length: int) -> None:
+    (column,) = references([kind])
+    pool: list[Value | None] = [*pool_of(kind), None]
+    pairs = list(itertools.combinations_with_replacement(range(len(pool)), 2))
+    files = [[{1: pool[a]}, {1: pool[b]}] for a, b in pairs]
+    known = {1: column_statistics(files, column, Writer(text_length))}
+    for leaf in all_leaves(column):
+        answers = [matches(leaf, {1: value}) for value in pool]
+        any_match = np.array([answers[a] or answers[b] for a, b in pairs])
+        all_match = np.array([answers[a] and answers[b] for a, b in pairs])
+        assert not np.any(any_match & ~might_match(leaf, known.get, len(files))), leaf
+        assert not np.any(must_match(leaf, known.get, len(files)) & ~all_match), leaf
 
 
 @given(st.data(), typed_columns)

@@ -1,13 +1,14 @@
 """Filters through partition transforms: no matching row's partition is dropped, no other row's is claimed."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import TYPES, effort, expressions, references, values_of
+from tests.expr.cases import TYPES, all_leaves, effort, expressions, pool_of, references, values_of
 
 from icefield.errors import InvalidInput
 from icefield.expr import project_numbers, project_text
@@ -18,7 +19,7 @@ from icefield.expr.describe import describe
 from icefield.expr.evaluate import might_match, must_match
 from icefield.expr.project import PartitionTerm, project_inclusive, project_strict
 from icefield.expr.rows import matches
-from icefield.expr.statistics import from_partition_values
+from icefield.expr.statistics import FieldStatistics, from_partition_values
 from icefield.types.arrow import arrow_array, python_values
 from icefield.types.datatypes import (
     DateType,
@@ -40,26 +41,35 @@ TRANSFORMS: list[Transform] = [
 PAIRS = [(t, kind) for t in TRANSFORMS for kind in TYPES if t.fits(kind)]
 
 
-def check_projection(expression: Bound, values: Sequence[Value | None], term: PartitionTerm) -> None:
-    """The property, on rows of one column: each row's partition value stands for a file with that row."""
-    partitions = _partitions(values, term)
-    inclusive, strict = project_inclusive(expression, [term]), project_strict(expression, [term])
-    known = {term.field_id: from_partition_values(partitions, term.reference.type)}
-    might = might_match(inclusive, known.get, len(values))
-    must = must_match(strict, known.get, len(values))
-    plain = python_values(partitions, term.reference.type)
-    for place, (value, partition) in enumerate(zip(values, plain, strict=True)):
-        answer = matches(expression, {1: value})
-        row = {term.field_id: partition}
-        assert not answer or (matches(inclusive, row) and might[place]), f"lost {value!r} in {partition!r}"
-        assert answer or not (matches(strict, row) or must[place]), f"claimed {value!r} in {partition!r}"
+@dataclass(frozen=True)
+class Partitioned:
+    """Rows of one column, and the partition value of each."""
+
+    term: PartitionTerm
+    values: Sequence[Value | None]
+    partitions: Sequence[Value | None]
+    known: FieldStatistics
 
 
-def _partitions(values: Sequence[Value | None], term: PartitionTerm) -> pa.Array:
-    array = arrow_array(values, term.source_type)
-    if isinstance(term.transform, Unknown):
-        return pa.array(["?"] * len(values))
-    return term.transform.apply(array, term.source_type)
+def partitioned(values: Sequence[Value | None], term: PartitionTerm) -> Partitioned:
+    array, kind = arrow_array(values, term.source_type), term.reference.type
+    unknown = isinstance(term.transform, Unknown)
+    result = pa.array(["?"] * len(values)) if unknown else term.transform.apply(array, term.source_type)
+    return Partitioned(term, values, python_values(result, kind), from_partition_values(result, kind))
+
+
+def check_projection(expression: Bound, rows: Partitioned) -> None:
+    """The property: each row's partition value stands for a file with that row."""
+    inclusive, strict = project_inclusive(expression, [rows.term]), project_strict(expression, [rows.term])
+    known = {rows.term.field_id: rows.known}
+    might = might_match(inclusive, known.get, len(rows.values))
+    must = must_match(strict, known.get, len(rows.values))
+    for place, (value, partition) in enumerate(zip(rows.values, rows.partitions, strict=True)):
+        row = {rows.term.field_id: partition}
+        if matches(expression, {1: value}):
+            assert matches(inclusive, row) and might[place], f"lost {value!r} in {partition!r}"  # noqa: PT018
+        else:
+            assert not (matches(strict, row) or must[place]), f"claimed {value!r} in {partition!r}"
 
 
 def _writable(value: Value | None, transform: Transform, kind: PrimitiveType) -> bool:
@@ -73,12 +83,22 @@ def _writable(value: Value | None, transform: Transform, kind: PrimitiveType) ->
 
 
 @given(st.data(), st.sampled_from(PAIRS))
-@effort(400)
+@effort(200)
 def test_projection_loses_and_claims_no_row(data: st.DataObject, pair: tuple[Transform, PrimitiveType]) -> None:
     transform, kind = pair
     drawn = data.draw(st.lists(st.none() | values_of(kind), min_size=1, max_size=8))
     values = [v for v in drawn if _writable(v, transform, kind)]
-    check_projection(data.draw(expressions(references([kind]))), values, PartitionTerm(1000, 1, transform, kind))
+    rows = partitioned(values, PartitionTerm(1000, 1, transform, kind))
+    check_projection(data.draw(expressions(references([kind]))), rows)
+
+
+@pytest.mark.parametrize(("transform", "kind"), PAIRS, ids=str)
+def test_projection_of_every_leaf_on_every_nasty_value(transform: Transform, kind: PrimitiveType) -> None:
+    (column,) = references([kind])
+    values = [v for v in (*pool_of(kind), None) if _writable(v, transform, kind)]
+    rows = partitioned(values, PartitionTerm(1000, 1, transform, kind))
+    for leaf in all_leaves(column):
+        check_projection(leaf, rows)
 
 
 INT_TERM = PartitionTerm(1000, 1, Truncate(10), IntegerType(), "i_trunc")
@@ -87,32 +107,32 @@ INT_COLUMN = Reference(1, IntegerType(), ("i",))
 
 def test_the_property_sees_less_than_without_its_boundary_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     expression = Compare(INT_COLUMN, Operator.LT, 11)
-    check_projection(expression, [10], INT_TERM)
+    check_projection(expression, partitioned([10], INT_TERM))
 
     def broken(operator: Operator, number: int, reference: Reference, steps: Any) -> Bound:
         return Compare(reference, Operator.LT, steps.step(number))
 
     monkeypatch.setattr(project_numbers, "_project_comparison", broken)
     with pytest.raises(AssertionError, match="lost 10 in 10"):
-        check_projection(expression, [10], INT_TERM)
+        check_projection(expression, partitioned([10], INT_TERM))
 
 
 def test_the_property_sees_a_strict_projection_taken_from_the_inclusive_one(monkeypatch: pytest.MonkeyPatch) -> None:
     expression = Compare(INT_COLUMN, Operator.GE, 11)
-    check_projection(expression, [10], INT_TERM)
+    check_projection(expression, partitioned([10], INT_TERM))
 
     def broken(operator: Operator, number: int, reference: Reference, steps: Any) -> Bound:
         return FALSE
 
     monkeypatch.setattr(project_numbers, "_project_comparison", broken)
     with pytest.raises(AssertionError, match="claimed 10 in 10"):
-        check_projection(expression, [10], INT_TERM)
+        check_projection(expression, partitioned([10], INT_TERM))
 
 
 def test_the_property_sees_the_wrapped_lowest_partition_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     lowest = -(1 << 31)
     expression = Compare(INT_COLUMN, Operator.LT, 0)
-    check_projection(expression, [lowest], INT_TERM)
+    check_projection(expression, partitioned([lowest], INT_TERM))
     plain = project_numbers._truncation
 
     def broken(width: int, domain: Any, source: PrimitiveType) -> Any:
@@ -121,20 +141,20 @@ def test_the_property_sees_the_wrapped_lowest_partition_forgotten(monkeypatch: p
 
     monkeypatch.setattr(project_numbers, "_truncation", broken)
     with pytest.raises(AssertionError, match="lost"):
-        check_projection(expression, [lowest], INT_TERM)
+        check_projection(expression, partitioned([lowest], INT_TERM))
 
 
 def test_the_property_sees_a_long_prefix_taken_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     expression = bind("s LIKE 'abcd%'", parse_schema("s string"))
     term = PartitionTerm(1000, 1, Truncate(3), StringType())
-    check_projection(expression, ["abcde"], term)
+    check_projection(expression, partitioned(["abcde"], term))
 
     def broken(prefix: str, reference: Reference, width: int) -> Bound:
         return Compare(reference, Operator.EQ, prefix)
 
     monkeypatch.setattr(project_text, "_project_prefix", broken)
     with pytest.raises(AssertionError, match="lost 'abcde' in 'abc'"):
-        check_projection(expression, ["abcde"], term)
+        check_projection(expression, partitioned(["abcde"], term))
 
 
 SCHEMA = parse_schema("i int, s string, ts timestamp, d date, f double, n decimal(9, 2), l long")
@@ -220,10 +240,10 @@ def test_the_lowest_integers_are_found_where_the_reference_puts_them(kind: Primi
     lowest = -(1 << 31) if kind == IntegerType() else -(1 << 63)
     term = PartitionTerm(1000, 1, Truncate(10), kind)
     column = Reference(1, kind, ("c",))
-    values = [lowest, lowest + 7, lowest + 8, lowest + 9, -1, 0]
+    rows = partitioned([lowest, lowest + 7, lowest + 8, lowest + 9, -1, 0], term)
     for operator in Operator:
         for bound in (lowest, lowest + 1, lowest + 8, lowest + 9, 0):
-            check_projection(Compare(column, operator, bound), values, term)
+            check_projection(Compare(column, operator, bound), rows)
 
 
 @pytest.mark.parametrize(

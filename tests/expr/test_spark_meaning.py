@@ -10,37 +10,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.expr.cases import TYPES, Row, is_ordinary, nasty_rows, pool_of, references
+from tests.expr.cases import TYPES, Row, all_leaves, nasty_rows, pool_of, references
 
 from icefield.expr.ast import Operator
 from icefield.expr.bind import bind
 from icefield.expr.bound import (
     Bound,
-    Compare,
-    IsNaN,
-    IsNull,
-    Like,
-    NotLike,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Reference,
-    StartsWith,
-    none_of,
-    one_of,
 )
-from icefield.expr.like import parse_like
 from icefield.expr.rows import matches
 from icefield.expr.spark_sql import spark_sql
 from icefield.types.arrow import arrow_array, physical_array
 from icefield.types.datatypes import (
-    BooleanType,
-    DoubleType,
     FixedType,
-    FloatType,
     NestedField,
     PrimitiveType,
-    StringType,
     TimeType,
     UUIDType,
 )
@@ -59,7 +42,6 @@ SETTINGS += [
     (word, "false", "America/New_York")
     for word in ("date", "timestamp", "timestamptz", "string", "double", "decimal_38_10", "long")
 ]
-PATTERNS = ("a%b", "a!%b_%", "_", "%\n%", "__", "%\U0010ffff", "a\\_", "%$%", "%'%")
 
 
 @pytest.fixture(scope="module")
@@ -89,24 +71,6 @@ def session_settings(spark: "SparkSession", ansi: str, zone: str) -> Iterator[No
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
-
-
-def all_leaves(column: Reference) -> list[Bound]:
-    """Every operator with every nasty value of the column's type, and the other leaves."""
-    values = [v + 0.0 if isinstance(v, float) else v for v in pool_of(column.type) if is_ordinary(v)]
-    operators = [Operator.EQ] if isinstance(column.type, BooleanType) else list(Operator)
-    found: list[Bound] = [Compare(column, operator, value) for operator in operators for value in values]
-    found += [IsNull(column), NotNull(column)]
-    if not isinstance(column.type, BooleanType):
-        found += [one_of(column, values[::2]), none_of(column, values[::2])]
-    if isinstance(column.type, FloatType | DoubleType):
-        found += [IsNaN(column), NotNaN(column)]
-    if isinstance(column.type, StringType):
-        texts = [str(v) for v in values if v]
-        patterns = [parse_like(p, "!") for p in PATTERNS]
-        found += [leaf(column, text) for text in texts for leaf in (StartsWith, NotStartsWith)]
-        found += [leaf(column, pattern) for pattern in patterns for leaf in (Like, NotLike)]
-    return found
 
 
 def spark_answers(frame: "DataFrame", texts: list[str]) -> list[list[int]]:

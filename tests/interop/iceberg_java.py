@@ -19,7 +19,6 @@ import pyarrow as pa
 
 ENVIRONMENT = Path(__file__).parents[2] / ".venv-interop"
 ANSWER = "answer: "  # Spark, too, prints to standard output
-NO_SNAPSHOT = ""
 
 
 class IcebergJavaError(Exception):
@@ -43,6 +42,8 @@ class IcebergJava:
 
     def keys_matching(self, metadata_location: str, key: str, conditions: Sequence[str]) -> list[list[int]]:
         """Return the keys that match each condition; each is a scan of its own."""
+        if not conditions:
+            return []
         rows = self._ask({"location": metadata_location, "key": key, "conditions": list(conditions)})
         found: list[list[int]] = [[] for _ in conditions]
         for row in rows.to_pylist():

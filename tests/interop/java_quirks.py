@@ -9,10 +9,12 @@ import pyarrow as pa
 from tests.peers.case import Append, TableCase
 from tests.peers.predicates import Predicate
 
+UNREADABLE = ("identity_fixed",)  # it takes a fixed partition value in a manifest for bytes with a length before them
+
 
 def can_judge(case: TableCase, ask: Predicate) -> bool:
     """Say whether Java means the same by a predicate as everybody else."""
-    return not any(_is_understood_otherwise(case, ask, value) for value in ask.values)
+    return not any(_is_understood_otherwise(case, value) for value in ask.values)
 
 
 def without_times(case: TableCase) -> TableCase:
@@ -23,9 +25,9 @@ def without_times(case: TableCase) -> TableCase:
     return replace(case, schema=schema, steps=steps, asks=asks)
 
 
-def _is_understood_otherwise(case: TableCase, ask: Predicate, value: Any) -> bool:
-    if isinstance(value, uuid.UUID):  # ordered as two signed numbers
-        return ask.operator not in ("=", "!=", "in", "not in")
+def _is_understood_otherwise(case: TableCase, value: Any) -> bool:
+    if isinstance(value, uuid.UUID):
+        return True  # it orders them as pairs of signed numbers, not as bytes, and so bounds mislead it
     if isinstance(value, float):  # infinities have no JSON, and -0.0 is another partition than 0.0
         return math.isinf(value) or (value == 0 and bool(case.partition_by))
     return False

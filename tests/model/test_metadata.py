@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
@@ -59,6 +60,7 @@ def test_a_moment_whose_snapshot_was_expired_is_refused_as_such() -> None:
     assert table.snapshot_as_of(200).snapshot_id == 2
 
 
+@effort(60)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(-1, 30))
 def test_as_of_is_the_last_entry_not_after_the_time(steps: list[int], when: int) -> None:
     times = [sum(steps[: i + 1]) for i in range(len(steps))]

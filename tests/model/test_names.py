@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.errors import InvalidInput
 from icefield.model.names import TableName, parse_namespace, parse_table_name
@@ -84,6 +85,7 @@ def test_names_sort_by_namespace_first() -> None:
     assert [str(n) for n in sorted(names)] == ["a.a", "a.z", "a.b.c", "b.a"]
 
 
+@effort(60)
 @given(st.text(max_size=30))
 def test_whatever_passes_is_safe_and_round_trips(text: str) -> None:
     try:
@@ -98,6 +100,7 @@ def test_whatever_passes_is_safe_and_round_trips(text: str) -> None:
         assert not {unicodedata.category(c) for c in part} & {"Cc", "Cs", "Zl", "Zp"}
 
 
+@effort(60)
 @given(st.lists(st.text("ab ./\\\0\n\x7f\u2028é", max_size=3), min_size=2, max_size=4))
 def test_a_name_passes_just_when_all_its_parts_do(parts: list[str]) -> None:
     def passes(text: str) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.errors import InvalidInput
 from icefield.model.partition import (
@@ -232,6 +233,7 @@ def test_a_spec_reads_as_its_fields() -> None:
     assert str(parse_partition_by(["bucket(4, id)", "day(ts)"], SCHEMA)) == "[id_bucket: bucket[4](1), ts_day: day(3)]"
 
 
+@effort(60)
 @given(st.text("abcdehiknortuy01249.,`() \n", max_size=20))
 def test_any_text_is_either_a_spec_or_refused(text: str) -> None:
     try:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.model.snapshot import Operation, Snapshot, SnapshotEntry, Snapshots
 
@@ -111,6 +112,7 @@ def test_ancestors_are_found_in_a_list_of_any_order(order: tuple[int, ...]) -> N
     assert [s.snapshot_id for s in snapshots.ancestors(by_id[4])] == [4, 3, 2, 1]
 
 
+@effort(60)
 @given(st.dictionaries(st.integers(1, 6), st.integers(1, 8), max_size=6), st.randoms(use_true_random=False))
 def test_ancestors_always_end(parents: dict[int, int], random: st.DrawFn) -> None:
     made: list[SnapshotEntry] = [snapshot(i, parent) for i, parent in parents.items()]

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.errors import InvalidInput
 from icefield.model.sort_order import UNSORTED, Direction, NullOrder, SortField, SortOrder, parse_order_by
@@ -90,6 +91,7 @@ def test_terms_keep_their_order_and_the_order_is_not_the_unsorted_one() -> None:
     assert not order.is_unsorted
 
 
+@effort(60)
 @given(
     st.sampled_from(["id", "day(ts)", "bucket(4, name)"]),
     st.sampled_from(["", "asc", "desc", "DESC"]),

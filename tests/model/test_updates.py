@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 
 from icefield.errors import CommitConflict, IcefieldError, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
@@ -289,7 +290,7 @@ def assert_invariants(before: TableMetadata, after: TableMetadata) -> None:
     assert after.sort_order in after.sort_orders
 
 
-@settings(max_examples=120)
+@effort(80)
 @given(st.lists(st.tuples(st.lists(UPDATES, min_size=1, max_size=4), TIMES), max_size=10))
 def test_invariants_hold_after_any_sequence_and_inputs_stay_as_they_were(
     changes: Sequence[tuple[list[Update], int]],
@@ -307,6 +308,7 @@ def test_invariants_hold_after_any_sequence_and_inputs_stay_as_they_were(
         table = after
 
 
+@effort(60)
 @given(st.lists(UPDATES, max_size=6), st.integers(0, 6))
 def test_the_fold_does_not_depend_on_where_it_is_cut(updates: list[Update], at: int) -> None:
     def run(*parts: list[Update]) -> object:

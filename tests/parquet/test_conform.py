@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 from tests.parquet.row_cases import array_of, batch_of, rows_from, rows_of, same, values_from
 from tests.schema_cases import schemas
 
@@ -331,7 +332,7 @@ def test_the_number_of_nulls_is_counted_without_those_of_null_parents() -> None:
 # Any rows.
 
 
-@settings(max_examples=60, deadline=None)
+@effort(40)
 @given(st.data())
 def test_rows_that_fit_already_come_out_as_they_were(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -345,7 +346,7 @@ def test_rows_that_fit_already_come_out_as_they_were(data: st.DataObject) -> Non
         assert same(rows_from(made, schema)) == same(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@effort(25)
 @given(st.data())
 def test_the_order_of_columns_at_any_depth_does_not_matter(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -381,6 +382,7 @@ def test_a_column_alone_is_checked_as_in_a_batch() -> None:
         conform_array(pa.array([1, None], pa.int8()), field("long", required=True))
 
 
+@effort(60)
 @given(st.lists(st.none() | st.lists(st.none() | st.integers(-5, 5), max_size=3), max_size=5), st.integers(0, 5))
 def test_lists_may_be_large_and_sliced_and_inside_lists(values: list[Any], start: int) -> None:
     (column,) = parse_schema("c list<list<long>>").fields

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.expr.cases import effort
 from tests.parquet.row_cases import Row, array_of, batch_of, rows_of
 from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 
@@ -113,7 +114,7 @@ def assert_naive(metrics: FileMetrics, groups: Sequence[Sequence[Row]], schema: 
     assert metrics.lower_bounds.keys() | metrics.upper_bounds.keys() <= ids
 
 
-@settings(max_examples=60, deadline=None)
+@effort(40)
 @given(st.data())
 def test_statistics_of_any_rows_in_any_row_groups_are_those_of_a_plain_pass(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -122,7 +123,7 @@ def test_statistics_of_any_rows_in_any_row_groups_are_those_of_a_plain_pass(data
     assert_naive(metrics_of(groups, schema, default=mode), groups, schema, width)
 
 
-@settings(max_examples=60, deadline=None)
+@effort(30)
 @given(st.data(), st.sampled_from([1, 2, 3, None]))
 def test_statistics_of_every_type(data: st.DataObject, width: int | None) -> None:
     schema = primitive_schema(*PRIMITIVES)
@@ -329,7 +330,7 @@ def test_sizes_add_up_to_the_row_groups() -> None:
     assert metrics.column_sizes.keys() == {leaf.field.field_id for leaf in schema.leaves}
 
 
-@settings(max_examples=30, deadline=None)
+@effort(30)
 @given(schemas(max_depth=3, names=st.sampled_from(["a", "b", "list", "element", "key_value", "key", "x.y"])))
 def test_columns_of_a_file_stand_in_the_order_of_the_schema(schema: Schema) -> None:
     sink = io.BytesIO()

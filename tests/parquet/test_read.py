@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.commit.faults import Around
-from tests.expr.cases import expressions
+from tests.expr.cases import effort, expressions
 from tests.parquet.row_cases import Row, batch_of, rows_from, rows_of, same
 from tests.parquet.test_write import plan_for
 from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
@@ -80,7 +80,7 @@ def read(
 # Round trips.
 
 
-@settings(max_examples=60, deadline=None)
+@effort(40)
 @given(st.data())
 def test_what_is_written_is_read(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -90,14 +90,14 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
     assert same(read(store, location, schema)) == same(rows)
 
 
-@settings(max_examples=40, deadline=None)
+@effort(25)
 @given(rows_of(EVERYTHING, max_rows=8).filter(bool))
 def test_every_value_of_every_type_is_read_as_it_was(rows: list[Row]) -> None:
     store, location = stored([rows], EVERYTHING)
     assert same(read(store, location, EVERYTHING)) == same(rows)
 
 
-@settings(max_examples=40, deadline=None)
+@effort(40)
 @given(st.data())
 def test_any_choice_of_columns_comes_in_the_order_asked_for(data: st.DataObject) -> None:
     schema = data.draw(schemas(max_columns=4, max_depth=1))
@@ -239,7 +239,7 @@ def seen_as(value: Any, old: Type, new: Type) -> Any:
             return value
 
 
-@settings(max_examples=80, deadline=None)
+@effort(60)
 @given(st.data())
 def test_old_files_are_read_with_any_later_schema(data: st.DataObject) -> None:
     old = data.draw(schemas())
@@ -263,7 +263,7 @@ def filtered(draw: st.DrawFn) -> tuple[Schema, list[list[Row]], Bound]:
     return schema, groups, draw(expressions(columns))
 
 
-@settings(max_examples=200, deadline=None)
+@effort(100)
 @given(filtered())
 def test_a_filter_gives_exactly_the_rows_that_match_and_the_rest_all_others(
     drawn: tuple[Schema, list[list[Row]], Bound],
@@ -276,7 +276,7 @@ def test_a_filter_gives_exactly_the_rows_that_match_and_the_rest_all_others(
     assert same(rest) == same([row for row in rows if not matches(where, row)])
 
 
-@settings(max_examples=40, deadline=None)
+@effort(40)
 @given(filtered())
 def test_a_filter_on_columns_that_a_file_has_otherwise_or_not_at_all(
     drawn: tuple[Schema, list[list[Row]], Bound],

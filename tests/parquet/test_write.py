@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.commit.faults import Around
-from tests.expr.cases import values_of
+from tests.expr.cases import effort, values_of
 from tests.parquet.row_cases import Row, array_of, batch_of, rows_from, same, values_from
 from tests.schema_cases import PRIMITIVES, primitive_schema
 
@@ -185,7 +185,7 @@ def partition_of(row: Row, spec: PartitionSpec) -> list[Any]:
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@effort(80)
 @given(partitioned_rows())
 def test_every_row_lands_once_and_in_a_file_of_its_partition(drawn: tuple[PartitionSpec, list[list[Row]]]) -> None:
     spec, batches = drawn

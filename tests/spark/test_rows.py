@@ -165,7 +165,7 @@ def test_a_frame_keeps_its_snapshot_while_writers_move_on(spark: SparkSession, t
     frame = table.scan(select=["id"]).to_spark()
     table.append(orders(spark, 100, 110))
     assert frame.count() == 100
-    assert frame.selectExpr("max(id) AS m").first().m == 99  # type: ignore[union-attr]
+    assert frame.selectExpr("max(id) AS m").first().m == 99
     assert table.scan().to_spark().count() == 110
 
 

@@ -1,8 +1,9 @@
 """Types and schemas to and from Spark's; importing Spark's types starts no JVM."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from pyspark.sql import types as spark
+from tests.expr.cases import effort
 from tests.schema_cases import PRIMITIVES, schemas
 
 from icefield.errors import InvalidInput, SchemaMismatch
@@ -143,7 +144,7 @@ def struct_ids(kind: Type) -> set[int]:
     return own.union(*(struct_ids(f.type) for f in children(kind)))
 
 
-@settings(max_examples=40, deadline=None)
+@effort(40)
 @given(schemas())
 def test_every_field_of_every_struct_carries_its_id(schema: Schema) -> None:
     assert ids_of(stored_type(schema.struct)) == struct_ids(schema.struct)
@@ -168,7 +169,7 @@ def plain(kind: Type) -> Type:
             return kind
 
 
-@settings(max_examples=40, deadline=None)
+@effort(40)
 @given(schemas())
 def test_a_schema_survives_the_way_through_spark_but_for_what_spark_lacks(schema: Schema) -> None:
     there = spark.StructType([stored_field(f) for f in schema.fields])

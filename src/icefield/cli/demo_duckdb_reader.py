@@ -19,15 +19,24 @@ NAMES = ("rows", "distinct_orders", "revenue", "items", "last_order")
 
 
 def main() -> None:
-    """Read the table whose metadata file is the first argument."""
+    """Read the table whose metadata file is the first argument; a failure is one line on stderr."""
+    try:
+        version, row = duckdb.__version__, read_totals(sys.argv[1])
+    except duckdb.Error as error:
+        sys.exit(str(error).splitlines()[0])
+    print(json.dumps({"version": version, "totals": dict(zip(NAMES, row, strict=True))}))
+
+
+def read_totals(metadata_file: str) -> tuple[object, ...]:
+    """Ask DuckDB for the totals, in the order of NAMES."""
     connection = duckdb.connect()
     for name, package in EXTENSIONS:
         folder = Path(str(package.__file__)).parent / "extensions" / f"v{duckdb.__version__}"
         quoted = str(folder / f"{name}.duckdb_extension").replace("'", "''")
         connection.execute(f"LOAD '{quoted}'")
-    row = connection.execute(TOTALS, [sys.argv[1]]).fetchone()
+    row: tuple[object, ...] | None = connection.execute(TOTALS, [metadata_file]).fetchone()
     assert row is not None
-    print(json.dumps({"version": duckdb.__version__, "totals": dict(zip(NAMES, row, strict=True))}))
+    return row
 
 
 if __name__ == "__main__":

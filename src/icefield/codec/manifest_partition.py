@@ -52,13 +52,6 @@ def partition_record(fields: Sequence[NestedField]) -> Record:
     return Record(tuple(Field(f.name, f.field_id, _value(f.type), null_branch=0) for f in fields))
 
 
-def optional_fields(record: Record) -> Record:
-    """Return a file's own partition record in our form: every field a single value that may be null."""
-    if not all(isinstance(f.node, Value) and f.field_id is not None for f in record.fields):
-        raise InvalidInput("cannot write a partition tuple with nested fields or without field ids")
-    return Record(tuple(Field(f.name, f.field_id, f.node, null_branch=0) for f in record.fields))
-
-
 def partition_json(record: Record) -> dict[str, Any]:
     """Render the record as part of an Avro schema."""
     defined: set[str] = set()
@@ -75,6 +68,11 @@ def partition_json(record: Record) -> dict[str, Any]:
 def avro_name(name: str) -> str:
     """Make a field name that Avro allows, by the rule of the reference implementation."""
     return "".join(_avro_characters(name))
+
+
+def decimal_bytes(precision: int) -> int:
+    """Return the fewest bytes that hold every decimal of so many digits."""
+    return next(size for size in range(1, 17) if 10**precision <= 1 << (8 * size - 1))
 
 
 def _avro_characters(name: str) -> Iterable[str]:
@@ -101,11 +99,6 @@ def _value(kind: Type) -> Value:
             return _VALUES[kind]
         case _:
             raise InvalidInput(f"cannot write a partition value of type {kind}")
-
-
-def decimal_bytes(precision: int) -> int:
-    """Return the fewest bytes that hold every decimal of so many digits."""
-    return next(size for size in range(1, 17) if 10**precision <= 1 << (8 * size - 1))
 
 
 def _field_json(field: Field, name: str, defined: set[str]) -> dict[str, Any]:

@@ -1,0 +1,24 @@
+"""Run all measurements, or the one that is named: `python -m benchmarks [name [size]]`."""
+
+import sys
+from collections.abc import Callable
+
+from benchmarks import append, decode_manifest, spark_rows
+
+ALL: dict[str, Callable[..., None]] = {
+    "append": append.run,
+    "decode_manifest": decode_manifest.main,
+    "spark_rows": spark_rows.run,
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Run what the arguments name."""
+    for name in arguments[:1] or list(ALL):
+        if name not in ALL:
+            sys.exit(f"no measurement {name!r}; there are: {', '.join(ALL)}")
+        ALL[name](*(int(a) for a in arguments[1:]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
