@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import Row, effort, expressions, rows_of, typed_columns
+from tests.expr.cases import TYPES, Row, all_leaves, effort, expressions, pool_of, references, rows_of, typed_columns
 
 from icefield.expr import arrow
 from icefield.expr.arrow import arrow_filter, row_group_filter
@@ -21,7 +21,7 @@ from icefield.expr.bind import bind
 from icefield.expr.bound import Bound, Compare, Reference, all_of, any_of, one_of
 from icefield.expr.rows import matches, values_by_id
 from icefield.types.arrow import arrow_array
-from icefield.types.datatypes import DoubleType, IntegerType
+from icefield.types.datatypes import DoubleType, IntegerType, PrimitiveType
 from icefield.types.text import parse_schema
 
 
@@ -37,10 +37,18 @@ def check_filter(expression: Bound, columns: Sequence[Reference], rows: Sequence
 
 
 @given(st.data(), typed_columns)
-@effort(200)
+@effort(100)
 def test_arrow_keeps_exactly_the_matching_rows(data: st.DataObject, columns: tuple[Reference, ...]) -> None:
     rows = data.draw(st.lists(rows_of(columns), min_size=1, max_size=8))
     check_filter(data.draw(expressions(columns)), columns, rows)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_arrow_agrees_on_every_leaf_and_every_nasty_value(kind: PrimitiveType) -> None:
+    columns = (column,) = references([kind])
+    rows: list[Row] = [{1: value} for value in (*pool_of(kind), None)]
+    for leaf in all_leaves(column):
+        check_filter(leaf, columns, rows)
 
 
 COLUMN = Reference(1, DoubleType(), ("c1",))

@@ -74,7 +74,7 @@ def pruning_cases(draw: st.DrawFn) -> tuple[Bound, Files, dict[int, FieldStatist
 
 
 @given(pruning_cases())
-@effort(250)
+@effort(150)
 def test_pruning_by_column_statistics_loses_and_claims_no_row(
     case: tuple[Bound, Files, dict[int, FieldStatistics]],
 ) -> None:
@@ -137,7 +137,7 @@ def _summaries(manifests: list[list[Value | None]], kind: PrimitiveType) -> Fiel
 
 
 @given(typed_columns.flatmap(lambda columns: st.tuples(expressions(columns), rows_of(columns))))
-@effort(150)
+@effort(100)
 def test_the_complement_matches_exactly_the_other_rows(case: tuple[Bound, Row]) -> None:
     expression, row = case
     assert matches(complement(expression), row) is not matches(expression, row)

@@ -145,7 +145,7 @@ def _chosen(case: TableCase) -> list[Predicate]:
     """Take a few per column."""
     seen: dict[tuple[str, str], Predicate] = {}
     for ask in case.asks:
-        if ask.operator in ("=", "<=", ">=", "in", "is null") and ask.column in case.schema.names:
+        if ask.operator in ("=", ">=", "is null") and ask.column in case.schema.names:
             seen.setdefault((ask.column, ask.operator), ask)
     return list(seen.values())
 
