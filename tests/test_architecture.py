@@ -25,6 +25,7 @@ ROOMS = (
     "commit",
     "rows",
     "table_scan",
+    "table_evolution",
     "table",
     "lake",
     "spark",

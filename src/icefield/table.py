@@ -5,6 +5,7 @@ Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConfl
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.commit.action import Action
 from icefield.commit.append import AppendFiles
+from icefield.commit.evolve import EvolveTable
 from icefield.commit.load import load_table_metadata
 from icefield.commit.loop import Committer, remove_quietly
 from icefield.commit.overwrite import OverwriteFiles
@@ -30,6 +32,7 @@ from icefield.rows import arrow_batches, is_spark, load_spark_engine
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import AsOf, find_point
 from icefield.storage.store import Store
+from icefield.table_evolution import TableEvolution
 from icefield.table_scan import TableScan
 from icefield.types.schema import Schema
 
@@ -123,6 +126,14 @@ class Table:
         metadata = self.refresh()
         return TableScan(self._store, self._name, metadata, find_point(metadata, as_of), where, select)
 
+    @contextmanager
+    def evolve(self) -> Iterator[TableEvolution]:
+        """Change columns, partition fields and order in a `with` block, as one commit; no data file is rewritten."""
+        change = TableEvolution(self.refresh())
+        yield change
+        if change.steps:
+            self._commit_actions([EvolveTable(change.steps)])
+
     def count(self) -> int:
         """Count all rows."""
         return self.scan().count()
@@ -167,12 +178,15 @@ class Table:
                 yield from read_rest(self._store, path, plan.point.schema, plan.where)
 
     def _commit(self, action: Action, files: pa.Table) -> Snapshot | None:
-        committer = Committer(self._catalog, self._store, self._ambient, self._name)
         try:
-            committed = committer.commit([action], self.refresh().table_uuid)
+            return self._commit_actions([action]).ref_head(MAIN)
         except IcefieldError as error:
             if error.cleanable:
                 remove_quietly(self._store, files.column("file_path").to_pylist())
             raise
+
+    def _commit_actions(self, actions: Sequence[Action]) -> TableMetadata:
+        committer = Committer(self._catalog, self._store, self._ambient, self._name)
+        committed = committer.commit(actions, self.refresh().table_uuid)
         self._metadata, self._location = committed.metadata, committed.location
-        return committed.metadata.ref_head(MAIN)
+        return committed.metadata

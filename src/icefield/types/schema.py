@@ -143,17 +143,18 @@ def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None) -
     counter = iter(range(1, MAX_FIELD_ID))
     draw = next_id or (lambda: next(counter))
     numbered: dict[int, int] = {}
-    fields = _renumber(schema.fields, draw, numbered)
+    fields = renumber(schema.fields, draw, numbered)
     return Schema(fields, schema.schema_id, tuple(numbered[i] for i in schema.identifier_field_ids))
 
 
-def _renumber(
+def renumber(
     fields: tuple[NestedField, ...], draw: Callable[[], int], numbered: dict[int, int]
 ) -> tuple[NestedField, ...]:
+    """Give fields and all that is inside them new ids; `numbered` learns which old id became which."""
     ids = [draw() for _ in fields]
     numbered.update(zip((f.field_id for f in fields), ids, strict=True))
     return tuple(
-        replace(f, field_id=i, type=with_children(f.type, _renumber(children(f.type), draw, numbered)))
+        replace(f, field_id=i, type=with_children(f.type, renumber(children(f.type), draw, numbered)))
         for f, i in zip(fields, ids, strict=True)
     )
 

@@ -49,6 +49,14 @@ def parse_primitive(text: str) -> PrimitiveType:
     raise InvalidInput(f"unknown type {text!r}")
 
 
+def parse_type(text: str) -> Type:
+    """Parse a type as people write it; ids inside are placeholders."""
+    parsed = parse_schema(f"c {text}").fields
+    if len(parsed) != 1 or parsed[0].required:
+        raise InvalidInput(f"{text!r} is no type")
+    return parsed[0].type
+
+
 def parse_schema(text: str) -> Schema:
     """Parse `name type [not null], …` into a schema with fresh ids."""
     parser = _Parser(text)

@@ -1,0 +1,121 @@
+"""Change schema, partition spec and sort order: steps that are replayed on whatever the table has become.
+
+Two writers that add different columns both land; a step that no longer makes sense on the new base (its column is gone,
+its name is taken) fails as it would have failed there in the first place.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from icefield.commit.action import Change, Workshop
+from icefield.errors import InvalidInput
+from icefield.model.evolve_spec import known_field_id
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionField, PartitionSpec, check_spec
+from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.model.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AddSortOrder,
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertTableUUID,
+    Requirement,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    Update,
+)
+from icefield.types.schema import Schema
+from icefield.types.transforms import Void
+
+
+class Draft:
+    """A table's schema, spec and order while steps change them; ids that were ever used are not drawn again."""
+
+    def __init__(self, base: TableMetadata) -> None:
+        self.base = base
+        self.schema = base.schema
+        self.spec = base.spec
+        self.order = base.sort_order
+        self._column_ids = itertools.count(base.last_column_id + 1)
+        self._partition_ids = itertools.count(base.last_partition_id + 1)
+
+    def draw_column_id(self) -> int:
+        """Return a field id that no schema of the table ever used."""
+        return next(self._column_ids)
+
+    def draw_partition_id(self, field: PartitionField) -> int:
+        """Return the id that the same field had before, or one that no spec ever used."""
+        known = known_field_id(self.base.specs, field)
+        return next(self._partition_ids) if known is None else known
+
+    def check(self) -> None:
+        """Refuse a schema that the table's current spec or order cannot be used with."""
+        for part in self.spec.fields:
+            if part.source_id not in self.schema.by_id and not isinstance(part.transform, Void):
+                raise InvalidInput(
+                    f"cannot drop the source of partition field {part.name!r}", hint="Drop the partition field first"
+                )
+        for term in self.order.fields:
+            if term.source_id not in self.schema.by_id:
+                raise InvalidInput("cannot drop a column that rows are ordered by", hint="Set another order first")
+        check_spec(self.spec, self.schema)
+
+
+Step = Callable[[Draft], None]
+
+
+@dataclass(frozen=True)
+class EvolveTable:
+    """Steps to be made on the newest version of the table."""
+
+    steps: Sequence[Step]
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        draft = Draft(base)
+        for step in self.steps:
+            step(draft)
+        draft.check()
+        updates = [*_schema_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
+        requirements: list[Requirement] = [
+            AssertTableUUID(base.table_uuid),
+            AssertCurrentSchemaId(base.current_schema_id),
+            AssertDefaultSpecId(base.default_spec_id),
+        ]
+        return Change(updates, requirements)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def _schema_updates(draft: Draft) -> list[Update]:
+    if _same_columns(draft.schema, draft.base.schema):
+        return []
+    for known in draft.base.schemas:
+        if _same_columns(draft.schema, known):
+            return [SetCurrentSchema(known.schema_id)]
+    fresh = max(s.schema_id for s in draft.base.schemas) + 1
+    return [AddSchema(replace(draft.schema, schema_id=fresh)), SetCurrentSchema(fresh)]
+
+
+def _same_columns(one: Schema, other: Schema) -> bool:
+    return (one.fields, one.identifier_field_ids) == (other.fields, other.identifier_field_ids)
+
+
+def _spec_updates(draft: Draft) -> list[Update]:
+    for known in draft.base.specs:
+        if known.fields == draft.spec.fields:
+            return [] if known.spec_id == draft.base.default_spec_id else [SetDefaultSpec(known.spec_id)]
+    fresh = max(s.spec_id for s in draft.base.specs) + 1
+    return [AddPartitionSpec(PartitionSpec(draft.spec.fields, fresh)), SetDefaultSpec(fresh)]
+
+
+def _order_updates(draft: Draft) -> list[Update]:
+    for known in (UNSORTED, *draft.base.sort_orders):
+        if known.fields == draft.order.fields:
+            same = known.order_id == draft.base.default_sort_order_id
+            return [] if same else [SetDefaultSortOrder(known.order_id)]
+    fresh = max(o.order_id for o in draft.base.sort_orders) + 1
+    return [AddSortOrder(SortOrder(draft.order.fields, fresh)), SetDefaultSortOrder(fresh)]

@@ -1,0 +1,60 @@
+"""Change a partition spec by the rules of the format. (spec: Partition Evolution)
+
+Old files keep the spec they were written with. A field that was in some spec before comes back with the id it had, so
+that one id always means one transform of one column. Raises InvalidInput.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from icefield.errors import InvalidInput
+from icefield.model.partition import PartitionField, PartitionSpec, check_spec, find_source, parse_transform_call
+from icefield.types.schema import Schema
+from icefield.types.transforms import Void
+
+
+def add_partition_field(
+    spec: PartitionSpec, text: str, name: str | None, schema: Schema, draw_id: Callable[[PartitionField], int]
+) -> PartitionSpec:
+    """Add `transform(column)` to a spec; `draw_id` gives its id."""
+    transform, column = parse_transform_call(text)
+    source = find_source(schema, column, transform, text)
+    chosen = name or transform.default_name(schema.name_of(source.field_id))
+    field = PartitionField(source.field_id, 0, chosen, transform)
+    changed = replace(spec, fields=(*spec.fields, replace(field, field_id=draw_id(field))))
+    check_spec(changed, schema)
+    return changed
+
+
+def drop_partition_field(spec: PartitionSpec, name: str, *, keep_void: bool) -> PartitionSpec:
+    """Take a field out of a spec; in version 1 it stays as void, because there fields go by position."""
+    found = find_partition_field(spec, name)
+    if keep_void:
+        return replace(spec, fields=tuple(replace(f, transform=Void()) if f == found else f for f in spec.fields))
+    return replace(spec, fields=tuple(f for f in spec.fields if f != found))
+
+
+def rename_partition_field(spec: PartitionSpec, name: str, new_name: str, schema: Schema) -> PartitionSpec:
+    """Give a field another name."""
+    found = find_partition_field(spec, name)
+    changed = replace(spec, fields=tuple(replace(f, name=new_name) if f == found else f for f in spec.fields))
+    check_spec(changed, schema)
+    return changed
+
+
+def find_partition_field(spec: PartitionSpec, name: str) -> PartitionField:
+    """Find a live field by its name or by the text that made it."""
+    for field in spec.fields:
+        if field.name == name and not isinstance(field.transform, Void):
+            return field
+    known = ", ".join(f.name for f in spec.fields if not isinstance(f.transform, Void)) or "none"
+    raise InvalidInput(f"no partition field {name!r} (partition fields: {known})")
+
+
+def known_field_id(specs: Iterable[PartitionSpec], field: PartitionField) -> int | None:
+    """Return the id that the same transform of the same column had in an older spec."""
+    for spec in specs:
+        for old in spec.fields:
+            if (old.source_id, old.transform) == (field.source_id, field.transform):
+                return old.field_id
+    return None

@@ -1,0 +1,150 @@
+"""Changes to a table's shape, gathered in a `with` block and committed as one.
+
+    with orders.evolve() as change:
+        change.add_column("note", "string", after="id")
+        change.rename_column("qty", "quantity")
+        change.add_partition_field("bucket(16, id)")
+
+Each step is checked when it is said; nothing happens if the block raises. No data file is rewritten.
+Raises InvalidInput naming the rule that a step breaks.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from icefield.commit.evolve import Draft, Step
+from icefield.errors import InvalidInput
+from icefield.model.evolve_spec import add_partition_field, drop_partition_field, rename_partition_field
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.sort_order import parse_order_by
+from icefield.rows import as_schema
+from icefield.types.datatypes import Type
+from icefield.types.evolve import (
+    FIRST,
+    NewColumn,
+    Position,
+    add_column,
+    drop_column,
+    make_optional,
+    move_column,
+    rename_column,
+    set_doc,
+    set_identifier_fields,
+    union_by_name,
+    widen_column,
+)
+from icefield.types.schema import Schema
+from icefield.types.text import parse_type
+
+
+class TableEvolution:
+    """Gathers steps; the table's `evolve` makes and commits it."""
+
+    def __init__(self, base: TableMetadata) -> None:
+        self._draft = Draft(base)
+        self.steps: list[Step] = []
+
+    def add_column(
+        self,
+        name: str,
+        kind: str | Type,
+        *,
+        doc: str | None = None,
+        first: bool = False,
+        after: str | None = None,
+        before: str | None = None,
+    ) -> None:
+        """Add an optional column; dots in the name reach into structs, lists and maps."""
+        path, _, last = name.rpartition(".")
+        column = NewColumn(last, parse_type(kind) if isinstance(kind, str) else kind, doc=doc)
+        position = _position(first=first, after=after, before=before)
+        self._change_schema(lambda draft: add_column(draft.schema, path, column, draft.draw_column_id, position))
+
+    def drop_column(self, name: str) -> None:
+        """Remove a column; old snapshots still show it."""
+        self._change_schema(lambda draft: drop_column(draft.schema, name))
+
+    def rename_column(self, name: str, new_name: str) -> None:
+        """Give a column another name, beside its siblings."""
+        self._change_schema(lambda draft: rename_column(draft.schema, name, new_name))
+
+    def move_column(
+        self, name: str, *, first: bool = False, after: str | None = None, before: str | None = None
+    ) -> None:
+        """Move a column among its siblings."""
+        position = _position(first=first, after=after, before=before)
+        if position is None:
+            raise InvalidInput(f"say where column {name!r} shall go", hint="Give first=True, after=… or before=…")
+        self._change_schema(lambda draft: move_column(draft.schema, name, position))
+
+    def widen_column(self, name: str, kind: str | Type) -> None:
+        """Give a column a wider type: int to long, float to double, a decimal of more digits."""
+        wider = parse_type(kind) if isinstance(kind, str) else kind
+        self._change_schema(lambda draft: widen_column(draft.schema, name, wider))
+
+    def make_optional(self, name: str) -> None:
+        """Allow nulls in a column."""
+        self._change_schema(lambda draft: make_optional(draft.schema, name))
+
+    def set_doc(self, name: str, doc: str | None) -> None:
+        """Describe a column."""
+        self._change_schema(lambda draft: set_doc(draft.schema, name, doc))
+
+    def set_identifier_fields(self, names: Iterable[str]) -> None:
+        """Say which columns identify a row."""
+        chosen = tuple(names)
+        self._change_schema(lambda draft: set_identifier_fields(draft.schema, chosen))
+
+    def union_by_name(self, schema: object) -> None:
+        """Add the columns that a schema or a DataFrame has more, and widen where it is wider."""
+        other = as_schema(schema)
+        self._change_schema(lambda draft: union_by_name(draft.schema, other, draft.draw_column_id))
+
+    def add_partition_field(self, text: str, *, name: str | None = None) -> None:
+        """Partition new files by one more `transform(column)`; old files stay as they are."""
+        self._change_spec(
+            lambda draft: add_partition_field(draft.spec, text, name, draft.schema, draft.draw_partition_id)
+        )
+
+    def drop_partition_field(self, name: str) -> None:
+        """Stop partitioning new files by a field."""
+        self._change_spec(
+            lambda draft: drop_partition_field(draft.spec, name, keep_void=draft.base.format_version == 1)
+        )
+
+    def rename_partition_field(self, name: str, new_name: str) -> None:
+        """Give a partition field another name."""
+        self._change_spec(lambda draft: rename_partition_field(draft.spec, name, new_name, draft.schema))
+
+    def set_order(self, order_by: Sequence[str]) -> None:
+        """Sort the rows of new files otherwise; an empty list leaves them as they come."""
+        terms = order_by if isinstance(order_by, str) else tuple(order_by)
+
+        def step(draft: Draft) -> None:
+            draft.order = parse_order_by(terms, draft.schema)
+
+        self._take(step)
+
+    def _change_schema(self, change: Callable[[Draft], Schema]) -> None:
+        def step(draft: Draft) -> None:
+            draft.schema = change(draft)
+
+        self._take(step)
+
+    def _change_spec(self, change: Callable[[Draft], PartitionSpec]) -> None:
+        def step(draft: Draft) -> None:
+            draft.spec = change(draft)
+
+        self._take(step)
+
+    def _take(self, step: Step) -> None:
+        step(self._draft)
+        self.steps.append(step)
+
+
+def _position(*, first: bool, after: str | None, before: str | None) -> Position | None:
+    if first and (after is not None or before is not None):
+        raise InvalidInput("a column stands first, after another or before another, not several of these")
+    if first:
+        return FIRST
+    return Position(after, before) if after is not None or before is not None else None
