@@ -2,7 +2,7 @@
 
 import pytest
 
-from icefield.cli.progress import show_progress
+from icefield.cli.progress import show_progress, show_wait
 
 
 def test_a_pipe_gets_one_line_per_note_with_what_is_done_so_far(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,3 +25,9 @@ def test_a_terminal_gets_a_live_line_that_goes_away(
     assert shown.out == ""
     assert "reading" in shown.err
     assert "6 of 6 rows" in shown.err
+
+
+def test_waiting_is_one_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_wait("starting"):
+        pass
+    assert capsys.readouterr() == ("", "starting …\n")

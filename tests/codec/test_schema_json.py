@@ -175,6 +175,18 @@ def test_a_wrong_type_anywhere_is_refused_or_means_the_same_kind_of_thing(decode
 
 
 @pytest.mark.parametrize(("decode", "good"), CASES)
+def test_what_is_nearly_of_the_right_type_is_refused(decode: Any, good: Any) -> None:
+    nearly: dict[type, list[Any]] = {int: [True, 1.0, "1", 1 << 31], bool: [0, 1, "true"], str: [1, True, ["x"]]}
+    for path in places(good):
+        old = good
+        for step in path:
+            old = old[step]
+        for other in nearly.get(type(old), []):
+            with pytest.raises(UNFIT):
+                decode(replaced(good, path, other))
+
+
+@pytest.mark.parametrize(("decode", "good"), CASES)
 def test_a_missing_key_is_refused(decode: Any, good: Any) -> None:
     optional = ("schema-id", "identifier-field-ids", "doc")
     for path in places(good):

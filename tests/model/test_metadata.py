@@ -42,9 +42,11 @@ def test_r24_of_snapshots_in_one_millisecond_the_last_wins() -> None:
 
 
 def test_a_time_before_history_is_refused_with_its_beginning() -> None:
-    with pytest.raises(NoSuchSnapshot, match=r"no snapshot at 99 ms; its history begins at 100 ms"):
+    with pytest.raises(
+        NoSuchSnapshot, match=r"no snapshot at 1970-01-01T00:00:00.099Z; its history begins at 1970-01-01T00:00:00.100Z"
+    ):
         with_history((1, 100)).snapshot_as_of(99)
-    with pytest.raises(NoSuchSnapshot, match=r"no snapshot at 99 ms$"):
+    with pytest.raises(NoSuchSnapshot, match=r"no snapshot at 1970-01-01T00:00:00.099Z$"):
         EMPTY.snapshot_as_of(99)
 
 

@@ -185,6 +185,14 @@ def test_a_narrower_column_is_widened_at_any_depth(old: PrimitiveType, new: Prim
     assert len(read(store, location, nested(new), where)) == 1
 
 
+def test_a_widened_float_is_compared_as_a_double() -> None:
+    old, new = primitive_schema(FloatType()), primitive_schema(DoubleType())
+    store, location = stored([[{1: 0.10000000149011612}]], old)  # what a float makes of 0.1
+    assert len(read(store, location, new, bind("c1 > 0.1D", new))) == 1
+    assert read(store, location, new, bind("c1 = 0.1D", new)) == []
+    assert len(read(store, location, new, bind("c1 <= 0.1D", new))) == 0
+
+
 @st.composite
 def evolved(draw: st.DrawFn, schema: Schema) -> Schema:
     """A later version of a schema: columns dropped, added, renamed, widened and moved, at every depth."""

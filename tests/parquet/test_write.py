@@ -30,7 +30,7 @@ from icefield.storage.location import is_inside, location_of_path
 from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
-from icefield.types.datatypes import DoubleType, LongType, NestedField, PrimitiveType, StringType, StructType
+from icefield.types.datatypes import DoubleType, FloatType, LongType, NestedField, PrimitiveType, StringType, StructType
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
 from icefield.types.transforms import Unknown
@@ -224,6 +224,16 @@ def test_nan_is_one_partition_however_many_batches_bring_it() -> None:
     batch = batch_of([{1: math.nan}, {1: 1.0}, {1: -math.nan}, {1: None}], schema)
     files, _ = written(plan_for(schema, ["c1"]), [batch, batch, batch])
     assert sorted(files.column("record_count").to_pylist()) == [3, 3, 6]
+
+
+@pytest.mark.parametrize("kind", [FloatType(), DoubleType()])
+def test_zero_has_a_partition_for_each_of_its_signs(kind: PrimitiveType) -> None:
+    schema = primitive_schema(kind)
+    batch = batch_of([{1: 0.0}, {1: -0.0}, {1: 0.0}], schema)
+    files, store = written(plan_for(schema, ["c1"]), [batch, batch.slice(1)])
+    for location, value in zip(files.column("file_path").to_pylist(), files.column("partition.1000"), strict=True):
+        assert {repr(v) for v in file_at(store, location).read()["c1"].to_pylist()} == {repr(value.as_py())}
+    assert sorted(files.column("record_count").to_pylist()) == [2, 3]
 
 
 def test_rows_of_an_unknown_transform_cannot_be_written() -> None:

@@ -40,7 +40,7 @@ SAMPLES: Mapping[str, Sample] = {
     "float": Sample(pa.float32(), (-INFINITY, -3.4028234663852886e38, -1.5, -0.0, 0.0, 2.0**-149, 1.5, INFINITY, NAN)),
     "double": Sample(pa.float64(), (-INFINITY, -1.7976931348623157e308, -1.5, -0.0, 0.0, 5e-324, 1.5, INFINITY, NAN)),
     "decimal_4_2": Sample(pa.decimal128(4, 2), tuple(map(Decimal, ("-99.99", "-0.01", "0.00", "1.10", "99.99")))),
-    "decimal_9_0": Sample(pa.decimal128(9, 0), tuple(map(Decimal, ("-999999999", "-1", "0", "128", "999999999")))),
+    "decimal_9_0": Sample(pa.decimal128(9, 0), tuple(map(Decimal, ("-999999999", "-128", "0", "128", "999999999")))),
     "decimal_18_4": Sample(
         pa.decimal128(18, 4),
         tuple(map(Decimal, ("-99999999999999.9999", "-0.0001", "0.0000", "3.2768", "99999999999999.9999"))),

@@ -124,10 +124,11 @@ def beyond_the_calendar() -> TableCase:
 
 
 def many_row_groups() -> TableCase:
-    """Files of several row groups, and more than one file from one append."""
+    """Files of several row groups, and more than one file from one append; the greatest value is in no last group."""
     schema = _schema(text=pa.string())
-    rows = [{"id": i, "text": f"row {i:05d} {i * 7919}"} for i in range(10_000)]
-    steps = [Append(pa.Table.from_batches(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=500)))]
+    rows = pa.Table.from_pylist([{"id": i, "text": f"row {i:05d} {i * 7919}"} for i in range(10_000)], schema)
+    batches = [rows.slice(500 * (at ^ 1), 500) for at in range(20)]
+    steps = [Append(pa.concat_tables(batches))]
     small = {"write.parquet.row-group-size-bytes": "50000", "write.target-file-size-bytes": "50000"}
     asks = [*some_predicates("id", [3, 4_999, 9_998]), *some_predicates("text", ["row 00007", "row 05", "row 09998 "])]
     return TableCase("many_row_groups", schema, steps, properties=small, asks=asks)

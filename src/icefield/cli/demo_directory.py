@@ -19,16 +19,13 @@ def make_fresh(directory: Path) -> bool:
     """Make the directory, clearing what an earlier demo left; return whether there was something to clear."""
     refuse_foreign(directory)
     had_some = (directory / MARKER).exists()
-    for path in _of_demo(directory):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
     try:
+        for path in _of_demo(directory):
+            _remove(path)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / MARKER).write_text(MARKER_TEXT)
     except OSError as error:
-        raise InvalidInput(f"cannot make the directory {directory}: {error.strerror}") from error
+        raise InvalidInput(f"cannot make {directory} afresh: {error.strerror}: {error.filename}") from error
     return had_some
 
 
@@ -50,8 +47,17 @@ def refuse_foreign(directory: Path) -> None:
 
 
 def _of_demo(directory: Path) -> Iterator[Path]:
-    for name in (CATALOG_FILE, f"{CATALOG_FILE}-wal", f"{CATALOG_FILE}-shm", NAMESPACE, MARKER):
+    """Name what a demo makes; the marker last, so that a clearing cut short can be taken up again."""
+    catalog = (f"{CATALOG_FILE}{suffix}" for suffix in ("", "-wal", "-shm", "-journal"))
+    for name in (*catalog, NAMESPACE, MARKER):
         yield directory / name
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _inside(directory: Path) -> Iterator[Path]:

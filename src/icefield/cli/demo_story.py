@@ -16,7 +16,7 @@ from icefield.cli.demo_duckdb import Totals, ask_duckdb
 from icefield.cli.demo_orders import SCHEMA, customer_of
 from icefield.cli.demo_race import Landed, arrow_processes, race, share_out, start_spark
 from icefield.cli.output import Column, Narrator, counted, grid, moment
-from icefield.cli.progress import show_progress
+from icefield.cli.progress import show_progress, show_wait
 from icefield.cli.tree import draw_tree, read_tree
 from icefield.cli.tree_model import TreeLimits
 from icefield.cli.values import grid_cell
@@ -63,6 +63,7 @@ class Story:
         self._lake = lake
         self._directory = directory
         self._rows = rows
+        self._began = lake.ambient.monotonic()
         self._table: Table
         self._spark: Any = None
 
@@ -85,7 +86,7 @@ class Story:
         )
         landed: list[Landed] = []
         with arrow_processes(by_arrow) as processes:
-            with show_progress("starting Spark"):
+            with show_wait("starting Spark"):
                 self._spark = start_spark(self._lake, create_orders, self._rows)
             with show_progress("appending", self._rows, "orders") as steps:
                 for commit in race(self._spark, by_spark, processes):
@@ -94,7 +95,28 @@ class Story:
         return self._check_ingest(landed)
 
     def _check_ingest(self, landed: list[Landed]) -> dict[str, object]:
+        self._show_writers(landed)
+        known = {s.snapshot_id for s in self._table.snapshots()}
+        missing = [c for c in landed if c.snapshot_id not in known]
+        with show_wait("counting with Spark"):
+            orders = self._table.scan(select=["order_id"]).to_spark()
+            rows, distinct = orders.selectExpr("count(*)", "count(DISTINCT order_id)").first()
+        on_disk, in_table = len(list(self._directory.rglob("*.parquet"))), self._table.scan().files().num_rows
+        if missing or (rows, distinct, on_disk) != (self._rows, self._rows, in_table):
+            found = f"{rows} rows, {distinct} ids, {len(missing)} commits missing, {on_disk} files for {in_table}"
+            raise IcefieldError(f"the orders do not add up: {found}")
         lost = sum(commit.lost_races for commit in landed)
+        self._tell.say(
+            f"All {len(landed)} commits are in the table's history. {counted(lost, 'time')} a writer found that"
+        )
+        self._tell.say("another had come first, and proposed its commit again on top of the other.")
+        self._tell.say(
+            f"The directory holds {on_disk:,} data files, and the table names {in_table:,}: no retry wrote one again."
+        )
+        self._tell.say(f"Spark counts {rows:,} rows with {distinct:,} distinct order ids: none lost, none twice.")
+        return {"commits": len(landed), "lost_races": lost, "rows": rows, "files": in_table, "files_on_disk": on_disk}
+
+    def _show_writers(self, landed: list[Landed]) -> None:
         rows, commits, races = Counter[str](), Counter[str](), Counter[str]()
         for commit in landed:
             rows[commit.writer] += commit.rows
@@ -102,18 +124,6 @@ class Story:
             races[commit.writer] += commit.lost_races
         columns = [Column("writer"), *(Column(t, "right") for t in ("commits", "orders", "lost races"))]
         self._tell.show(grid(columns, [[w, commits[w], rows[w], races[w]] for w in sorted(rows)]))
-        known = {s.snapshot_id for s in self._table.snapshots()}
-        missing = [c for c in landed if c.snapshot_id not in known]
-        totals = self._totals()
-        if missing or totals.rows != self._rows or totals.distinct_orders != self._rows:
-            raise IcefieldError(f"the orders do not add up: {totals}, and {len(missing)} commits are not in the table")
-        self._tell.say(
-            f"All {len(landed)} commits are in the table's history. {counted(lost, 'time')} a writer found another\n"
-            "had come first, and proposed its commit again on top, without writing a data file twice."
-        )
-        ids = f"{totals.distinct_orders:,} distinct order ids"
-        self._tell.say(f"Spark counts {totals.rows:,} rows with {ids}: none lost, none twice.")
-        return {"commits": len(landed), "lost_races": lost, "rows": totals.rows}
 
     def prune(self) -> dict[str, object]:
         """Run a query that reads little."""
@@ -125,7 +135,8 @@ class Story:
         scan = self._table.scan(where, select=columns)
         explanation = scan.explain()
         self._tell.show(str(explanation))
-        found = scan.to_spark().orderBy("ts").toArrow()
+        with show_wait("running it on Spark"):
+            found = scan.to_spark().orderBy("ts").toArrow()
         self._tell.say(f"Spark reads those files alone, and finds {counted(found.num_rows, 'order')}:")
         cells = [[grid_cell(value) for value in row.values()] for row in found.slice(0, 5).to_pylist()]
         self._tell.show(grid([Column(name) for name in columns], cells))
@@ -135,10 +146,11 @@ class Story:
         """Write badly, look back, and put it right."""
         self._tell.chapter("A bad write, and the way back")
         good = self._day()
-        wrong = self._table.scan(BAD_DAY).to_spark().selectExpr("* EXCEPT (amount)", f"{WRONG_AMOUNT} AS amount")
-        bad = self._table.overwrite(wrong, where=BAD_DAY)
-        assert bad is not None
         self._tell.say("A job that takes euros for cents overwrites the orders of 20 January with amounts times 100.")
+        with show_wait("overwriting with Spark"):
+            wrong = self._table.scan(BAD_DAY).to_spark().selectExpr("* EXCEPT (amount)", f"{WRONG_AMOUNT} AS amount")
+            bad = self._table.overwrite(wrong, where=BAD_DAY)
+        assert bad is not None
         versions = [
             ("before the bad write", good),
             ("now", self._day()),
@@ -166,7 +178,8 @@ class Story:
     def ask_peer(self) -> dict[str, object]:
         """Let another engine read the same rows."""
         self._tell.chapter("The same rows, read by DuckDB")
-        peer = ask_duckdb(self._table.metadata_location)
+        with show_wait("asking DuckDB"):
+            peer = ask_duckdb(self._table.metadata_location)
         if peer.totals is None:
             self._tell.say(f"DuckDB is left out here ({peer.why_not}).")
             return {"duckdb": None, "why_not": peer.why_not}
@@ -188,9 +201,11 @@ class Story:
         snapshots = counted(len(self._table.snapshots()), "snapshot")
         metadata = kinds[".avro"] + kinds[".json"]
         data = f"{kinds['.parquet']:,} data files of {snapshots}"
+        took = self._lake.ambient.monotonic() - self._began
         self._tell.say(
             f"{self._directory} holds {human_bytes(size)}: the catalog, {data}, {metadata:,} metadata files."
         )
+        self._tell.say(f"All this took {took:.0f} seconds. To go on:")
         start = f"{program} --lake {shlex.quote(str(self._directory))}"
         for command in (
             f"query {NAME} --where \"country = 'AT' AND amount > 500\" --select order_id,ts,amount",
@@ -204,7 +219,8 @@ class Story:
         return Day(scan.snapshot_id, scan.to_arrow().read_all().sort_by("order_id").combine_chunks())
 
     def _totals(self) -> Totals:
-        return Totals(**self._table.scan().to_spark().selectExpr(*TOTALS).first().asDict())
+        with show_wait("adding up with Spark"):
+            return Totals(**self._table.scan().to_spark().selectExpr(*TOTALS).first().asDict())
 
 
 def create_orders(lake: Lake) -> Table:

@@ -38,6 +38,20 @@ def show_progress(title: str, total: int | None = None, unit: str = "rows") -> I
         yield _Live(progress, title, total)
 
 
+@contextmanager
+def show_wait(title: str) -> Iterator[None]:
+    """Show that something is going on, and for how long, where nothing can be counted."""
+    console = stderr_console()
+    if not console.is_terminal:
+        talk(f"{title} …")
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        progress.add_task(title, total=None)
+        yield
+
+
 class _Live:
     def __init__(self, progress: Progress, title: str, total: int | None) -> None:
         self._progress = progress

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
 from icefield.model.snapshot import (
@@ -125,9 +127,13 @@ class TableMetadata:
         for entry in reversed(self.snapshot_log):
             if entry.timestamp_ms <= timestamp_ms:
                 return self.snapshot_by_id(entry.snapshot_id)
-        oldest = f"; its history begins at {self.snapshot_log[0].timestamp_ms} ms" if self.snapshot_log else ""
-        raise NoSuchSnapshot(f"the table had no snapshot at {timestamp_ms} ms{oldest}")
+        begins = f"; its history begins at {_utc(self.snapshot_log[0].timestamp_ms)}" if self.snapshot_log else ""
+        raise NoSuchSnapshot(f"the table had no snapshot at {_utc(timestamp_ms)}{begins}")
 
     def ancestors(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
         """Yield a snapshot, its parent, and so on, as far as history is kept."""
         return iter(()) if snapshot is None else self.snapshots.ancestors(snapshot)
+
+
+def _utc(timestamp_ms: int) -> str:
+    return f"{np.datetime64(timestamp_ms, 'ms')}Z"

@@ -316,8 +316,6 @@ def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
     codes = np.zeros(len(arrays[0]), np.int64)
     for position, array in enumerate(arrays):
         plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
-        if pa.types.is_floating(plain.type):  # by their bits, which tell -0.0 from 0.0
-            plain = plain.view(pa.int32() if pa.types.is_float32(plain.type) else pa.int64())
         encoded = plain.dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
         if position:
