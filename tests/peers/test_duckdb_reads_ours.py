@@ -8,6 +8,8 @@ from tests.peers.gallery import Gallery
 from tests.peers.normal import normal_rows
 from tests.peers.tables import all_tables, overwritten
 
+ASKED = ("=", "<", ">=", "in", "is null", "starts with")  # the others judge the same statistics once more
+
 
 @pytest.mark.parametrize("case", all_tables(), ids=lambda case: case.name)
 def test_every_row_is_read(case: TableCase, gallery: Gallery, duckdb_reader: DuckDBReader) -> None:
@@ -17,7 +19,7 @@ def test_every_row_is_read(case: TableCase, gallery: Gallery, duckdb_reader: Duc
 
 @pytest.mark.parametrize("case", all_tables(), ids=lambda case: case.name)
 def test_a_filter_finds_the_rows_that_match(case: TableCase, gallery: Gallery, duckdb_reader: DuckDBReader) -> None:
-    asks = [ask for ask in case.asks if ask.operator not in ("!=", "<=", ">") and can_judge(case, ask)]
+    asks = [ask for ask in case.asks if ask.operator in ASKED and can_judge(case, ask)]
     location = gallery.table(case).metadata_location
     found = duckdb_reader.keys_matching(location, KEY, [ask.duckdb() for ask in asks])
     for ask, keys in zip(asks, found, strict=True):

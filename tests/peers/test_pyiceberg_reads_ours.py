@@ -13,7 +13,7 @@ from tests.peers.predicates import Predicate
 from tests.peers.pyiceberg_quirks import can_judge, nulls_as_it_reads_them, nulls_match
 from tests.peers.tables import all_tables, assorted_tables, overwritten
 
-READ_BY = ("=", "<", ">=", "not in", "is null", "starts with")
+READ_BY = ("=", "<", "not in", "is null", "starts with")
 
 
 @pytest.mark.parametrize("case", all_tables(), ids=lambda case: case.name)
