@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.iceberg_java import IcebergJava
+from tests.interop.iceberg_java import ENVIRONMENT, IcebergJava
 from tests.peers.gallery import Gallery
 
 import icefield
@@ -24,5 +24,7 @@ def gallery(interop_folder: Path) -> Iterator[Gallery]:
 @pytest.fixture(scope="session")
 def java(interop_folder: Path) -> Iterator[IcebergJava]:
     """Iceberg Java; its own tables lie inside the lake."""
+    if not ENVIRONMENT.exists():
+        pytest.fail(f"{ENVIRONMENT} is not there: run `make interop`, which builds it")
     with IcebergJava(interop_folder / "java") as started:
         yield started

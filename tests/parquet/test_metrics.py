@@ -19,11 +19,11 @@ from icefield.parquet.conform import conform_batch
 from icefield.parquet.metrics import (
     FileMetrics,
     MetricsMode,
-    count_nans,
     footer_metrics,
     metrics_modes,
     parse_metrics_mode,
 )
+from icefield.parquet.nan_columns import count_nans
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
     BinaryType,
@@ -63,7 +63,7 @@ def footer_and_metrics(
     footer = pq.read_metadata(sink)
     properties = {f"write.metadata.metrics.column.{name}": mode for name, mode in columns.items()}
     modes = metrics_modes(schema, {"write.metadata.metrics.default": default, **properties})
-    return footer, footer_metrics(footer, schema, modes, nans)
+    return footer, footer_metrics(footer, schema, modes, nans, {})
 
 
 def values_at(leaf: Leaf, rows: Sequence[Row]) -> list[Any]:
@@ -221,7 +221,7 @@ def test_text_that_is_not_utf_8_has_no_bounds_and_breaks_nothing() -> None:
     texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
     sink = io.BytesIO()
     pq.write_table(pa.table([texts], arrow_schema(schema)), sink)
-    metrics = footer_metrics(pq.read_metadata(sink), schema, metrics_modes(schema, {}), {})
+    metrics = footer_metrics(pq.read_metadata(sink), schema, metrics_modes(schema, {}), {}, {})
     assert (metrics.lower_bounds, metrics.upper_bounds, metrics.value_counts) == ({}, {}, {1: 2})
 
 

@@ -605,7 +605,7 @@ def test_statistics_are_those_of_all_batches() -> None:
     files, _ = written(plan_for(schema, **{"write.parquet.row-group-size-bytes": "1"}), batches)
     (file,) = files.to_pylist()
     assert file["value_counts"] == [(1, 4), (2, 4)]
-    assert file["null_value_counts"] == [(1, 1), (2, 2)]
+    assert sorted(file["null_value_counts"]) == [(1, 1), (2, 2)]
     assert file["nan_value_counts"] == [(1, 2)]
     assert dict(file["lower_bounds"])[2] == b"a"
     assert dict(file["upper_bounds"])[2] == b"b"

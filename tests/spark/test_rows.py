@@ -235,3 +235,16 @@ def test_evolved_columns_keep_their_values_under_pushdown(lake: Lake, spark: Spa
         change.add_column("a", "long")
     assert ids("a IS NULL") == list(range(12))
     assert ids("a >= 1000") == []
+
+
+def test_nan_is_found_by_the_users_own_filters(lake: Lake, spark: SparkSession) -> None:
+    table = lake.create_table("s.t", "id long, f double, n struct<g: float>")
+    nan = float("nan")
+    rows = {"id": [1, 2, 3], "f": [1.0, nan, None], "n": [{"g": 2.0}, {"g": nan}, None]}
+    kind = pa.schema([("id", pa.int64()), ("f", pa.float64()), ("n", pa.struct([("g", pa.float32())]))])
+    table.append(pa.table(rows, kind))
+    frame = table.scan().to_spark()
+    for filter_ in ("f > 5", "f >= 5", "f != 1", "f NOT IN (1, 2)", "n.g > 5", "isnan(f)"):
+        assert [r.id for r in frame.where(filter_).collect()] == [2], filter_
+    assert table.scan(where="f > 5").count() == 1
+    assert table.scan(where="f < 0.5").files().num_rows == 0, "the manifest still has bounds"

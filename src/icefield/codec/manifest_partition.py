@@ -66,7 +66,11 @@ def partition_json(record: Record) -> dict[str, Any]:
 
 
 def avro_name(name: str) -> str:
-    """Make a field name that Avro allows, by the rule of the reference implementation."""
+    """Make a field name that Avro allows, by the rule of the reference implementation.
+
+    It keeps letters beyond ASCII, which Avro does not allow and at which DuckDB aborts; here they are escaped too, for
+    readers go by field id.
+    """
     return "".join(_avro_characters(name))
 
 
@@ -81,9 +85,10 @@ def _avro_characters(name: str) -> Iterable[str]:
     for index in range(0, len(units), 2):
         code = int.from_bytes(units[index : index + 2], "big")
         character = chr(code)
-        if character.isalpha() or character == "_" or (index > 0 and character.isdecimal()):
+        digit = character.isascii() and character.isdecimal()
+        if (character.isascii() and character.isalpha()) or character == "_" or (index > 0 and digit):
             yield character
-        elif character.isdecimal():
+        elif digit:
             yield f"_{character}"
         else:
             yield f"_x{code:X}"

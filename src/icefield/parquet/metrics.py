@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefield.errors import InvalidInput
+from icefield.parquet.nan_columns import NaNColumn
 from icefield.properties import METRICS_COLUMN_PREFIX, METRICS_DEFAULT
 from icefield.types.datatypes import (
     BinaryType,
@@ -79,9 +78,16 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> dict[int, Me
 
 
 def footer_metrics(
-    footer: pq.FileMetaData, schema: Schema, modes: Mapping[int, MetricsMode], nan_counts: Mapping[int, int]
+    footer: pq.FileMetaData,
+    schema: Schema,
+    modes: Mapping[int, MetricsMode],
+    nan_counts: Mapping[int, int],
+    nan_columns: Mapping[int, NaNColumn],
 ) -> FileMetrics:
-    """Collect what a manifest entry says about a file that was written with this schema."""
+    """Collect what a manifest entry says about a file that was written with this schema.
+
+    nan_columns: the columns of which the footer says nothing, because they hold NaN.
+    """
     metrics = FileMetrics()
     bounds: dict[int, _Bounds] = {}
     for index in range(footer.num_row_groups):
@@ -90,25 +96,17 @@ def footer_metrics(
         # By place and not by path: a column named `a.b` has the path of the field b of a struct a.
         for position, leaf in enumerate(schema.leaves):
             _add_chunk(metrics, bounds, group.column(position), leaf, modes[leaf.field.field_id])
+    for field_id, column in nan_columns.items():
+        if modes[field_id].counts:
+            metrics.null_value_counts[field_id] = column.nulls
+        if field_id in bounds:
+            bounds[field_id] = _Bounds(bounds[field_id].type, column.lower, column.upper)
     for field_id, found in bounds.items():
         _add_bounds(metrics, field_id, found, modes[field_id])
     for field_id, count in nan_counts.items():
         if modes[field_id].counts:
             metrics.nan_value_counts[field_id] = count
     return metrics
-
-
-def count_nans(rows: pa.RecordBatch | pa.Table, schema: Schema) -> dict[int, int]:
-    """Count NaN values of each float column that is not inside a list or map."""
-    counts: dict[int, int] = {}
-    for leaf in schema.leaves:
-        if leaf.repeated or not isinstance(leaf.type, FloatType | DoubleType):
-            continue
-        array = rows.column(leaf.path[0])
-        if len(leaf.path) > 1:
-            array = pc.struct_field(array, list(leaf.path[1:]))
-        counts[leaf.field.field_id] = pc.sum(pc.is_nan(array)).as_py() or 0
-    return counts
 
 
 @dataclass

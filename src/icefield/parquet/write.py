@@ -27,7 +27,8 @@ from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
-from icefield.parquet.metrics import FileMetrics, MetricsMode, count_nans, footer_metrics, metrics_modes
+from icefield.parquet.metrics import FileMetrics, MetricsMode, footer_metrics, metrics_modes
+from icefield.parquet.nan_columns import NaNColumn, columns_with_statistics, count_nans, float_leaves, leaf_values
 from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_FILE_SIZE_BYTES
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
@@ -100,7 +101,10 @@ class DataWriter:
         self._held_bytes += rows.nbytes
         for key, part in _split(rows, self._plan):
             for piece, size_bytes in _pieces(part, self._plan):
-                self._file(key).add(piece, size_bytes)
+                nans = count_nans(piece, self._plan.schema)
+                if not self._file(key).may_take(nans):
+                    self._finish(repr(key))
+                self._file(key).add(piece, size_bytes, nans)
                 self._roll(repr(key))
         self._relieve()
 
@@ -198,6 +202,7 @@ class _OpenFile:
     flushed_bytes: int = 0
     record_count: int = 0
     nan_counts: dict[int, int] = field(default_factory=dict)
+    nan_columns: dict[int, NaNColumn] = field(default_factory=dict)
     sink: NewFile | None = None
 
     def __post_init__(self) -> None:
@@ -211,7 +216,13 @@ class _OpenFile:
         ratio = written / self.flushed_bytes if self.flushed_bytes else 0.5
         return written + self.buffered_bytes * ratio
 
-    def add(self, batch: pa.RecordBatch, size_bytes: int) -> None:
+    def may_take(self, nans: Mapping[int, int]) -> bool:
+        """Say False when NaN comes to a column of which the file's footer already has statistics."""
+        return self._writer is None or all(i in self.nan_columns for i, count in nans.items() if count)
+
+    def add(self, batch: pa.RecordBatch, size_bytes: int, nans: Mapping[int, int]) -> None:
+        for field_id, count in nans.items():
+            self.nan_counts[field_id] = self.nan_counts.get(field_id, 0) + count
         self.batches.append(batch)
         self.buffered_bytes += size_bytes + BATCH_OVERHEAD_BYTES
         self.buffered_rows += batch.num_rows
@@ -223,9 +234,10 @@ class _OpenFile:
         if not self.batches:
             return
         table = pa.Table.from_batches(self.batches)
-        for field_id, count in count_nans(table, self.plan.schema).items():
-            self.nan_counts[field_id] = self.nan_counts.get(field_id, 0) + count
         self._begun().write_table(table, row_group_size=self.buffered_rows)
+        for leaf in float_leaves(self.plan.schema):
+            if leaf.field.field_id in self.nan_columns:
+                self.nan_columns[leaf.field.field_id].add(leaf_values(table, leaf))
         self.flushed_bytes += self.buffered_bytes
         self.batches, self.buffered_bytes, self.buffered_rows = [], 0, 0
 
@@ -241,7 +253,8 @@ class _OpenFile:
         assert self.sink is not None
         size_bytes = self.sink.tell()
         self.sink.close()
-        metrics = footer_metrics(self._footers[0], self.plan.schema, self.plan.modes, self.nan_counts)
+        plan = self.plan
+        metrics = footer_metrics(self._footers[0], plan.schema, plan.modes, self.nan_counts, self.nan_columns)
         return _FinishedFile(self.location, self.key, self.record_count, size_bytes, metrics)
 
     def abort(self) -> None:
@@ -253,6 +266,7 @@ class _OpenFile:
     def _begun(self) -> pq.ParquetWriter:
         if self._writer is None:
             self.sink = self.store.open_new(self.location)
+            self.nan_columns = {field_id: NaNColumn() for field_id, count in self.nan_counts.items() if count}
             self._writer = pq.ParquetWriter(
                 self.sink,
                 arrow_schema(self.plan.schema),
@@ -260,6 +274,7 @@ class _OpenFile:
                 store_schema=False,
                 store_decimal_as_integer=True,  # (spec: Appendix A, Parquet)
                 write_page_index=True,
+                write_statistics=columns_with_statistics(self.plan.schema, self.nan_columns),
                 metadata_collector=self._footers,
             )
             # Not through the Arrow schema: its metadata is left out together with the schema itself.

@@ -1,0 +1,69 @@
+"""Float columns with NaN: what the footer must not say of them, kept beside it.
+
+Arrow leaves NaN out of a row group's minimum and maximum and does not say that there was one. Spark, to which NaN is
+the greatest number, then skips row groups with NaN under a filter such as `x > 5` that a user puts on a DataFrame, and
+loses rows. So a column that holds NaN in a file gets no footer statistics there, and its bounds go into the manifest
+alone, where the NaN count stands beside them.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.types.datatypes import DoubleType, FloatType, ListType, MapType
+from icefield.types.schema import Leaf, Schema
+
+
+@dataclass
+class NaNColumn:
+    """Nulls and bounds of a column in one file; the bounds are of what is neither null nor NaN."""
+
+    nulls: int = 0
+    lower: float | None = None
+    upper: float | None = None
+
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        """Take more values into account."""
+        self.nulls += values.null_count
+        found = pc.min_max(values.filter(pc.invert(pc.is_nan(values)))).as_py()
+        if found["min"] is None:
+            return
+        # -0.0 equals 0.0, but a lower bound must not be the greater of the two. (spec: Field-level Metrics)
+        low = -0.0 if found["min"] == 0 else found["min"]
+        high = 0.0 if found["max"] == 0 else found["max"]
+        self.lower = low if self.lower is None else min(self.lower, low)
+        self.upper = high if self.upper is None else max(self.upper, high)
+
+
+def float_leaves(schema: Schema) -> Iterator[Leaf]:
+    """Yield the float columns that are not inside a list or map."""
+    return (leaf for leaf in schema.leaves if not leaf.repeated and isinstance(leaf.type, FloatType | DoubleType))
+
+
+def leaf_values(rows: pa.RecordBatch | pa.Table, leaf: Leaf) -> pa.Array | pa.ChunkedArray:
+    """Return the values of a column that may stand inside structs."""
+    column = rows.column(leaf.path[0])
+    return pc.struct_field(column, list(leaf.path[1:])) if len(leaf.path) > 1 else column
+
+
+def count_nans(rows: pa.RecordBatch | pa.Table, schema: Schema) -> dict[int, int]:
+    """Count NaN values of each float column that is not inside a list or map."""
+    return {
+        leaf.field.field_id: pc.sum(pc.is_nan(leaf_values(rows, leaf))).as_py() or 0 for leaf in float_leaves(schema)
+    }
+
+
+def columns_with_statistics(schema: Schema, silent: Collection[int]) -> list[str]:
+    """Return the paths, as Parquet spells them, of all columns but the silent ones."""
+    return [_parquet_path(leaf) for leaf in schema.leaves if leaf.field.field_id not in silent]
+
+
+def _parquet_path(leaf: Leaf) -> str:
+    steps: list[str] = []
+    for parent in leaf.parents:
+        steps.append(parent.name)
+        if isinstance(parent.type, ListType | MapType):
+            steps.append("list" if isinstance(parent.type, ListType) else "key_value")
+    return ".".join((*steps, leaf.field.name))
