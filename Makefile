@@ -24,7 +24,7 @@ demo: environment
 test: environment
 	@status=0; \
 	$(MAKE) lint || status=1; \
-	.venv/bin/python -m pytest -m 'not interop' $(ARGS) || status=1; \
+	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS) || status=1; \
 	exit $$status
 
 lint: environment

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep everything that uses Spark in one process, so that there is one session whatever runs beside it."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     """A lake on disk: real SQLite, real files."""

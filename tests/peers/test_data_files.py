@@ -72,7 +72,10 @@ def test_statistics_are_those_that_pyiceberg_takes_from_the_footer(case: TableCa
         assert file.entry.split_offsets == theirs["split_offsets"]
         for name in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"):
             # It has bounds of no nested column, and counts of those inside lists and maps, which rule out nothing.
-            compared = [field.field_id for field in file.schema.fields if field.field_type.is_primitive]
+            # Of a column with NaN our footers say nothing, so that nobody is misled; the manifest does.
+            nans = {field_id for field_id, count in (file.entry.nan_value_counts or {}).items() if count}
+            columns = (field for field in file.schema.fields if field.field_type.is_primitive)
+            compared = [field.field_id for field in columns if field.field_id not in nans]
             ours = getattr(file.entry, name)
             assert {i: ours.get(i) for i in compared} == {i: theirs[name].get(i) for i in compared}, name
 
