@@ -75,6 +75,12 @@ def test_tables_and_namespaces_are_listed_and_dropped(lake: Lake) -> None:
     assert lake.has_table("a.b.two")
 
 
+def test_the_longest_name_has_room_on_disk(lake: Lake) -> None:
+    name = f"{'n' * 255}.{'ü' * 127}"
+    lake.create_table(name, "id long").append(pa.table({"id": [1]}))
+    assert lake.table(name).count() == 1
+
+
 def test_renamed_table_keeps_its_rows(lake: Lake) -> None:
     lake.create_table("a.t", "id long").append(pa.table({"id": [5]}))
     lake.rename_table("a.t", "a.u")

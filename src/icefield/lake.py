@@ -30,6 +30,7 @@ from icefield.types.schema import assign_fresh_ids
 CATALOG_FILE = "catalog.db"
 CATALOG_NAME = "icefield"
 MEMORY = "memory:"
+MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's name has more in it than the table's
 
 
 def connect(
@@ -178,7 +179,8 @@ class Lake:
     def _new_location(self, table: TableName, location: str | None) -> str:
         if location is None:
             # Unique, so that a table made anew under an old name never shares files with the dropped one.
-            unique = f"{table.name}-{self.ambient.random_uuid().hex[:8]}"
+            short = table.name.encode()[:MAX_FOLDER_BYTES].decode(errors="ignore")
+            unique = f"{short}-{self.ambient.random_uuid().hex[:8]}"
             return join_location(self.warehouse, *table.namespace, unique)
         place = str(parse_location(location)).rstrip("/")
         check_inside(place, [self.warehouse])
