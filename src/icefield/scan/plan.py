@@ -10,7 +10,7 @@ need not open it. Files stay columns: one Arrow table, one row per file.
 Raises MissingFile, CorruptFile, and Unsupported for tables with delete files.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.manifest import decode_manifest
+from icefield.codec.manifest import MANIFEST_COLUMN, decode_manifests
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_inherit import inherit
 from icefield.codec.manifest_schema import ADDED, EXISTING, partition_column
@@ -47,6 +47,7 @@ from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
 
 THREADS = 4
+MANIFESTS_PER_BATCH = 100
 COLUMNS = ManifestColumns(
     ("status", "snapshot_id", "sequence_number", "file_path", "file_format", "record_count", "file_size_in_bytes")
 )
@@ -134,7 +135,7 @@ def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, 
 
 @dataclass(frozen=True)
 class _Planner:
-    """Plans one manifest at a time, in any thread."""
+    """Plans batches of manifests, in any thread."""
 
     store: Store
     metadata: TableMetadata
@@ -144,19 +145,23 @@ class _Planner:
 
     def plan(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
         with ThreadPoolExecutor(THREADS) as pool:
-            parts = list(pool.map(self._plan_one, (manifests.slice(at, 1) for at in range(manifests.num_rows))))
+            parts = list(pool.map(self._plan_batch, _batches(manifests)))
         files = pa.concat_tables([PLANNED.empty_table(), *(files for files, _ in parts)])
         return files, sum((funnel for _, funnel in parts), Funnel())
 
-    def _plan_one(self, manifest: pa.Table) -> tuple[pa.Table, Funnel]:
-        location = manifest.column("manifest_path")[0].as_py()
-        spec = find_spec(self.metadata, manifest.column("partition_spec_id")[0].as_py())
+    def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
+        """Plan manifests of one spec, decoded together: small ones cost a tenth of what they do alone."""
+        locations = manifests.column("manifest_path").to_pylist()
+        spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
         want = COLUMNS.with_statistics(sorted(columns_of(self.where)))
-        entries = inherit(decode_manifest(self.store.read(location), location, want), manifest)
+        decoded = decode_manifests([(location, self.store.read(location)) for location in locations], want)
+        entries = inherit(decoded, manifests)
         entries = entries.filter(pc.is_in(entries.column("status"), value_set=pa.array(self.statuses, pa.int32())))
+        paths = manifests.column("manifest_path").take(entries.column(MANIFEST_COLUMN))
+        entries = entries.append_column("manifest_path", paths)
         by_partition, by_statistics, must = self._judge(entries, spec)
         keep = pa.array(by_partition & by_statistics)
-        files = self._planned(entries.filter(keep), spec, location, must[by_partition & by_statistics])
+        files = self._planned(entries.filter(keep), spec, must[by_partition & by_statistics])
         funnel = Funnel(
             files=entries.num_rows,
             files_pruned_by_partition=int((~by_partition).sum()),
@@ -179,7 +184,7 @@ class _Planner:
         must = must_match(project_strict(self.where, sources), partition, count)
         return by_partition, by_statistics, must | must_match(self.where, columns, count)
 
-    def _planned(self, entries: pa.Table, spec: PartitionSpec, location: str, must: Mask) -> pa.Table:
+    def _planned(self, entries: pa.Table, spec: PartitionSpec, must: Mask) -> pa.Table:
         for path, format_ in zip(entries.column("file_path"), entries.column("file_format"), strict=True):
             if format_.as_py().upper() != "PARQUET":
                 raise Unsupported(f"{path} is a data file in {format_}; icefield reads Parquet")
@@ -187,12 +192,20 @@ class _Planner:
         columns = {
             "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
             "partition": pa.array(partition_texts(entries, spec, self.schema), pa.string()),
-            "manifest_path": pa.array([location] * count, pa.string()),
             "must_match": pa.array(must),
         }
         arrays = [columns.get(f.name) for f in PLANNED]
         filled = [entries.column(f.name) if a is None else a for f, a in zip(PLANNED, arrays, strict=True)]
         return pa.Table.from_arrays(filled, schema=PLANNED)
+
+
+def _batches(manifests: pa.Table) -> Iterator[pa.Table]:
+    """Cut manifests into batches of one spec each."""
+    spec_ids = manifests.column("partition_spec_id").to_numpy()
+    for spec_id in np.unique(spec_ids):
+        rows = np.flatnonzero(spec_ids == spec_id)
+        for start in range(0, len(rows), MANIFESTS_PER_BATCH):
+            yield manifests.take(pa.array(rows[start : start + MANIFESTS_PER_BATCH]))
 
 
 def _refuse_deletes(manifests: pa.Table, metadata: TableMetadata) -> None:
