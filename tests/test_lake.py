@@ -66,6 +66,8 @@ def test_tables_and_namespaces_are_listed_and_dropped(lake: Lake) -> None:
     assert lake.tables() == ["a.one", "a.b.two"]
     assert lake.tables("a") == ["a.one"]
     assert lake.namespace_properties("empty") == {"owner": "me"}
+    lake.update_namespace_properties("empty", {"team": "blue"}, removals=["owner"])
+    assert lake.namespace_properties("empty") == {"team": "blue"}
     with pytest.raises(NamespaceNotEmpty):
         lake.drop_namespace("a")
     lake.drop_table("a.one")

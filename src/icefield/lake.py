@@ -138,6 +138,12 @@ class Lake:
         """Return the properties of a namespace."""
         return self.catalog.namespace_properties(parse_namespace(name))
 
+    def update_namespace_properties(
+        self, name: str, updates: Mapping[str, str] | None = None, *, removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties of a namespace, at once."""
+        self.catalog.update_namespace_properties(parse_namespace(name), removals, dict(updates or {}))
+
     def close(self) -> None:
         """Let go of the catalog."""
         self.catalog.close()

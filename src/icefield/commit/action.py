@@ -6,7 +6,7 @@ files) are written once and reused, files that do (manifest lists) are written a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
@@ -48,17 +48,3 @@ class Action(Protocol):
     def reusable_files(self) -> Sequence[str]:
         """Return the files that were written for every base; they are removed if the commit fails for good."""
         ...
-
-
-@dataclass
-class MetadataChange:
-    """An action of plain updates, with no file of its own."""
-
-    updates: Sequence[Update]
-    requirements: Sequence[Requirement] = field(default_factory=tuple)
-
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        return Change(self.updates, self.requirements)
-
-    def reusable_files(self) -> Sequence[str]:
-        return ()

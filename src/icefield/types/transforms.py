@@ -45,7 +45,6 @@ class Transform:
 
     word: ClassVar[str] = ""
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = ()
-    preserves_order: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return self.word
@@ -94,7 +93,6 @@ class Identity(Transform):
 class Void(Transform):
     word: ClassVar[str] = "void"
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
-    preserves_order: ClassVar[bool] = False
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         return source
@@ -110,7 +108,6 @@ class Void(Transform):
 class Bucket(Transform):
     count: int
     word: ClassVar[str] = "bucket"
-    preserves_order: ClassVar[bool] = False
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = (
         IntegerType,
         LongType,
@@ -237,7 +234,6 @@ class Unknown(Transform):
     """A transform of a later version: files under it are read, none are written. (spec: Partition Transforms)"""
 
     text: str
-    preserves_order: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return self.text
