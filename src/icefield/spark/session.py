@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from icefield.spark.java import find_java_home
@@ -18,8 +19,11 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(master: str = "local[*]") -> SparkSession:
-    """Return the active session, or start a local one."""
-    spark = SparkSession.getActiveSession() or _start(master)
+    """Return the session that is there, in whichever thread it was made, or start a local one."""
+    try:
+        spark = SparkSession.active()
+    except PySparkRuntimeError:
+        spark = _start(master)
     spark.conf.set(READ_BY_FIELD_ID, "true")
     return spark
 
