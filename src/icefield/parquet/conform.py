@@ -17,13 +17,8 @@ from icefield.errors import SchemaMismatch
 from icefield.types.arrow import arrow_schema, arrow_type, schema_from_arrow
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
 from icefield.types.datatypes import (
-    DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     PrimitiveType,
@@ -33,6 +28,7 @@ from icefield.types.datatypes import (
     UnknownType,
     UUIDType,
 )
+from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
 
 UUID_BYTES = 16
@@ -100,16 +96,10 @@ def _widens(incoming: Type, wanted: Type) -> bool:
     match incoming, wanted:
         case UnknownType(), _:
             return True
-        case IntegerType(), LongType():
-            return True
-        case FloatType(), DoubleType():
-            return True
-        case DecimalType(), DecimalType():
-            return incoming.scale == wanted.scale and incoming.precision <= wanted.precision
         case ((FixedType(16) | StringType()), UUIDType()):
             return True
         case _:
-            return incoming == wanted
+            return incoming == wanted or can_widen(incoming, wanted)
 
 
 def _nulls(field: NestedField, rows: int) -> pa.Array:

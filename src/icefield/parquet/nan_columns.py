@@ -6,7 +6,7 @@ loses rows. So a column that holds NaN in a file gets no footer statistics there
 alone, where the NaN count stands beside them.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -42,16 +42,16 @@ def float_leaves(schema: Schema) -> Iterator[Leaf]:
     return (leaf for leaf in schema.leaves if not leaf.repeated and isinstance(leaf.type, FloatType | DoubleType))
 
 
-def leaf_values(rows: pa.RecordBatch | pa.Table, leaf: Leaf) -> pa.Array | pa.ChunkedArray:
+def column_at(rows: pa.RecordBatch | pa.Table, path: Sequence[str]) -> pa.Array | pa.ChunkedArray:
     """Return the values of a column that may stand inside structs."""
-    column = rows.column(leaf.path[0])
-    return pc.struct_field(column, list(leaf.path[1:])) if len(leaf.path) > 1 else column
+    column = rows.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
 def count_nans(rows: pa.RecordBatch | pa.Table, schema: Schema) -> dict[int, int]:
     """Count NaN values of each float column that is not inside a list or map."""
     return {
-        leaf.field.field_id: pc.sum(pc.is_nan(leaf_values(rows, leaf))).as_py() or 0 for leaf in float_leaves(schema)
+        leaf.field.field_id: pc.sum(pc.is_nan(column_at(rows, leaf.path))).as_py() or 0 for leaf in float_leaves(schema)
     }
 
 

@@ -18,7 +18,6 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefield.codec.manifest_schema import data_file_arrow_schema
@@ -28,7 +27,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
 from icefield.parquet.metrics import FileMetrics, MetricsMode, footer_metrics, metrics_modes
-from icefield.parquet.nan_columns import NaNColumn, columns_with_statistics, count_nans, float_leaves, leaf_values
+from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
 from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_FILE_SIZE_BYTES
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
@@ -237,7 +236,7 @@ class _OpenFile:
         self._begun().write_table(table, row_group_size=self.buffered_rows)
         for leaf in float_leaves(self.plan.schema):
             if leaf.field.field_id in self.nan_columns:
-                self.nan_columns[leaf.field.field_id].add(leaf_values(table, leaf))
+                self.nan_columns[leaf.field.field_id].add(column_at(table, leaf.path))
         self.flushed_bytes += self.buffered_bytes
         self.batches, self.buffered_bytes, self.buffered_rows = [], 0, 0
 
@@ -302,7 +301,7 @@ def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value
         return
     columns = plan.spec.columns(plan.schema)
     arrays = [
-        part.transform.apply(_source_column(batch, plan.schema.paths[part.source_id]), kind)
+        part.transform.apply(column_at(batch, plan.schema.paths[part.source_id]), kind)
         for part in plan.spec.fields
         for kind in (plan.spec.source_type(part, plan.schema),)
     ]
@@ -319,11 +318,6 @@ def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value
 def _values(array: pa.Array, kind: Type) -> list[Value | None]:
     assert isinstance(kind, PrimitiveType)
     return python_values(array, kind)
-
-
-def _source_column(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    array = batch.column(path[0])
-    return pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
 
 
 def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
