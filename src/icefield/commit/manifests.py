@@ -55,7 +55,7 @@ class ManifestShape:
 
     def partitions_of(self, files: pa.Table) -> set[str]:
         """Return the distinct partitions that files belong to; all files of an unpartitioned table share one."""
-        return set(partition_texts(files, self.spec, self.schema))
+        return set(partition_texts(files, self.spec, self.schema).to_pylist())
 
 
 def write_added_manifests(

@@ -185,13 +185,11 @@ class _Planner:
         return by_partition, by_statistics, must | must_match(self.where, columns, count)
 
     def _planned(self, entries: pa.Table, spec: PartitionSpec, must: Mask) -> pa.Table:
-        for path, format_ in zip(entries.column("file_path"), entries.column("file_format"), strict=True):
-            if format_.as_py().upper() != "PARQUET":
-                raise Unsupported(f"{path} is a data file in {format_}; icefield reads Parquet")
+        _refuse_other_formats(entries)
         count = entries.num_rows
         columns = {
             "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
-            "partition": pa.array(partition_texts(entries, spec, self.schema), pa.string()),
+            "partition": partition_texts(entries, spec, self.schema),
             "must_match": pa.array(must),
         }
         arrays = [columns.get(f.name) for f in PLANNED]
@@ -215,6 +213,14 @@ def _refuse_deletes(manifests: pa.Table, metadata: TableMetadata) -> None:
             f"the table at {metadata.location} has delete files ({deletes} manifests of them)",
             hint="icefield does not read row-level deletes; rewrite the table's files with the engine that made them",
         )
+
+
+def _refuse_other_formats(entries: pa.Table) -> None:
+    # Writers differ in the case of the word.
+    others = entries.filter(pc.not_equal(pc.utf8_upper(entries.column("file_format")), "PARQUET"))
+    if others.num_rows:
+        path, word = (others.column(name)[0].as_py() for name in ("file_path", "file_format"))
+        raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")
 
 
 def _column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
