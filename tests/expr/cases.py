@@ -48,8 +48,9 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     UUIDType,
+    Value,
 )
-from icefield.types.single_value import Value, scaled
+from icefield.types.single_value import scaled
 
 Row = dict[int, Value | None]
 

@@ -24,9 +24,9 @@ from icefield.types.datatypes import (
     IntegerType,
     LongType,
     PrimitiveType,
+    Value,
 )
 from icefield.types.schema import Schema
-from icefield.types.single_value import Value
 from icefield.types.text import parse_schema
 
 SCHEMA = parse_schema("i int, l long, f float, d double, n decimal(9, 2), w decimal(38, 10)")

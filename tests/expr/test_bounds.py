@@ -10,8 +10,8 @@ from tests.expr.cases import TYPES, constants_of, effort, sort_key
 
 from icefield.expr.ast import Operator
 from icefield.expr.bounds import decode_bounds
-from icefield.types.datatypes import DecimalType, PrimitiveType, UnknownType, UUIDType
-from icefield.types.single_value import Value, encode_value
+from icefield.types.datatypes import DecimalType, PrimitiveType, UnknownType, UUIDType, Value
+from icefield.types.single_value import encode_value
 
 PLAIN_TYPES = [kind for kind in TYPES if not isinstance(kind, UUIDType)]
 

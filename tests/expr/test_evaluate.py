@@ -46,8 +46,9 @@ from icefield.types.datatypes import (
     IntegerType,
     PrimitiveType,
     StringType,
+    Value,
 )
-from icefield.types.single_value import Value, encode_value
+from icefield.types.single_value import encode_value
 
 Files = Sequence[Sequence[Row]]
 

@@ -28,9 +28,9 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     TimestampType,
+    Value,
 )
 from icefield.types.schema import Schema
-from icefield.types.single_value import Value
 from icefield.types.text import parse_schema
 from icefield.types.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Unknown, Void, Year
 

@@ -22,8 +22,9 @@ from icefield.types.datatypes import (
     StringType,
     TimestampType,
     UUIDType,
+    Value,
 )
-from icefield.types.single_value import Value, encode_value
+from icefield.types.single_value import encode_value
 from icefield.types.text import parse_schema
 
 FLOAT_COLUMN, TEXT_COLUMN = Reference(1, DoubleType(), ("f",)), Reference(1, StringType(), ("s",))

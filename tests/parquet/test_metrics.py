@@ -36,9 +36,10 @@ from icefield.types.datatypes import (
     StringType,
     StructType,
     TimestampType,
+    Value,
 )
 from icefield.types.schema import Leaf, Schema
-from icefield.types.single_value import Value, decode_value, encode_value, truncate_lower, truncate_upper
+from icefield.types.single_value import decode_value, encode_value, truncate_lower, truncate_upper
 from icefield.types.text import parse_schema
 
 FULL = "full"

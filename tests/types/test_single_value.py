@@ -27,9 +27,9 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     UUIDType,
+    Value,
 )
 from icefield.types.single_value import (
-    Value,
     decode_value,
     encode_unscaled,
     encode_value,

@@ -33,8 +33,9 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     UUIDType,
+    Value,
 )
-from icefield.types.single_value import Value, encode_unscaled, scaled, unscaled
+from icefield.types.single_value import encode_unscaled, scaled, unscaled
 from icefield.types.transforms import (
     Bucket,
     Day,

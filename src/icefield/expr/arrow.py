@@ -38,8 +38,8 @@ from icefield.expr.bound import (
     passes_nan,
 )
 from icefield.types.arrow import arrow_array, physical_array
-from icefield.types.datatypes import DoubleType, FixedType, FloatType, PrimitiveType, UUIDType
-from icefield.types.single_value import Value, truncate_upper
+from icefield.types.datatypes import DoubleType, FixedType, FloatType, PrimitiveType, UUIDType, Value
+from icefield.types.single_value import truncate_upper
 
 NameOf = Callable[[Reference], Sequence[str]]
 

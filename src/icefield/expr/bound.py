@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from icefield.expr.ast import Operator
 from icefield.expr.like import LikePattern
-from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
-from icefield.types.single_value import Value
+from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType, Value
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ import uuid
 from icefield.expr.bound import Bound, Reference
 from icefield.expr.moments import date_text, time_text, timestamp_text
 from icefield.expr.render import Style, render
-from icefield.types.datatypes import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType
-from icefield.types.single_value import Value
+from icefield.types.datatypes import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType, Value
 
 
 def describe(expression: Bound) -> str:

@@ -21,8 +21,9 @@ from icefield.types.datatypes import (
     TimestampType,
     TimestamptzType,
     TimeType,
+    Value,
 )
-from icefield.types.single_value import Value, scaled, unscaled
+from icefield.types.single_value import scaled, unscaled
 
 _INT_BITS: dict[type[PrimitiveType], int] = {
     IntegerType: 32,

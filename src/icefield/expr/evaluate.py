@@ -31,7 +31,7 @@ from icefield.expr.bound import (
 )
 from icefield.expr.ordered import Bools, any_within
 from icefield.expr.statistics import FieldStatistics
-from icefield.types.single_value import Value
+from icefield.types.datatypes import Value
 
 Statistics = Callable[[int], FieldStatistics | None]
 

@@ -25,8 +25,9 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     UUIDType,
+    Value,
 )
-from icefield.types.single_value import Value, unscaled
+from icefield.types.single_value import unscaled
 
 Bools = npt.NDArray[np.bool_]
 

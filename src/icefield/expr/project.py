@@ -29,8 +29,7 @@ from icefield.expr.bound import (
 )
 from icefield.expr.project_numbers import project_steps, steps_of
 from icefield.expr.project_text import project_cut
-from icefield.types.datatypes import BinaryType, DateType, PrimitiveType, StringType
-from icefield.types.single_value import Value
+from icefield.types.datatypes import BinaryType, DateType, PrimitiveType, StringType, Value
 from icefield.types.transforms import Bucket, Day, Identity, Transform, Truncate, Unknown, Void
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from icefield.expr.ast import Operator
 from icefield.expr.bound import Bound, Compare, InSet, Leaf, NotNull, Reference, any_of, one_of
 from icefield.expr.discrete import Domain, at_least, below, domain_of
-from icefield.types.datatypes import DateType, DecimalType, PrimitiveType
-from icefield.types.single_value import Value
+from icefield.types.datatypes import DateType, DecimalType, PrimitiveType, Value
 from icefield.types.transforms import MICROS_PER_DAY, MICROS_PER_HOUR, Day, Hour, Month, Transform, Truncate, Year
 
 

@@ -18,7 +18,7 @@ from icefield.expr.bound import (
     none_of,
     one_of,
 )
-from icefield.types.single_value import Value
+from icefield.types.datatypes import Value
 
 
 def project_cut(leaf: Leaf, reference: Reference, width: int) -> Bound:

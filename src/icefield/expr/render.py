@@ -23,8 +23,7 @@ from icefield.expr.bound import (
     StartsWith,
 )
 from icefield.expr.like import LikePattern
-from icefield.types.datatypes import PrimitiveType, StringType
-from icefield.types.single_value import Value
+from icefield.types.datatypes import PrimitiveType, StringType, Value
 
 # Any character would do; this one needs no quoting in any dialect.
 _LIKE_ESCAPE = "!"

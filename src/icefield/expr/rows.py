@@ -26,8 +26,8 @@ from icefield.expr.bound import (
     NotStartsWith,
     StartsWith,
 )
+from icefield.types.datatypes import Value
 from icefield.types.schema import Schema
-from icefield.types.single_value import Value
 
 
 def matches(expression: Bound, row: Mapping[int, Value | None]) -> bool:

@@ -32,8 +32,8 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     UUIDType,
+    Value,
 )
-from icefield.types.single_value import Value
 
 # Outside these a text is written as bytes: quotes and backslashes depend on parser settings, and ${name} is replaced
 # by Spark wherever it stands in the text of a statement.

@@ -27,9 +27,10 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     UUIDType,
+    Value,
 )
 from icefield.types.schema import Leaf, Schema
-from icefield.types.single_value import Value, encode_value, truncate_lower, truncate_upper
+from icefield.types.single_value import encode_value, truncate_lower, truncate_upper
 
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 

@@ -32,9 +32,8 @@ from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_F
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import arrow_schema, python_values
-from icefield.types.datatypes import PrimitiveType, Type, UUIDType
+from icefield.types.datatypes import PrimitiveType, Type, UUIDType, Value
 from icefield.types.schema import Schema
-from icefield.types.single_value import Value
 
 DATA = 0
 PARQUET = "PARQUET"

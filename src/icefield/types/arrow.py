@@ -34,9 +34,9 @@ from icefield.types.datatypes import (
     Type,
     UnknownType,
     UUIDType,
+    Value,
 )
 from icefield.types.schema import Schema, assign_fresh_ids
-from icefield.types.single_value import Value
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 DOC_KEY = b"doc"

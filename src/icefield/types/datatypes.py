@@ -4,13 +4,18 @@
 with the blank: one engine of the field refuses it without).
 """
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import ClassVar
 
 from icefield.errors import InvalidInput
 
 MAX_DECIMAL_PRECISION = 38
+
+# A single value in memory: dates are days, times and timestamps micro- or nanoseconds, both from the epoch, as int.
+Value = bool | int | float | str | bytes | Decimal | uuid.UUID
 
 
 @dataclass(frozen=True)
@@ -119,13 +124,19 @@ class DecimalType(PrimitiveType):
 
 @dataclass(frozen=True)
 class NestedField:
-    """A named, numbered slot: a column, a struct's field, a list's element, a map's key or value."""
+    """A named, numbered slot: a column, a struct's field, a list's element, a map's key or value.
+
+    initial_default: what rows have that were written before the field was there; write_default: what new rows get
+    that do not name it. (spec: Default values)
+    """
 
     field_id: int
     name: str
     type: "Type"
     required: bool = False
     doc: str | None = None
+    initial_default: Value | None = None
+    write_default: Value | None = None
 
 
 @dataclass(frozen=True)

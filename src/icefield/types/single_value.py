@@ -26,9 +26,8 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     UUIDType,
+    Value,
 )
-
-Value = bool | int | float | str | bytes | Decimal | uuid.UUID
 
 INT, LONG, FLOAT, DOUBLE = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<f"), struct.Struct("<d")
 LAST_CODE_POINT = 0x10FFFF

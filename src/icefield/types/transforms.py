@@ -29,9 +29,10 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     UUIDType,
+    Value,
 )
 from icefield.types.murmur3 import hash_bytes, hash_longs
-from icefield.types.single_value import Value, encode_unscaled, scaled, unscaled
+from icefield.types.single_value import encode_unscaled, scaled, unscaled
 
 TIMESTAMPS = (TimestampType, TimestamptzType)
 DATES = (DateType, *TIMESTAMPS)
