@@ -4,7 +4,7 @@ The version is fixed when the scan is made; writers that move on do not change w
 first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,13 +18,15 @@ from icefield.expr.bound import columns_of
 from icefield.expr.describe import describe
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
-from icefield.parquet.read import read_batches
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.read import table_reader
 from icefield.rows import load_spark_engine
 from icefield.scan.explain import Explanation
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import Point
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
+from icefield.types.metadata_columns import with_metadata_columns
 from icefield.types.schema import Schema
 
 SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes", "spec_id", "sequence_number")
@@ -48,9 +50,10 @@ class TableScan:
         self._table = table
         self._metadata = metadata
         self._point = point
-        self._where = bind(where, point.schema)
+        self._readable = with_metadata_columns(point.schema)
+        self._where = bind(where, self._readable)
         self._select = list(select) if select is not None else [f.name for f in point.schema.fields]
-        self._schema = point.schema.select(self._select)
+        self._schema = self._readable.select(self._select)
 
     @property
     def schema(self) -> Schema:
@@ -68,14 +71,16 @@ class TableScan:
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return a stream of batches; no JVM is started, and memory does not grow with the table."""
-        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), self._batches())
+        batches = self._batches(self._plan.tasks(self._plan.files), self._select)
+        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), batches)
 
     def count(self) -> int:
         """Count the rows, opening only files that metadata cannot settle."""
-        known = pc.sum(self._plan.whole_files.column("record_count")).as_py() or 0
-        partial = self._plan.partial_files.column("file_path").to_pylist()
-        judged = [self._point.schema.name_of(field_id) for field_id in columns_of(self._where)]
-        return int(known + sum(b.num_rows for path in partial for b in self._read(path, judged)))
+        settled = self._plan.settled_files
+        known = pc.sum(pc.subtract(settled.column("record_count"), settled.column("deleted_rows"))).as_py() or 0
+        judged = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
+        tasks = self._plan.tasks(self._plan.unsettled_files)
+        return int(known + sum(batch.num_rows for batch in self._batches(tasks, judged)))
 
     def files(self) -> pa.Table:
         """List the data files to read, one row each."""
@@ -90,9 +95,7 @@ class TableScan:
     def _plan(self) -> ScanPlan:
         return plan_scan(self._store, self._metadata, self._point, self._where)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        for path in self._plan.files.column("file_path").to_pylist():
-            yield from self._read(path, self._select)
-
-    def _read(self, path: str, select: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return read_batches(self._store, path, self._point.schema, select, self._where)
+    def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        reader = table_reader(self._store, self._metadata)
+        for task in tasks:
+            yield from reader.read(task, self._readable, select, self._where)

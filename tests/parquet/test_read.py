@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,8 @@ from icefield.errors import CorruptFile, MissingFile, Unsupported
 from icefield.expr.bind import bind
 from icefield.expr.bound import FALSE, TRUE, Bound, Reference
 from icefield.expr.rows import matches
-from icefield.parquet.read import read_batches, read_rest
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.read import TableReader
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
@@ -71,6 +72,16 @@ def foreign(table: pa.Table, **options: Any) -> MemoryStore:
     pq.write_table(table, sink, **options)
     store.put_new(AT, sink.getvalue().to_pybytes())
     return store
+
+
+def read_batches(
+    store: Any, location: str, schema: Schema, select: Sequence[str], where: Bound
+) -> Iterator[pa.RecordBatch]:
+    return TableReader(store, [schema]).read(FileTask(location, 0, 1, 0), schema, select, where)
+
+
+def read_rest(store: Any, location: str, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+    return TableReader(store, [schema]).read_rest(FileTask(location, 0, 1, 0), schema, where)
 
 
 def read(

@@ -13,14 +13,15 @@ from tests.expr.cases import EFFORT, TYPES, Row, expressions, references, rows_o
 import icefield
 from icefield.ambient import SeededAmbient
 from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
-from icefield.errors import CorruptFile, InvalidInput, Unsupported
+from icefield.errors import CorruptFile, InvalidInput
 from icefield.expr import evaluate
 from icefield.expr.bind import bind
 from icefield.expr.bound import FALSE, TRUE, Bound, Reference
 from icefield.expr.rows import matches
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.read import read_batches
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.read import table_reader
 from icefield.scan import plan as planning
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import find_point
@@ -74,8 +75,9 @@ def rows_in(lake: Lake, metadata: TableMetadata, columns: Sequence[Reference], f
     """Read files with no filter at all."""
     names = [c.path[0] for c in columns]
     rows: list[Row] = []
+    reader = table_reader(lake.store, metadata)
     for path in files.column("file_path").to_pylist():
-        for batch in read_batches(lake.store, path, metadata.schema, names, TRUE):
+        for batch in reader.read(FileTask(path, 0, 1, 0), metadata.schema, names, TRUE):
             values = [python_values(a, c.type) for a, c in zip(batch.columns, columns, strict=True)]
             rows += [dict(zip((c.field_id for c in columns), row, strict=True)) for row in zip(*values, strict=True)]
     return rows
@@ -156,13 +158,6 @@ def replaced(name: str, value: int) -> Callable[[pa.Table], pa.Table]:
         return rows.set_column(at, name, pa.array([value] * rows.num_rows, rows.schema.field(name).type))
 
     return change
-
-
-def test_tables_with_delete_files_are_refused_not_misread() -> None:
-    lake, table = build(LONGS, [], [[{1: 1, 2: 1}]])
-    rewrite_list(lake, table, replaced("content", 1))
-    with pytest.raises(Unsupported, match="delete files"):
-        table.scan().count()
 
 
 def test_a_manifest_of_an_unknown_spec_is_a_damaged_table() -> None:

@@ -1,8 +1,8 @@
 """Make incoming Arrow rows fit a table's schema, or say why they do not.
 
 Columns go by name at every depth; order does not matter. Widening that loses nothing is done (int to long, float to
-double, a larger decimal, coarser time units); a missing optional column becomes null. Everything else is refused:
-`check_arrow_schema` before any row is read, `conform_batch` for what only values can tell.
+double, a larger decimal, coarser time units); a missing column gets its write default, or null. Everything else is
+refused: `check_arrow_schema` before any row is read, `conform_batch` for what only values can tell.
 Raises SchemaMismatch.
 """
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.errors import SchemaMismatch
-from icefield.types.arrow import arrow_schema, arrow_type, schema_from_arrow
+from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, repeated_value, schema_from_arrow
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
 from icefield.types.datatypes import (
     FixedType,
@@ -24,6 +24,10 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
     Type,
     UnknownType,
     UUIDType,
@@ -52,7 +56,7 @@ def check_schema(incoming: Schema, schema: Schema) -> None:
 def conform_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """Return the batch with the table's columns, types and order; the schema was checked before."""
     arrays = [
-        conform_array(batch.column(f.name), f) if f.name in batch.schema.names else _nulls(f, batch.num_rows)
+        conform_array(batch.column(f.name), f) if f.name in batch.schema.names else _absent(f, batch.num_rows)
         for f in schema.fields
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
@@ -70,7 +74,7 @@ def _struct_faults(incoming: StructType, wanted: StructType, path: str) -> Itera
     for field in wanted.fields:
         name = f"{path}{field.name}"
         if field.name not in given:
-            if field.required:
+            if field.required and field.write_default is None:
                 yield f"required column {name!r} is missing"
             continue
         yield from _type_faults(given.pop(field.name).type, field.type, name)
@@ -98,17 +102,25 @@ def _widens(incoming: Type, wanted: Type) -> bool:
             return True
         case ((FixedType(16) | StringType()), UUIDType()):
             return True
+        case (TimestampType(), TimestampNsType()) | (TimestamptzType(), TimestamptzNsType()):
+            return True
         case _:
             return incoming == wanted or can_widen(incoming, wanted)
 
 
-def _nulls(field: NestedField, rows: int) -> pa.Array:
-    return pa.nulls(rows, arrow_type(field.type))
+def _absent(field: NestedField, rows: int) -> pa.Array:
+    """Return what rows get that do not name a field. (spec: Default values)"""
+    if field.write_default is None:
+        return pa.nulls(rows, arrow_type(field.type))
+    if isinstance(field.type, StructType):
+        columns = [_absent(f, rows) for f in field.type.fields]
+        return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in field.type.fields])
+    return repeated_value(field.write_default, field.type, rows)
 
 
 def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
     if pa.types.is_null(array.type):
-        return _nulls(field, len(array))
+        return pa.nulls(len(array), arrow_type(field.type))
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     match field.type:
@@ -138,7 +150,7 @@ def _conform_struct(array: pa.Array, fields: tuple[NestedField, ...], path: str)
     given = {array.type.field(i).name: i for i in range(array.type.num_fields)}
     inner = array.flatten()  # applies the struct's own nulls to its children
     columns = [
-        _conform(inner[given[f.name]], f, f"{path}.{f.name}") if f.name in given else _nulls(f, len(array))
+        _conform(inner[given[f.name]], f, f"{path}.{f.name}") if f.name in given else _absent(f, len(array))
         for f in fields
     ]
     # The Parquet writer judges a required column without its struct, and refuses nulls that are the struct's.

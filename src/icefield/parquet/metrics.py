@@ -44,6 +44,9 @@ class MetricsMode:
     width: int | None = None
 
 
+NO_METRICS = MetricsMode(counts=False, bounds=False)
+
+
 @dataclass
 class FileMetrics:
     """Statistics by field id, as a manifest entry holds them."""
@@ -188,7 +191,7 @@ def _start_of(chunk: Any) -> int:
 
 
 _WORDS = {
-    "none": MetricsMode(counts=False, bounds=False),
+    "none": NO_METRICS,
     "counts": MetricsMode(counts=True, bounds=False),
     "full": MetricsMode(counts=True, bounds=True),
 }

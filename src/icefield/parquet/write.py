@@ -26,15 +26,17 @@ from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
-from icefield.parquet.metrics import FileMetrics, MetricsMode, footer_metrics, metrics_modes
+from icefield.parquet.metrics import NO_METRICS, FileMetrics, MetricsMode, footer_metrics, metrics_modes
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
 from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_FILE_SIZE_BYTES
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import arrow_schema, python_values
 from icefield.types.datatypes import PrimitiveType, Type, UUIDType, Value
+from icefield.types.metadata_columns import LINEAGE, with_columns
 from icefield.types.schema import Schema
 
+FIRST_VERSION_WITH_LINEAGE = 3
 DATA = 0
 PARQUET = "PARQUET"
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
@@ -63,18 +65,24 @@ class WritePlan:
     modes: Mapping[int, MetricsMode]
 
 
-def plan_write(metadata: TableMetadata, write_id: str) -> WritePlan:
-    """Take a table's settings for new data files."""
+def plan_write(metadata: TableMetadata, write_id: str, *, moves_rows: bool = False) -> WritePlan:
+    """Take a table's settings for new data files.
+
+    moves_rows: rows that the table already has are among those to be written, so that their lineage is written too
+    where the table has lineage. (spec: Row lineage assignment)
+    """
     properties = metadata.properties
+    with_lineage = moves_rows and metadata.format_version >= FIRST_VERSION_WITH_LINEAGE
+    modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
     return WritePlan(
-        schema=metadata.schema,
+        schema=with_columns(metadata.schema, LINEAGE) if with_lineage else metadata.schema,
         spec=metadata.spec,
         data_location=join_location(metadata.location, "data"),
         write_id=write_id,
         target_file_size_bytes=TARGET_FILE_SIZE_BYTES.read(properties),
         row_group_bytes=PARQUET_ROW_GROUP_BYTES.read(properties),
         codec=PARQUET_CODEC.read(properties),
-        modes=metrics_modes(metadata.schema, properties),
+        modes=modes,
     )
 
 

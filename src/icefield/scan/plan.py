@@ -5,9 +5,10 @@
     file            row groups are left to the Parquet reader
 
 A file that no pass can rule out is read; a file whose every row must match is marked, so that counts and overwrites
-need not open it. Files stay columns: one Arrow table, one row per file.
+need not open it. Files stay columns: one Arrow table, one row per file; `tasks` makes the readers' values of them, one
+at a time.
 
-Raises MissingFile, CorruptFile, and Unsupported for tables with delete files.
+Raises MissingFile, CorruptFile, and Unsupported for files in formats other than Parquet.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.manifest import MANIFEST_COLUMN, decode_manifests
 from icefield.codec.manifest_columns import ManifestColumns
-from icefield.codec.manifest_inherit import inherit
-from icefield.codec.manifest_schema import ADDED, EXISTING, partition_column
+from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST
+from icefield.codec.manifest_schema import partition_column
 from icefield.errors import Unsupported
 from icefield.expr.bound import Bound, columns_of
 from icefield.expr.evaluate import might_match, must_match
@@ -30,9 +30,11 @@ from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bo
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
+from icefield.parquet.file_task import FileTask
+from icefield.scan.constants import CONSTANTS, decode_constants, identity_constants
+from icefield.scan.deletes import DELETE_KEYS, DeleteIndex, load_delete_index, match_none
+from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries
 from icefield.scan.manifests import (
-    DATA_MANIFEST,
-    DELETE_MANIFEST,
     Mask,
     find_spec,
     has_live_files,
@@ -44,12 +46,21 @@ from icefield.scan.partitions import partition_texts
 from icefield.scan.point import Point
 from icefield.storage.store import Store
 from icefield.types.datatypes import PrimitiveType
+from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
 THREADS = 4
-MANIFESTS_PER_BATCH = 100
 COLUMNS = ManifestColumns(
-    ("status", "snapshot_id", "sequence_number", "file_path", "file_format", "record_count", "file_size_in_bytes")
+    (
+        "status",
+        "snapshot_id",
+        "sequence_number",
+        "file_path",
+        "file_format",
+        "record_count",
+        "file_size_in_bytes",
+        "first_row_id",
+    )
 )
 PLANNED = pa.schema(
     [
@@ -61,10 +72,13 @@ PLANNED = pa.schema(
         ("partition", pa.string()),
         ("manifest_path", pa.string()),
         ("must_match", pa.bool_()),
+        ("first_row_id", pa.int64()),
+        ("constants", CONSTANTS),
+        ("delete_keys", DELETE_KEYS),
+        ("deleted_rows", pa.int64()),
     ]
 )
-LIVE = (EXISTING, ADDED)
-ADDED_ONLY = (ADDED,)
+TASKS_PER_STEP = 1_000
 Statistics = Callable[[int], FieldStatistics | None]
 
 
@@ -95,6 +109,7 @@ class ScanPlan:
     where: Bound
     files: pa.Table
     funnel: Funnel
+    deletes: DeleteIndex | None = None
 
     @property
     def whole_files(self) -> pa.Table:
@@ -106,6 +121,32 @@ class ScanPlan:
         """The files that must be opened to tell."""
         return self.files.filter(pc.invert(self.files.column("must_match")))
 
+    @property
+    def settled_files(self) -> pa.Table:
+        """The files of which metadata tells how many rows match."""
+        return self.files.filter(pc.and_(self.files.column("must_match"), self.files.column("deleted_rows").is_valid()))
+
+    @property
+    def unsettled_files(self) -> pa.Table:
+        """The files of which only reading tells how many rows match."""
+        settled = pc.and_(self.files.column("must_match"), self.files.column("deleted_rows").is_valid())
+        return self.files.filter(pc.invert(settled))
+
+    def tasks(self, files: pa.Table) -> Iterator[FileTask]:
+        """Yield what a reader must know of each of some files of this plan."""
+        for start in range(0, files.num_rows, TASKS_PER_STEP):
+            for row in files.slice(start, TASKS_PER_STEP).to_pylist():
+                keys, number = row["delete_keys"], row["sequence_number"]
+                yield FileTask(
+                    location=row["file_path"],
+                    record_count=row["record_count"],
+                    sequence_number=number,
+                    spec_id=row["spec_id"],
+                    first_row_id=row["first_row_id"],
+                    constants=decode_constants(row["constants"], self.point.schema),
+                    deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
+                )
+
 
 def plan_scan(store: Store, metadata: TableMetadata, point: Point, where: Bound) -> ScanPlan:
     """Find the files of a version that may hold matching rows."""
@@ -113,11 +154,13 @@ def plan_scan(store: Store, metadata: TableMetadata, point: Point, where: Bound)
     if manifests is None:
         return ScanPlan(point, where, PLANNED.empty_table(), Funnel())
     live = manifests.filter(pa.array(has_live_files(manifests)))
-    _refuse_deletes(live, metadata)
-    keep = prune_manifests(live, where, metadata, point.schema)
-    opened = live.filter(pa.array(keep))
-    files, funnel = _Planner(store, metadata, point.schema, where, LIVE).plan(opened)
-    return ScanPlan(point, where, files, funnel + _funnel_of_pruned(live.filter(pa.array(~keep)), opened.num_rows))
+    keep = pa.array(prune_manifests(live, where, metadata, point.schema))
+    # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
+    deletes = load_delete_index(store, metadata, _of_content(live.filter(keep), DELETE_MANIFEST))
+    opened = _of_content(live.filter(keep), DATA_MANIFEST)
+    files, funnel = _Planner(store, metadata, point.schema, where, LIVE, deletes).plan(opened)
+    pruned = _of_content(live.filter(pc.invert(keep)), DATA_MANIFEST)
+    return ScanPlan(point, where, files, funnel + _funnel_of_pruned(pruned, opened.num_rows), deletes)
 
 
 def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
@@ -126,7 +169,7 @@ def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, 
     if manifests is None:
         return PLANNED.empty_table()
     own = manifests.filter(pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id))
-    own = own.filter(pc.equal(own.column("content"), DATA_MANIFEST))
+    own = _of_content(own, DATA_MANIFEST)
     schema = like.point.schema
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
@@ -142,23 +185,19 @@ class _Planner:
     schema: Schema
     where: Bound
     statuses: tuple[int, ...]
+    deletes: DeleteIndex | None = None
 
     def plan(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
         with ThreadPoolExecutor(THREADS) as pool:
-            parts = list(pool.map(self._plan_batch, _batches(manifests)))
+            parts = list(pool.map(self._plan_batch, batches_of_one_spec(manifests)))
         files = pa.concat_tables([PLANNED.empty_table(), *(files for files, _ in parts)])
         return files, sum((funnel for _, funnel in parts), Funnel())
 
     def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
-        """Plan manifests of one spec, decoded together: small ones cost a tenth of what they do alone."""
-        locations = manifests.column("manifest_path").to_pylist()
+        """Plan manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
-        want = COLUMNS.with_statistics(sorted(columns_of(self.where)))
-        decoded = decode_manifests([(location, self.store.read(location)) for location in locations], want)
-        entries = inherit(decoded, manifests)
-        entries = entries.filter(pc.is_in(entries.column("status"), value_set=pa.array(self.statuses, pa.int32())))
-        paths = manifests.column("manifest_path").take(entries.column(MANIFEST_COLUMN))
-        entries = entries.append_column("manifest_path", paths)
+        judged = sorted(i for i in columns_of(self.where) if not is_metadata_column(i))
+        entries = load_entries(self.store, manifests, COLUMNS.with_statistics(judged), self.statuses)
         by_partition, by_statistics, must = self._judge(entries, spec)
         keep = pa.array(by_partition & by_statistics)
         files = self._planned(entries.filter(keep), spec, must[by_partition & by_statistics])
@@ -191,28 +230,17 @@ class _Planner:
             "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
             "partition": partition_texts(entries, spec, self.schema),
             "must_match": pa.array(must),
+            "constants": identity_constants(entries, spec, self.schema),
         }
+        matched = match_none(count) if self.deletes is None else self.deletes.match(entries, spec)
+        columns |= {"delete_keys": matched.keys, "deleted_rows": matched.deleted_rows}
         arrays = [columns.get(f.name) for f in PLANNED]
         filled = [entries.column(f.name) if a is None else a for f, a in zip(PLANNED, arrays, strict=True)]
         return pa.Table.from_arrays(filled, schema=PLANNED)
 
 
-def _batches(manifests: pa.Table) -> Iterator[pa.Table]:
-    """Cut manifests into batches of one spec each."""
-    spec_ids = manifests.column("partition_spec_id").to_numpy()
-    for spec_id in np.unique(spec_ids):
-        rows = np.flatnonzero(spec_ids == spec_id)
-        for start in range(0, len(rows), MANIFESTS_PER_BATCH):
-            yield manifests.take(pa.array(rows[start : start + MANIFESTS_PER_BATCH]))
-
-
-def _refuse_deletes(manifests: pa.Table, metadata: TableMetadata) -> None:
-    deletes = pc.sum(pc.equal(manifests.column("content"), DELETE_MANIFEST)).as_py() or 0
-    if deletes:
-        raise Unsupported(
-            f"the table at {metadata.location} has delete files ({deletes} manifests of them)",
-            hint="icefield does not read row-level deletes; rewrite the table's files with the engine that made them",
-        )
+def _of_content(manifests: pa.Table, content: int) -> pa.Table:
+    return manifests.filter(pc.equal(manifests.column("content"), content))
 
 
 def _refuse_other_formats(entries: pa.Table) -> None:
@@ -228,7 +256,8 @@ def _column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
         return entries.column(name).combine_chunks()
 
     def statistics(field_id: int) -> FieldStatistics | None:
-        kind = schema.by_id[field_id].type
+        known = schema.by_id.get(field_id)  # metadata columns are in no schema, and in no statistics
+        kind = known.type if known else None
         if f"lower.{field_id}" not in entries.column_names or not isinstance(kind, PrimitiveType):
             return None
         counts = Counts(

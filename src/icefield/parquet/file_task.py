@@ -1,0 +1,46 @@
+"""What a reader must know of one data file: where it is, what its rows inherit, and which deletes apply to it.
+
+Tasks are small, immutable and picklable: they travel to Spark's workers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from icefield.types.datatypes import Value
+
+
+class DeleteKind(StrEnum):
+    """How a delete file says which rows are gone. (spec: Delete Formats)"""
+
+    POSITIONS = "positions"  # a Parquet file of (file_path, pos)
+    VECTOR = "vector"  # a deletion vector: a blob in a Puffin file
+    EQUALITY = "equality"  # a Parquet file of key values
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """A delete file, or the deletion vector in one; a vector's `cardinality` is how many rows it deletes."""
+
+    kind: DeleteKind
+    location: str
+    equality_ids: tuple[int, ...] = ()
+    content_offset: int = 0
+    content_size_bytes: int = 0
+    cardinality: int = 0
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """One data file to read.
+
+    constants: values of identity partitions by source field id, for columns that the file itself may lack.
+    """
+
+    location: str
+    record_count: int
+    sequence_number: int
+    spec_id: int
+    first_row_id: int | None = None
+    constants: Mapping[int, Value | None] = field(default_factory=dict)
+    deletes: tuple[DeleteFile, ...] = ()

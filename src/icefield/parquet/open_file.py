@@ -1,0 +1,155 @@
+"""One data file, open: which of its columns are which, which row groups may match, which rows are deleted."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from icefield.codec.name_mapping import NameMapping
+from icefield.errors import Unsupported
+from icefield.expr.arrow import row_group_filter
+from icefield.expr.bound import TRUE, Bound, all_of, columns_of, conjuncts
+from icefield.parquet.deletes import DeletedRows, EqualityDeletes, Positions
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
+from icefield.parquet.project import Projection
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_schema, arrow_type, field_id_of
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType
+from icefield.types.metadata_columns import FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
+from icefield.types.schema import Schema
+
+BATCH_ROWS = 65_536
+BATCHES_AHEAD = 4
+Keys = Sequence[tuple[EqualityDeletes, Projection]]
+
+
+class OpenFile:
+    """Reads the rows of one file. Raises Unsupported, MissingFile, and what Arrow raises for bad bytes."""
+
+    def __init__(self, store: Store, task: FileTask, mapping: NameMapping | None) -> None:
+        self._task = task
+        self._fragment = ds.ParquetFileFormat().make_fragment(store.open_input(task.location))
+        self._physical = list(_with_ids(self._fragment.physical_schema, mapping, task.location))
+
+    def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are not deleted, of row groups that may hold matching ones, with the wanted columns."""
+        data = Projection(_stored_part(wanted), self._physical, self._task.constants)
+        keys = [(k, Projection(k.fields, self._physical, self._task.constants)) for k in deleted.keys]
+        names = dict.fromkeys(chain(data.stored_names, *(projection.stored_names for _, projection in keys)))
+        for batch, positions in self._batches(list(names), _pushed_filter(where, wanted, self._physical)):
+            keep = _kept(batch, positions, deleted.positions, keys)
+            if not keep.all():
+                batch, positions = batch.filter(pa.array(keep)), positions[keep]
+            yield self._complete(data.project(batch), wanted, positions)
+
+    def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+        """Yield batches with the positions that their rows have in the whole file."""
+        fragment = self._fragment if pushed is None else self._fragment.subset(pushed)
+        sizes = [self._fragment.metadata.row_group(i).num_rows for i in range(self._fragment.metadata.num_row_groups)]
+        starts = np.cumsum([0, *sizes])
+        positions = _PositionsAhead([(starts[g.id], starts[g.id + 1]) for g in fragment.row_groups])
+        batches = fragment.to_batches(
+            columns=names, batch_size=BATCH_ROWS, batch_readahead=BATCHES_AHEAD, use_threads=True
+        )
+        for batch in batches:
+            yield batch, positions.take(batch.num_rows)
+
+    def _complete(self, batch: pa.RecordBatch, wanted: Schema, positions: Positions) -> pa.RecordBatch:
+        """Add the metadata columns that are wanted, in their places."""
+        if not any(is_metadata_column(f.field_id) for f in wanted.fields):
+            return batch
+        columns = [
+            self._metadata_column(f, batch, positions) if is_metadata_column(f.field_id) else batch.column(f.name)
+            for f in wanted.fields
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(wanted))
+
+    def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, positions: Positions) -> pa.Array:
+        task, rows = self._task, len(positions)
+        if field == FILE:
+            return pa.repeat(pa.scalar(task.location), rows)
+        if field == POSITION:
+            return pa.array(positions)
+        if field == SPEC_ID:
+            return pa.array(np.full(rows, task.spec_id, np.int32))
+        if task.first_row_id is None:
+            # A snapshot from before the table had lineage. (spec: Row Lineage for Upgraded Tables)
+            return pa.nulls(rows, pa.int64())
+        inherited = positions + task.first_row_id if field == ROW_ID else np.full(rows, task.sequence_number)
+        return pc.coalesce(batch.column(field.name), pa.array(inherited, pa.int64()))
+
+
+class _PositionsAhead:
+    """The positions of rows in ranges of a file, dealt out in order."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+        self._ranges = list(reversed(ranges))
+
+    def take(self, rows: int) -> Positions:
+        taken: list[Positions] = []
+        while rows:
+            start, end = self._ranges.pop()
+            middle = min(end, start + rows)
+            taken.append(np.arange(start, middle))
+            rows -= middle - start
+            if middle < end:
+                self._ranges.append((middle, end))
+        return np.concatenate(taken) if taken else np.zeros(0, np.int64)
+
+
+def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
+    if has_ids(physical):
+        return physical
+    if mapping is None:
+        raise Unsupported(
+            f"{location} has columns without field ids",
+            hint="Set the table property schema.name-mapping.default, which says which column is which",
+        )
+    return with_mapped_ids(physical, mapping)
+
+
+def _stored_part(wanted: Schema) -> Schema:
+    """Return the columns that files may hold: the table's own, and lineage that was written down."""
+    return Schema(tuple(f for f in wanted.fields if not is_metadata_column(f.field_id) or f in LINEAGE))
+
+
+def _kept(batch: pa.RecordBatch, positions: Positions, deleted: Positions, keys: Keys) -> npt.NDArray[np.bool_]:
+    keep = np.ones(batch.num_rows, np.bool_)
+    if len(deleted) and len(positions):
+        near = deleted[np.searchsorted(deleted, positions[0]) : np.searchsorted(deleted, positions[-1], "right")]
+        keep &= ~np.isin(positions, near, assume_unique=True)
+    for equality, projection in keys:
+        keep &= ~equality.deleted(projection.project(batch))
+    return keep
+
+
+def _pushed_filter(where: Bound, wanted: Schema, physical: Sequence[pa.Field]) -> pc.Expression | None:
+    """Build the part of the filter that the file's own statistics can judge.
+
+    Only conjuncts whose columns the file has with the very type of the table: the rest is decided on projected rows.
+    """
+    own = [f for f in wanted.fields if not is_metadata_column(f.field_id)]
+    paths = dict(_paths_with_same_type(own, physical, ()))
+    judged = all_of(*(part for part in conjuncts(where) if columns_of(part) <= paths.keys()))
+    return None if judged == TRUE else row_group_filter(judged, lambda reference: paths[reference.field_id])
+
+
+def _paths_with_same_type(
+    fields: Sequence[NestedField], physical: Sequence[pa.Field], path: tuple[str, ...]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    found = {field_id_of(f): f for f in physical}
+    for field in fields:
+        stored = found.get(field.field_id)
+        if stored is None:
+            continue
+        inner = (*path, stored.name)
+        if isinstance(field.type, StructType):
+            children = [stored.type.field(i) for i in range(stored.type.num_fields)]
+            yield from _paths_with_same_type(field.type.fields, children, inner)
+        elif not isinstance(field.type, ListType | MapType) and stored.type == arrow_type(field.type):
+            yield field.field_id, inner

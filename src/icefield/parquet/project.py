@@ -1,0 +1,99 @@
+"""Make a table's columns out of a file's: found by field id at every depth, renamed, reordered, widened.
+
+A column that the file does not have is, in this order: the value of its identity partition, its initial default, null.
+(spec: Column Projection)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
+from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Value
+from icefield.types.schema import Schema
+
+
+@dataclass(frozen=True)
+class Projection:
+    """From the columns of one file to a schema.
+
+    physical: the file's columns with their ids. constants: values by field id for columns that the file lacks.
+    """
+
+    wanted: Schema
+    physical: Sequence[pa.Field]
+    constants: Mapping[int, Value | None] = field(default_factory=dict)
+
+    @property
+    def stored_names(self) -> list[str]:
+        """The file's columns that are needed."""
+        found = self._found
+        return [found[f.field_id].name for f in self.wanted.fields if f.field_id in found]
+
+    @property
+    def _found(self) -> dict[int, pa.Field]:
+        return {field_id: f for f in self.physical if (field_id := field_id_of(f)) is not None}
+
+    def project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with the wanted columns. Raises ValueError for a file that lacks a required one."""
+        if not self.wanted.fields:
+            # Without columns only the batch itself still knows how many rows it has.
+            return batch.select([]).replace_schema_metadata()
+        found = self._found
+        arrays = [
+            self._project(batch.column(found[f.field_id].name), found[f.field_id], f)
+            if f.field_id in found
+            else self._missing(f, batch.num_rows)
+            for f in self.wanted.fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self.wanted))
+
+    def _missing(self, wanted: NestedField, rows: int) -> pa.Array:
+        if wanted.field_id in self.constants:
+            return repeated_value(self.constants[wanted.field_id], wanted.type, rows)
+        if wanted.initial_default is not None and isinstance(wanted.type, StructType):
+            # The default of a struct says that it is there; what is in it are the defaults of its fields.
+            columns = [self._missing(f, rows) for f in wanted.type.fields]
+            return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in wanted.type.fields])
+        if wanted.initial_default is not None:
+            return repeated_value(wanted.initial_default, wanted.type, rows)
+        if wanted.required:
+            raise ValueError(f"it lacks the required column {wanted.name!r}, which has no default")
+        return pa.nulls(rows, arrow_type(wanted.type))
+
+    def _project(self, array: pa.Array, stored: pa.Field, wanted: NestedField) -> pa.Array:
+        match wanted.type:
+            case StructType(fields):
+                return self._project_struct(array, stored, fields)
+            case ListType():
+                return self._project_list(array, stored, wanted.type)
+            case MapType():
+                return self._project_map(array, stored, wanted.type)
+            case _:
+                target = arrow_type(wanted.type)
+                return array if array.type == target else array.cast(target)
+
+    def _project_list(self, array: pa.Array, stored: pa.Field, kind: ListType) -> pa.Array:
+        if not pa.types.is_list(array.type):  # some writers ask for lists with wider offsets
+            array = array.cast(pa.list_(array.type.value_field))
+        array = without_unused(array)
+        return list_around(array, kind, self._project(array.values, stored.type.value_field, kind.element))
+
+    def _project_struct(self, array: pa.Array, stored: pa.Field, fields: tuple[NestedField, ...]) -> pa.Array:
+        positions = {field_id_of(stored.type.field(i)): i for i in range(stored.type.num_fields)}
+        inner = array.flatten()
+        columns = [
+            self._project(inner[at], stored.type.field(at), f)
+            if (at := positions.get(f.field_id)) is not None
+            else self._missing(f, len(array))
+            for f in fields
+        ]
+        return struct_around(array, fields, columns)
+
+    def _project_map(self, array: pa.Array, stored: pa.Field, kind: MapType) -> pa.Array:
+        array = without_unused(array)
+        keys = self._project(array.keys, stored.type.key_field, kind.key)
+        items = self._project(array.items, stored.type.item_field, kind.value)
+        return map_around(array, kind, keys, items)
