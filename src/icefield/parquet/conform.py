@@ -31,6 +31,7 @@ from icefield.types.datatypes import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
@@ -132,6 +133,8 @@ def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
             return _conform_map(array, field.type, path)
         case UUIDType():
             return _conform_uuid(array, path)
+        case VariantType():
+            return array
         case _:
             return _cast(array, field.type, path)
 

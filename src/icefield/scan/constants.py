@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefield.codec.manifest_schema import partition_column
 from icefield.expr.project import PartitionTerm
@@ -25,11 +26,7 @@ CONSTANTS = pa.dictionary(pa.int64(), pa.binary())
 
 def identity_constants(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
     """Return the identity partition values of each entry, encoded; null for a spec without such fields."""
-    sources = [
-        s
-        for s in spec_sources(spec, schema)
-        if isinstance(s.transform, Identity) and partition_column(s.field_id) in entries.column_names
-    ]
+    sources = [s for s in identity_sources(spec, schema) if partition_column(s.field_id) in entries.column_names]
     if not sources or entries.num_rows == 0:
         return pa.nulls(entries.num_rows, CONSTANTS)
     columns = [entries.column(partition_column(s.field_id)).combine_chunks() for s in sources]
@@ -40,6 +37,19 @@ def identity_constants(entries: pa.Table, spec: PartitionSpec, schema: Schema) -
     ]
     encoded = [_encode(sources, partition) for partition in zip(*values, strict=True)]
     return pa.DictionaryArray.from_arrays(pa.array(index.codes), pa.array(encoded, pa.binary()))
+
+
+def identity_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
+    """Return the fields of a spec that hold values of columns as they are."""
+    return [s for s in spec_sources(spec, schema) if isinstance(s.transform, Identity)]
+
+
+def has_identity_columns(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
+    """Say which files certainly hold the columns that they are partitioned by: those whose sizes are known."""
+    complete = pa.repeat(True, entries.num_rows)
+    for source in identity_sources(spec, schema):
+        complete = pc.and_(complete, entries.column(f"column_size.{source.source_id}").combine_chunks().is_valid())
+    return complete
 
 
 def decode_constants(encoded: bytes | None, schema: Schema) -> dict[int, Value | None]:

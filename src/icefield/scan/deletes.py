@@ -9,6 +9,7 @@ the delete files of one data file are listed only when it is read.
 Raises CorruptFile for two vectors of one data file, and for a vector older than its file, as the reference does.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -85,7 +86,9 @@ class DeleteIndex:
         self._targets = KeyIndex([targets.filter(pa.array(is_position & has_target))], names_target.num_rows)
         self._by_target = _Scope(names_target, self._targets.codes)
         self._by_partition = _Scope.of(entries, is_position & ~has_target, groups)
-        self._keys = _Scope.of(entries, is_key, groups)
+        is_global = entries.column("is_global").to_numpy()
+        self._by_key = _Scope.of(entries, is_key & ~is_global, groups)
+        self._everywhere = _Scope.of(entries, is_key & is_global, np.full(entries.num_rows, EVERYWHERE))
         _check_vectors(self._vectors, self._vector_targets)
 
     def match(self, files: pa.Table, spec: PartitionSpec) -> Matched:
@@ -96,7 +99,8 @@ class DeleteIndex:
         group = self._partitions.find(files, spec)
         has_vector = vector != NOT_FOUND
         by_position = (self._by_target.newest(target) >= numbers) | (self._by_partition.newest(group) >= numbers)
-        by_key = np.maximum(self._keys.newest(group), self._keys.newest(np.full(rows, EVERYWHERE))) > numbers
+        everywhere = self._everywhere.newest(np.full(rows, EVERYWHERE))
+        by_key = np.maximum(self._by_key.newest(group), everywhere) > numbers
         needs_reading = (by_position & ~has_vector) | by_key
         self._check_age(vector, numbers)
         keys = pa.StructArray.from_arrays(
@@ -109,8 +113,8 @@ class DeleteIndex:
     def deletes_of(self, keys: dict[str, int], sequence_number: int) -> tuple[DeleteFile, ...]:
         """List the deletes that apply to one data file, given what `match` said of it."""
         by_key = [
-            *self._keys.since(keys["group"], sequence_number + 1),
-            *self._keys.since(EVERYWHERE, sequence_number + 1),
+            *self._by_key.since(keys["group"], sequence_number + 1),
+            *self._everywhere.since(EVERYWHERE, sequence_number + 1),
         ]
         if keys["vector"] != NOT_FOUND:
             return (_vector(self._vectors.slice(keys["vector"], 1).to_pylist()[0]), *by_key)
@@ -137,28 +141,38 @@ def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table
     """Build the index from delete manifests; None if there are none."""
     if manifests.num_rows == 0:
         return None
-    loaded = []
+    parts = [
+        (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), load_entries(store, batch, COLUMNS, LIVE))
+        for batch in batches_of_one_spec(manifests)
+    ]
+    return build_delete_index(parts)
+
+
+def build_delete_index(parts: Sequence[tuple[PartitionSpec, pa.Table]]) -> DeleteIndex:
+    """Build the index from entries of delete manifests, each table of one spec."""
     partitions = _Partitions()
-    for batch in batches_of_one_spec(manifests):
-        spec = find_spec(metadata, batch.column("partition_spec_id")[0].as_py())
-        loaded.append((spec, load_entries(store, batch, COLUMNS, LIVE)))
-    tables = [entries.append_column("group", partitions.add(entries, spec)) for spec, entries in _by_spec(loaded)]
-    entries = pa.concat_tables([t.select([*COLUMNS.fields, *BOUNDS, "group"]) for t in tables]).combine_chunks()
+    specs = {spec.spec_id: spec for spec, _ in parts}
+    tables: list[pa.Table] = []
+    for spec_id, spec in specs.items():
+        of_spec = [entries for other, entries in parts if other.spec_id == spec_id]
+        entries = pa.concat_tables(of_spec, promote_options="permissive")
+        grouped = entries.append_column("group", partitions.add(entries, spec))
+        grouped = grouped.append_column("is_global", pa.repeat(spec.is_unpartitioned, entries.num_rows))
+        tables.append(grouped.select([*COLUMNS.fields, *BOUNDS, "group", "is_global"]))
+    entries = pa.concat_tables(tables).combine_chunks()
     _refuse_other_formats(entries)
     return DeleteIndex(entries, partitions)
 
 
 class _Partitions:
-    """Numbers the partitions that deletes stand in; specs without partitions are EVERYWHERE."""
+    """Numbers the partitions that deletes stand in."""
 
     def __init__(self) -> None:
         self._indexes: dict[int, tuple[int, KeyIndex]] = {}
-        self._next = EVERYWHERE + 1
+        self._next = 0
 
     def add(self, entries: pa.Table, spec: PartitionSpec) -> pa.Array:
         """Number the partitions of a spec's delete files, all of them at once."""
-        if spec.is_unpartitioned:
-            return pa.array(np.full(entries.num_rows, EVERYWHERE))
         index = KeyIndex(partition_columns(entries, spec), entries.num_rows)
         self._indexes[spec.spec_id] = (self._next, index)
         groups = pa.array(index.codes + self._next)
@@ -167,8 +181,6 @@ class _Partitions:
 
     def find(self, files: pa.Table, spec: PartitionSpec) -> Longs:
         """Return the group of each data file; NO_GROUP where no delete stands in its partition."""
-        if spec.is_unpartitioned:
-            return np.full(files.num_rows, EVERYWHERE)
         if spec.spec_id not in self._indexes:
             return np.full(files.num_rows, NO_GROUP)
         first, index = self._indexes[spec.spec_id]
@@ -201,14 +213,6 @@ class _Scope:
         start, end = np.searchsorted(self._groups, group), np.searchsorted(self._groups, group, "right")
         start += np.searchsorted(self._numbers[start:end], sequence_number)
         return [_delete_file(row) for row in self._entries.slice(start, end - start).to_pylist()]
-
-
-def _by_spec(loaded: list[tuple[PartitionSpec, pa.Table]]) -> list[tuple[PartitionSpec, pa.Table]]:
-    specs = {spec.spec_id: spec for spec, _ in loaded}
-    return [
-        (spec, pa.concat_tables([t for s, t in loaded if s.spec_id == spec_id], promote_options="permissive"))
-        for spec_id, spec in specs.items()
-    ]
 
 
 def _targets(entries: pa.Table) -> pa.Array:

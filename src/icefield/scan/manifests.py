@@ -1,6 +1,6 @@
 """The manifests of a snapshot: loaded as one table, pruned by what their partition summaries say.
 
-Raises MissingFile, CorruptFile.
+Raises MissingFile, CorruptFile, and Unsupported for encrypted tables.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icefield.codec.manifest_header import decode_manifest_header
 from icefield.codec.manifest_list import decode_manifest_list, partition_summaries
-from icefield.errors import CorruptFile
+from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.bound import Bound
 from icefield.expr.evaluate import might_match
 from icefield.expr.project import PartitionTerm, project_inclusive
@@ -30,6 +32,10 @@ def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
     """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
     if snapshot is None:
         return None
+    if snapshot.key_id is not None:
+        raise Unsupported(f"snapshot {snapshot.snapshot_id} is encrypted (key {snapshot.key_id!r})")
+    if not snapshot.manifest_list:
+        return _named_manifests(store, snapshot)
     return decode_manifest_list(store.read(snapshot.manifest_list), snapshot.manifest_list)
 
 
@@ -67,6 +73,26 @@ def find_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
         if spec.spec_id == spec_id:
             return spec
     raise CorruptFile(metadata.location, f"a manifest names partition spec {spec_id}, which the table does not have")
+
+
+def _named_manifests(store: Store, snapshot: Snapshot) -> pa.Table:
+    """Describe the manifests that an old v1 snapshot names itself; their counts are not known."""
+    rows = []
+    for location in snapshot.manifests:
+        data = store.read(location)
+        header = decode_manifest_header(data, location)
+        rows.append(
+            {
+                "manifest_path": location,
+                "manifest_length": len(data),
+                "partition_spec_id": header.partition_spec_id,
+                "content": DATA_MANIFEST,
+                "sequence_number": 0,
+                "min_sequence_number": 0,
+                "added_snapshot_id": snapshot.snapshot_id,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
 
 
 def _summaries(manifests: pa.Table, spec: PartitionSpec, schema: Schema) -> Callable[[int], FieldStatistics | None]:

@@ -13,7 +13,7 @@ Raises MissingFile, CorruptFile, and Unsupported for files in formats other than
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,13 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.file_task import FileTask
-from icefield.scan.constants import CONSTANTS, decode_constants, identity_constants
+from icefield.scan.constants import (
+    CONSTANTS,
+    decode_constants,
+    has_identity_columns,
+    identity_constants,
+    identity_sources,
+)
 from icefield.scan.deletes import DELETE_KEYS, DeleteIndex, load_delete_index, match_none
 from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries
 from icefield.scan.manifests import (
@@ -74,6 +80,7 @@ PLANNED = pa.schema(
         ("must_match", pa.bool_()),
         ("first_row_id", pa.int64()),
         ("constants", CONSTANTS),
+        ("is_complete", pa.bool_()),
         ("delete_keys", DELETE_KEYS),
         ("deleted_rows", pa.int64()),
     ]
@@ -197,7 +204,9 @@ class _Planner:
         """Plan manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
         judged = sorted(i for i in columns_of(self.where) if not is_metadata_column(i))
-        entries = load_entries(self.store, manifests, COLUMNS.with_statistics(judged), self.statuses)
+        sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
+        want = replace(COLUMNS.with_statistics(judged), sizes=sources)
+        entries = load_entries(self.store, manifests, want, self.statuses)
         by_partition, by_statistics, must = self._judge(entries, spec)
         keep = pa.array(by_partition & by_statistics)
         files = self._planned(entries.filter(keep), spec, must[by_partition & by_statistics])
@@ -231,6 +240,7 @@ class _Planner:
             "partition": partition_texts(entries, spec, self.schema),
             "must_match": pa.array(must),
             "constants": identity_constants(entries, spec, self.schema),
+            "is_complete": has_identity_columns(entries, spec, self.schema),
         }
         matched = match_none(count) if self.deletes is None else self.deletes.match(entries, spec)
         columns |= {"delete_keys": matched.keys, "deleted_rows": matched.deleted_rows}

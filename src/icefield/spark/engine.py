@@ -1,19 +1,25 @@
 """What the Spark room offers to tables: one object, loaded on first use."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from icefield.expr.bound import columns_of
+from icefield.expr.select import Parts, Query
 from icefield.model.metadata import TableMetadata
+from icefield.parquet.conform import check_schema
 from icefield.parquet.write import WritePlan
 from icefield.scan.plan import ScanPlan
-from icefield.spark.read import FilesToRead, Rows, narrow, read_files
+from icefield.spark.read import FilesToRead, narrow, read_files
+from icefield.spark.read_task import Rows
 from icefield.spark.session import session
 from icefield.spark.types import schema_from_spark
+from icefield.spark.view import conform_to_view, run_query
 from icefield.spark.write import write_frame
 from icefield.storage.store import Store
+from icefield.types.metadata_columns import with_metadata_columns
 from icefield.types.schema import Schema
 
 
@@ -32,18 +38,30 @@ class Engine:
         self, frame: DataFrame, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
     ) -> pa.Table:
         """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
+        check_schema(schema_from_spark(frame.schema), base.schema)
         rows = frame
         for scan in replaced:
             if scan.partial_files.num_rows:
-                partial = FilesToRead(store, scan.partial_files, scan.point.schema, base.schemas)
+                partial = FilesToRead(store, base, scan, scan.partial_files, plan.schema)
                 stay = read_files(self.session(), partial, scan.where, Rows.REST)
                 rows = rows.unionByName(stay, allowMissingColumns=True)
         return write_frame(rows, plan, base.sort_order, store)
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
-        request = FilesToRead(store, scan.files, scan.point.schema, metadata.schemas)
-        return narrow(read_files(self.session(), request, scan.where), scan.point.schema, select)
+        readable = with_metadata_columns(scan.point.schema)
+        tops = {readable.paths[i][0] for i in (*select.by_id, *columns_of(scan.where))}
+        columns = Schema(tuple(f for f in readable.fields if f.name in tops))
+        request = FilesToRead(store, metadata, scan, scan.files, columns)
+        return narrow(read_files(self.session(), request, scan.where), columns, select)
+
+    def query(self, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
+        """Analyse a query in which each name stands for a DataFrame."""
+        return run_query(self.session(), query, frames, scope)
+
+    def conform_to_view(self, frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
+        """Give the result of a query the columns of a view."""
+        return conform_to_view(frame, schema, query_columns)
 
 
 ENGINE = Engine()

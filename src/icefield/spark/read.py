@@ -1,30 +1,40 @@
-"""Planned files to a DataFrame, through Spark's native vectorised Parquet reader.
+"""Planned files to a DataFrame: through Spark's native vectorised Parquet reader, or by tasks of ours.
 
 Spark gets exactly the planned files with their sizes, from a file log in a directory of its own, so that it lists and
 stats nothing. Columns are found by field id. One trap is avoided here: Spark pushes filters into Parquet by *name*, so
 a name that ever meant another column is read under a name that no file has; such a column is filtered after reading.
+
+Files that need more than their own columns (deletes, names for ids, partition values, lineage) go through tasks in
+Python workers; the others of the same scan do not.
 """
 
+import pickle
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark_types
 
+from icefield.codec.name_mapping import find_name_mapping
 from icefield.expr.bound import TRUE, Bound
 from icefield.expr.spark_sql import quoted_path, spark_sql
-from icefield.spark.types import stored_field, stored_type
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.file_task import FileTask
+from icefield.scan.plan import ScanPlan
+from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows
+from icefield.spark.types import presented_field, reads_natively, stored_field, stored_type
 from icefield.storage.store import Store
 from icefield.types.datatypes import (
     ListType,
     MapType,
     NestedField,
+    PrimitiveType,
     StructType,
     Type,
     UUIDType,
@@ -32,34 +42,61 @@ from icefield.types.datatypes import (
     walk,
     with_children,
 )
+from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
 BLOCK_BYTES = 128 * 1024 * 1024
+MIN_FILE_BYTES = 4 * 1024 * 1024  # what opening a file costs, in bytes that could be read instead
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-
-
-class Rows(Enum):
-    """Which rows of the files to read, given a filter."""
-
-    MATCHING = "matching"
-    REST = "rest"  # those for which the filter is false or null
 
 
 @dataclass(frozen=True)
 class FilesToRead:
-    """Data files (`file_path`, `file_size_in_bytes`) and the schema to read them with.
-
-    history: every schema that the table ever had; a name that changed its meaning in it is read with care.
-    """
+    """Some files of a plan, and the columns to read of them: the table's, and metadata columns."""
 
     store: Store
+    metadata: TableMetadata
+    scan: ScanPlan
     files: pa.Table
     schema: Schema
-    history: Sequence[Schema]
+
+    @property
+    def history(self) -> Sequence[Schema]:
+        """Every schema that the table ever had; a name that changed its meaning in it is read with care."""
+        return self.metadata.schemas
 
 
 def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows = Rows.MATCHING) -> DataFrame:
     """Read the rows that match a filter, or those that do not."""
+    natively = _reads_natively(request)
+    native, others = request.files.filter(natively), request.files.filter(pc.invert(natively))
+    if others.num_rows == 0:
+        return _read_natively(spark, replace(request, files=native), where, rows)
+    by_tasks = _read_by_tasks(spark, replace(request, files=others), where, rows)
+    if native.num_rows == 0:
+        return by_tasks
+    return _read_natively(spark, replace(request, files=native), where, rows).union(by_tasks)
+
+
+def _reads_natively(request: FilesToRead) -> pa.ChunkedArray:
+    """Say which files Spark's reader can read alone."""
+    known = find_name_mapping(request.metadata.properties) is None and all(
+        not is_metadata_column(f.field_id) and reads_natively(f, request.history) and not _has_inner_default(f)
+        for f in request.schema.fields
+    )
+    if not known:
+        return pa.chunked_array([pa.repeat(False, request.files.num_rows)])
+    return pc.and_(request.files.column("delete_keys").is_null(), request.files.column("is_complete"))
+
+
+def _has_inner_default(field: NestedField) -> bool:
+    """Say whether something inside a column has a default, of which Spark's reader knows nothing."""
+    return any(f.initial_default is not None for _, f in walk(field.type)) or (
+        field.initial_default is not None and not isinstance(field.type, PrimitiveType)
+    )
+
+
+def _read_natively(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
     risky = find_reused_names(request.schema, request.history)
     hidden = Schema(tuple(_hide(f, risky) for f in request.schema.fields))
     frame = _open(spark, request, spark_types.StructType([stored_field(f) for f in hidden.fields]))
@@ -67,6 +104,31 @@ def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Ro
         matches = spark_sql(where, lambda reference: hidden.paths[reference.field_id])
         frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
     return frame.select([_shown(f, risky) for f in request.schema.fields])
+
+
+def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
+    metadata = request.metadata
+    history = (metadata.schema, *reversed(metadata.schemas))
+    mapping = find_name_mapping(metadata.properties)
+    task = ReadTask(request.store, history, mapping, request.schema, where, rows)
+    packed = [(pickle.dumps(tasks),) for tasks in _packed(request)]
+    frame = spark.createDataFrame(packed, TASK_SCHEMA).repartition(len(packed))
+    shown = spark_types.StructType([presented_field(f) for f in request.schema.fields])
+    return frame.mapInArrow(task, shown)
+
+
+def _packed(request: FilesToRead) -> Iterator[list[FileTask]]:
+    """Yield tasks in lists of about a block each."""
+    packed: list[FileTask] = []
+    size = 0
+    sizes = request.files.column("file_size_in_bytes").to_pylist()
+    for task, file_bytes in zip(request.scan.tasks(request.files), sizes, strict=True):
+        if packed and size + file_bytes > BLOCK_BYTES:
+            yield packed
+            packed, size = [], 0
+        packed.append(task)
+        size += max(file_bytes, MIN_FILE_BYTES)
+    yield packed
 
 
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
@@ -123,7 +185,7 @@ def _hide(field: NestedField, risky: set[int]) -> NestedField:
     inner = tuple(_hide(child, risky) for child in children(field.type))
     kind: Type = with_children(field.type, inner) if inner else field.type
     name = f"icefield_column_{field.field_id}" if field.field_id in risky else field.name
-    return NestedField(field.field_id, name, kind, field.required)
+    return replace(field, name=name, type=kind)
 
 
 def _shown(field: NestedField, risky: set[int]) -> Column:

@@ -1,23 +1,30 @@
 """Types and schemas to and from Spark's.
 
-Three types have no counterpart in stock Spark and appear as the nearest one that keeps every value: `uuid` as string,
-`fixed` as binary, `time` as a bigint of microseconds since midnight.
+Some types have no counterpart in stock Spark and appear as the nearest one that keeps every value: `uuid` as string,
+`fixed` as binary, `time` as a bigint of microseconds since midnight, `timestamp_ns` and `timestamptz_ns` as a bigint of
+nanoseconds since the epoch, `geometry` and `geography` as binary that holds WKB. `unknown` is read as Spark's void and
+`variant` as its variant; the way back is closed, for neither can be written. Spark's own Parquet reader reads them all;
+the one exception is a matter of history: `reads_natively`.
 Raises SchemaMismatch for a Spark type that the format cannot hold.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import types as spark
 
 from icefield.errors import SchemaMismatch
+from icefield.expr.spark_sql import spark_literal
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
     DateType,
     DecimalType,
     DoubleType,
+    EmptyStruct,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -26,15 +33,22 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     Type,
+    UnknownType,
     UUIDType,
+    VariantType,
+    walk,
 )
 from icefield.types.schema import Schema, assign_fresh_ids
 
 FIELD_ID_KEY = "parquet.field.id"
+# What Spark's reader gives for a column that a file does not have.
+DEFAULT_KEY = "EXISTS_DEFAULT"
 
 _FROM_SPARK: dict[type[spark.DataType], PrimitiveType] = {
     spark.BooleanType: BooleanType(),
@@ -53,7 +67,7 @@ _FROM_SPARK: dict[type[spark.DataType], PrimitiveType] = {
     spark.BinaryType: BinaryType(),
 }
 # How a Parquet column of each type is read natively.
-_STORED: dict[type[PrimitiveType], spark.DataType] = {
+_STORED: dict[type[PrimitiveType] | type[VariantType], spark.DataType] = {
     BooleanType: spark.BooleanType(),
     IntegerType: spark.IntegerType(),
     LongType: spark.LongType(),
@@ -63,10 +77,16 @@ _STORED: dict[type[PrimitiveType], spark.DataType] = {
     TimeType: spark.LongType(),
     TimestampType: spark.TimestampNTZType(),
     TimestamptzType: spark.TimestampType(),
+    TimestampNsType: spark.LongType(),
+    TimestamptzNsType: spark.LongType(),
     StringType: spark.StringType(),
     UUIDType: spark.BinaryType(),
     FixedType: spark.BinaryType(),
     BinaryType: spark.BinaryType(),
+    GeometryType: spark.BinaryType(),
+    GeographyType: spark.BinaryType(),
+    UnknownType: spark.NullType(),
+    VariantType: spark.VariantType(),
 }
 
 
@@ -96,7 +116,42 @@ def stored_type(kind: Type) -> spark.DataType:
 
 def stored_field(field: NestedField) -> spark.StructField:
     """Return a Spark field that is found by id; always nullable, as old files may lack the column."""
-    return spark.StructField(field.name, stored_type(field.type), True, {FIELD_ID_KEY: field.field_id})
+    # Whatever a file has for an unknown column is not looked at: no column has a negative id. (spec: Parquet)
+    file_id = -field.field_id if isinstance(field.type, UnknownType) else field.field_id
+    metadata: dict[str, object] = {FIELD_ID_KEY: file_id}
+    if isinstance(field.type, PrimitiveType) and field.initial_default is not None:
+        assert not isinstance(field.initial_default, EmptyStruct)
+        metadata[DEFAULT_KEY] = spark_literal(field.initial_default, field.type)
+    return spark.StructField(field.name, stored_type(field.type), True, metadata)
+
+
+def presented_field(field: NestedField) -> spark.StructField:
+    """Return a column as users see it: uuids, at any depth, are text."""
+    return spark.StructField(field.name, _presented_type(field.type), True)
+
+
+def _presented_type(kind: Type) -> spark.DataType:
+    match kind:
+        case UUIDType():
+            return spark.StringType()
+        case StructType(fields):
+            return spark.StructType([presented_field(f) for f in fields])
+        case ListType():
+            return spark.ArrayType(_presented_type(kind.element_type))
+        case MapType():
+            return spark.MapType(_presented_type(kind.key_type), _presented_type(kind.value_type))
+        case _:
+            return stored_type(kind)
+
+
+def reads_natively(field: NestedField, history: Iterable[Schema]) -> bool:
+    """Say whether Spark's Parquet reader gives a column's values, and all that is inside it, in files of any schema.
+
+    A file from when a column of nanoseconds was a date is the exception: Spark takes its days for the bigint itself.
+    """
+    columns = (field, *(inner for _, inner in walk(field.type)))
+    nanos = {f.field_id for f in columns if isinstance(f.type, TimestampNsType)}
+    return not any(isinstance(s.by_id[i].type, DateType) for s in history for i in nanos if i in s.by_id)
 
 
 def _fields_from_spark(struct: spark.StructType, draw: Callable[[], int], path: str) -> tuple[NestedField, ...]:

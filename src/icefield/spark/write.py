@@ -15,17 +15,14 @@ from pyspark.sql import DataFrame
 
 from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.model.sort_order import SortOrder
-from icefield.parquet.conform import check_schema
 from icefield.parquet.write import WritePlan
 from icefield.spark.distribute import distribute
-from icefield.spark.types import schema_from_spark
 from icefield.spark.write_task import RESULT_SCHEMA, WriteTask
 from icefield.storage.store import Store
 
 
 def write_frame(frame: DataFrame, plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
-    """Write all rows and return one row per file, as columns of a manifest entry."""
-    check_schema(schema_from_spark(frame.schema), plan.schema)
+    """Write all rows, whose schema was checked, and return one row per file, as columns of a manifest entry."""
     rows = distribute(frame, plan.schema, plan.spec, order)
     try:
         results = rows.mapInArrow(WriteTask(plan, store), RESULT_SCHEMA).collect()

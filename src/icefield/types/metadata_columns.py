@@ -4,7 +4,7 @@ A table's own column hides a metadata column of the same name.
 """
 
 from icefield.types.datatypes import IntegerType, LongType, NestedField, StringType
-from icefield.types.schema import MAX_FIELD_ID, Schema
+from icefield.types.schema import Schema
 
 FILE = NestedField(2147483646, "_file", StringType(), required=True)
 POSITION = NestedField(2147483645, "_pos", LongType(), required=True)
@@ -17,11 +17,12 @@ DELETED_POSITION = NestedField(2147483545, "pos", LongType(), required=True)
 
 LINEAGE = (ROW_ID, LAST_UPDATED)
 SELECTABLE = (FILE, POSITION, SPEC_ID, *LINEAGE)
+_IDS = frozenset(f.field_id for f in SELECTABLE)
 
 
 def is_metadata_column(field_id: int) -> bool:
-    """Say whether an id is one of those that no table column may have."""
-    return field_id > MAX_FIELD_ID
+    """Say whether a column's values come from where its rows lie, and not from the data alone."""
+    return field_id in _IDS
 
 
 def with_metadata_columns(schema: Schema) -> Schema:

@@ -1,0 +1,104 @@
+"""Queries over named DataFrames, and their result as the columns that a view promises.
+
+Names are given to Spark as temporary views for as long as it takes to analyse the query: the DataFrame that comes out
+holds plans, not names, so they can go before a row is read. No job runs here.
+
+Raises InvalidInput for a query that Spark refuses, SchemaMismatch for a result that no longer fits the view.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from icefield.errors import InvalidInput, SchemaMismatch
+from icefield.expr.select import Parts, Query
+from icefield.spark.types import schema_from_spark, stored_type
+from icefield.types.datatypes import NestedField, StringType, Type, UUIDType, children, with_children
+from icefield.types.evolve import can_widen
+from icefield.types.schema import Schema
+
+_PLACE = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
+
+
+def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
+    """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
+    names = {parts: f"icefield_{scope}_{index}" for index, parts in enumerate(frames)}
+    made: list[str] = []
+    try:
+        for parts, frame in frames.items():
+            frame.createTempView(names[parts])
+            made.append(names[parts])
+        text = query.with_tables(names.__getitem__)
+        # In this place Spark's grammar takes a query and nothing else.
+        with _faults_are_told_once():
+            return spark.sql(f"SELECT * FROM (\n{text}\n)")  # noqa: S608 - it is a query that is run
+    except AnalysisException as error:
+        raise InvalidInput(f"Spark cannot read the query: {_first_line(error)}") from error
+    finally:
+        for name in made:
+            spark.catalog.dropTempView(name)
+
+
+def conform_to_view(frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
+    """Give the columns of a query, by position, the names and types of a view.
+
+    query_columns: what the query called them when the view was made; other names now mean other columns.
+    """
+    # (view spec: SQL representation: aliases are part of the schema)
+    wanted = schema.fields
+    found = frame.columns[: len(wanted)]
+    if len(found) < len(wanted) or (query_columns is not None and list(query_columns) != found):
+        raise SchemaMismatch(
+            f"the query now gives the columns {', '.join(found)}, and the view was made of "
+            f"{', '.join(query_columns or [f.name for f in wanted])}",
+            hint="Replace the view",
+        )
+    given = schema_from_spark(frame.schema)
+    # By position, because a query may give one name to two columns.
+    placed = frame.toDF(*(str(index) for index in range(len(frame.columns))))
+    return placed.select(
+        [_conformed(F.col(str(index)), given.fields[index].type, want) for index, want in enumerate(wanted)]
+    )
+
+
+def _conformed(column: Column, given: Type, want: NestedField) -> Column:
+    target = _shown(want.type)
+    wide = stored_type(target)
+    if stored_type(given).simpleString() != wide.simpleString() and not can_widen(given, target):
+        raise SchemaMismatch(
+            f"column {want.name!r} of the view is a {want.type}, and its query now gives a {given}",
+            hint="Replace the view",
+        )
+    comment = {"comment": want.doc} if want.doc else {}
+    return column.cast(wide).alias(want.name, metadata=comment)
+
+
+def _shown(kind: Type) -> Type:
+    """Return the type as users of Spark see it, where a uuid is a text."""
+    if isinstance(kind, UUIDType):
+        return StringType()
+    inner = tuple(replace(child, type=_shown(child.type)) for child in children(kind))
+    return with_children(kind, inner) if inner else kind
+
+
+def _first_line(error: AnalysisException) -> str:
+    lines = (line.strip() for line in str(error).splitlines())
+    # Where it is wrong is told of the text as Spark got it, which nobody wrote.
+    return _PLACE.sub("", next(filter(None, lines), "it does not say why"))
+
+
+@contextmanager
+def _faults_are_told_once() -> Iterator[None]:
+    """Keep pyspark from logging, with its stack, the very fault that it raises."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
