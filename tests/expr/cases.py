@@ -44,7 +44,9 @@ from icefield.types.datatypes import (
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -83,6 +85,8 @@ TYPES: tuple[PrimitiveType, ...] = (
     FixedType(2),
     *DECIMALS,
 )
+# The types of versions 1 and 2, and those of version 3 that can be compared.
+ALL_TYPES = (*TYPES, TimestampNsType(), TimestamptzNsType())
 ORDERED = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 
 
@@ -104,6 +108,7 @@ _LONGS = around(-(1 << 63), -(1 << 63) + 10, -(1 << 31), -10, 0, 10, 1 << 53, 9_
 _DAYS = around(-(1 << 31), -719_528, -366, -31, -1, 0, 31, 59, 365, 19_782, 2_932_896, (1 << 31) - 1)
 # Within what an hour partition can hold, but for the two ends of the type.
 _MICROS = around(*(d * MICROS_PER_DAY for d in (-719_528, -365, -31, -1, 0, 1, 31, 365, 19_782)), 3_600_000_000)
+_NANOS = around(*(d * 1000 * MICROS_PER_DAY for d in (-365, -1, 0, 19_782)), -1000, 1000, 3_600_000_000_000)
 _DOUBLES = [math.nan, -math.inf, -1.5, -5e-324, -0.0, 0.0, 5e-324, 0.1, float32(0.1), 1.0, 1.5, 1e300, math.inf]
 _UUIDS = [uuid.UUID(int=(a << 120) + (b << 56)) for a in (0, 127, 128, 255) for b in (1, 200)]
 
@@ -117,6 +122,8 @@ NASTY: dict[type[PrimitiveType], Sequence[Value]] = {
     TimeType: [0, 1, 36_000_000_000, MICROS_PER_DAY - 1],
     TimestampType: _MICROS,
     TimestamptzType: _MICROS,
+    TimestampNsType: _NANOS,
+    TimestamptzNsType: _NANOS,
     UUIDType: _UUIDS,
 }
 
@@ -134,7 +141,7 @@ def values_of(kind: PrimitiveType) -> st.SearchStrategy[Value]:
         numbers = within(around(-top + 1, -10, 0, 10, 100, top - 1), 128)
         return st.sampled_from([scaled(n, kind.scale) for n in numbers if abs(n) <= top])
     pool: list[Value] = list(NASTY[type(kind)])
-    if isinstance(kind, TimestampType | TimestamptzType):
+    if isinstance(kind, TimestampType | TimestamptzType | TimestampNsType | TimestamptzNsType):
         pool += [-(1 << 63), (1 << 63) - 1]
     return st.sampled_from(pool)
 
@@ -200,8 +207,8 @@ def rows_of(columns: tuple[Reference, ...]) -> st.SearchStrategy[Row]:
 
 
 # Every type alone, and every type beside another.
-COLUMNS = [references([kind]) for kind in TYPES]
-COLUMNS += [references(pair) for pair in zip(TYPES, TYPES[5:] + TYPES[:5], strict=True)]
+COLUMNS = [references([kind]) for kind in ALL_TYPES]
+COLUMNS += [references(pair) for pair in zip(ALL_TYPES, ALL_TYPES[5:] + ALL_TYPES[:5], strict=True)]
 typed_columns = st.sampled_from(COLUMNS)
 
 

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import TYPES, constants_of, effort, sort_key
+from tests.expr.cases import ALL_TYPES, constants_of, effort, sort_key
 
 from icefield.expr.ast import Operator
 from icefield.expr.bounds import decode_bounds
 from icefield.types.datatypes import DecimalType, PrimitiveType, UnknownType, UUIDType, Value
 from icefield.types.single_value import encode_value
 
-PLAIN_TYPES = [kind for kind in TYPES if not isinstance(kind, UUIDType)]
+PLAIN_TYPES = [kind for kind in ALL_TYPES if not isinstance(kind, UUIDType)]
 
 
 @given(st.data(), st.sampled_from(PLAIN_TYPES))
@@ -54,14 +54,14 @@ def test_decimals_of_every_length_are_sign_extended(number: int) -> None:
 
 
 def test_no_files_give_no_bounds() -> None:
-    for kind in (*TYPES, UnknownType()):
+    for kind in (*ALL_TYPES, UnknownType()):
         empty = pa.array([], pa.binary())
         lower, upper = decode_bounds(empty, empty, kind)
         assert len(lower.known) == len(upper.known) == 0
 
 
 def test_all_bounds_missing() -> None:
-    for kind in (*TYPES, UnknownType()):
+    for kind in (*ALL_TYPES, UnknownType()):
         nothing = pa.nulls(3, pa.binary())
         lower, upper = decode_bounds(nothing, nothing, kind)
         assert not lower.known.any()

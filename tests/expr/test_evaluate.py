@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.expr.cases import (
-    TYPES,
+    ALL_TYPES,
     Row,
     all_leaves,
     effort,
@@ -82,7 +82,7 @@ def test_pruning_by_column_statistics_loses_and_claims_no_row(
     check_pruning(*case)
 
 
-LENGTHS = [(kind, 16) for kind in TYPES] + [(kind, n) for kind in (StringType(), BinaryType()) for n in (1, 2)]
+LENGTHS = [(kind, 16) for kind in ALL_TYPES] + [(kind, n) for kind in (StringType(), BinaryType()) for n in (1, 2)]
 
 
 @pytest.mark.parametrize(("kind", "text_length"), LENGTHS, ids=str)
@@ -117,7 +117,7 @@ def _has_like(expression: Bound) -> bool:
     return "Like(" in repr(expression)
 
 
-@given(st.data(), st.sampled_from(TYPES))
+@given(st.data(), st.sampled_from(ALL_TYPES))
 @effort(150)
 def test_pruning_by_manifest_summaries_loses_and_claims_no_row(data: st.DataObject, kind: PrimitiveType) -> None:
     columns = references([kind])

@@ -9,14 +9,15 @@ from tests.expr.cases import effort
 
 from icefield.expr.ast import Date, Time, Timestamp
 from icefield.expr.moments import (
-    date_text,
     from_python,
+    nano_timestamp_text,
     parse_date,
     parse_time,
     parse_timestamp,
     time_text,
     timestamp_text,
 )
+from icefield.types.civil import date_text
 
 EPOCH = datetime.date(1970, 1, 1)
 DAY = 86_400_000_000
@@ -64,6 +65,8 @@ def test_datetimes_agree_with_python(moment: datetime.datetime) -> None:
     [
         ("1970-01-01 00:00:01", Timestamp(1_000_000, zoned=False)),
         ("1970-01-01T00:00:00.5", Timestamp(500_000, zoned=False)),
+        ("1970-01-01 00:00:00.0000015", Timestamp(1, zoned=False, nanos=500)),
+        ("1969-12-31 23:59:59.999999999Z", Timestamp(-1, zoned=True, nanos=999)),
         ("1970-01-01 1:2", Timestamp(3_720_000_000, zoned=False)),
         (" 1970-01-02 ", Timestamp(DAY, zoned=False)),
         ("1970", Timestamp(0, zoned=False)),
@@ -81,12 +84,35 @@ def test_timestamps(text: str, expected: Timestamp) -> None:
     assert parse_timestamp(text) == expected
 
 
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+@effort()
+def test_nanoseconds_survive_as_text(nanos: int) -> None:
+    text = nano_timestamp_text(nanos)
+    assert parse_timestamp(text).total_nanos == nanos
+    assert parse_timestamp(f"{text} UTC").total_nanos == nanos
+
+
+def test_a_timestamp_of_pandas_keeps_its_nanoseconds() -> None:
+    class Fine(datetime.datetime):
+        """As a pandas timestamp is one."""
+
+        nanosecond = 7
+
+    assert from_python(Fine(1970, 1, 1, 0, 0, 1)) == Timestamp(1_000_000, zoned=False, nanos=7)
+
+
+def test_a_time_of_day_has_microseconds_at_best() -> None:
+    assert parse_time("10:30:00.123456000") == Time(37_800_123_456)
+    with pytest.raises(ValueError, match="finer than a microsecond"):
+        parse_time("10:30:00.1234567")
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "", "x", "2020-13-01", "2020-02-30", "2019-02-29", "20-01-01", "2020-01-01 25:00:00", "2020-01-01 10",
-        "2020-01-01 10:00:00.1234567", "2020-01-01 10:00:00+19:00", "2020-01-01 10:00:00 Nowhere/City", "2020-01-01Z",
-        "2020-01-01 10:00:60", "+12000-01-01 00:00:00 Europe/Berlin", "٢٠٢٠-01-01",
+        "2020-01-01 10:00:00.1234567890", "2020-01-01 10:00:00+19:00", "2020-01-01 10:00:00 Nowhere/City",
+        "2020-01-01Z", "2020-01-01 10:00:60", "+12000-01-01 00:00:00 Europe/Berlin", "٢٠٢٠-01-01",
     ],
 )  # fmt: skip
 def test_what_is_no_timestamp(text: str) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import TYPES, all_leaves, effort, expressions, pool_of, references, values_of
+from tests.expr.cases import ALL_TYPES, all_leaves, effort, expressions, pool_of, references, values_of
 
 from icefield.errors import InvalidInput
 from icefield.expr import project_numbers, project_text
@@ -38,7 +38,7 @@ TRANSFORMS: list[Transform] = [
     Identity(), Void(), Unknown("zorder[2]"), Bucket(1), Bucket(3), Bucket(16),
     Truncate(1), Truncate(2), Truncate(3), Truncate(10), Year(), Month(), Day(), Hour(),
 ]  # fmt: skip
-PAIRS = [(t, kind) for t in TRANSFORMS for kind in TYPES if t.fits(kind)]
+PAIRS = [(t, kind) for t in TRANSFORMS for kind in ALL_TYPES if t.fits(kind)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.expr.cases import TYPES, Row, all_leaves, nasty_rows, pool_of, references
+from tests.expr.cases import ALL_TYPES, Row, all_leaves, nasty_rows, pool_of, references
 
 from icefield.expr.ast import Operator
 from icefield.expr.bind import bind
@@ -24,6 +24,8 @@ from icefield.types.datatypes import (
     FixedType,
     NestedField,
     PrimitiveType,
+    TimestampNsType,
+    TimestamptzNsType,
     TimeType,
     UUIDType,
 )
@@ -32,7 +34,7 @@ from icefield.types.schema import Schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-COLUMNS = references(TYPES)
+COLUMNS = references(ALL_TYPES)
 BY_WORD = {str(c.type).partition("[")[0].replace("(", "_").replace(", ", "_").rstrip(")"): c for c in COLUMNS}
 SCHEMA = Schema(tuple(NestedField(c.field_id, word, c.type) for word, c in BY_WORD.items()))
 ROWS = nasty_rows(COLUMNS, {c.type: pool_of(c.type) for c in COLUMNS})
@@ -57,7 +59,7 @@ def _as_spark_reads(values: list[object], kind: PrimitiveType) -> pa.Array:
     array = arrow_array(values, kind)  # type: ignore[arg-type]
     if isinstance(kind, UUIDType | FixedType):
         return physical_array(array).cast(pa.binary())
-    return physical_array(array) if isinstance(kind, TimeType) else array
+    return physical_array(array) if isinstance(kind, TimeType | TimestampNsType | TimestamptzNsType) else array
 
 
 @contextmanager

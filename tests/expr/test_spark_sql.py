@@ -24,7 +24,9 @@ from icefield.types.datatypes import (
     NestedField,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -52,6 +54,8 @@ MAX_FLOAT = 3.4028234663852886e38
         (2_932_897, DateType(), "DATE '+10000-01-01'"),
         (-1, TimestampType(), "TIMESTAMP_NTZ '1969-12-31 23:59:59.999999'"),
         (1_500_000, TimestamptzType(), "TIMESTAMP_LTZ '1970-01-01 00:00:01.5+00:00'"),
+        (-5, TimestampNsType(), "-5L"),
+        (1_500_000_001, TimestamptzNsType(), "1500000001L"),
         (5, TimeType(), "5L"),
         ("plain é 😀", StringType(), "'plain é 😀'"),
         ("it's", StringType(), "CAST(X'69742773' AS STRING)"),
@@ -84,7 +88,7 @@ def test_comparisons_that_nan_passes_are_kept_from_spark_s_pushdown() -> None:
 
 
 # Spark has no such types, so their literals are of other types than the columns.
-_OWN_TYPES = (UUIDType, TimeType)
+_OWN_TYPES = (UUIDType, TimeType, TimestampNsType, TimestamptzNsType)
 
 
 @given(st.data(), typed_columns)

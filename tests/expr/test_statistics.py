@@ -10,17 +10,22 @@ import pytest
 
 from icefield.expr.ast import Operator
 from icefield.expr.bind import bind
-from icefield.expr.bound import Bound, Compare, IsNaN, IsNull, NotNaN, Reference, any_of, one_of
+from icefield.expr.bound import Bound, Compare, IsNaN, IsNull, NotNaN, NotNull, Reference, any_of, one_of
 from icefield.expr.evaluate import might_match, must_match
 from icefield.expr.statistics import Counts, from_counts_and_bounds, from_partition_values, from_summaries
 from icefield.types.datatypes import (
     DoubleType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
     UUIDType,
     Value,
 )
@@ -163,6 +168,30 @@ def test_bounds_of_a_date_that_became_a_timestamp_are_days() -> None:
     assert _might(_compare(TimestampType(), "=", day + 5), known)
     far = encode_value(-(1 << 31), IntegerType())
     assert _might(_compare(TimestampType(), "<", -(1 << 62)), _known(TimestampType(), far, far))
+
+
+def test_bounds_of_a_date_that_became_nanoseconds_are_days() -> None:
+    day, kind = 86_400_000_000_000, TimestampNsType()
+    known = _known(kind, encode_value(1, IntegerType()), encode_value(2, IntegerType()))
+    assert not _might(_compare(kind, "<", day), known)
+    assert not _might(_compare(kind, ">", 2 * day), known)
+    assert _might(_compare(kind, "=", day + 5), known)
+    beyond = encode_value(200_000, IntegerType())
+    assert _might(_compare(kind, "<", -(1 << 62)), _known(kind, beyond, beyond))
+
+
+@pytest.mark.parametrize("kind", [TimestamptzType(), TimestamptzNsType()])
+def test_no_date_becomes_a_timestamp_with_a_zone(kind: PrimitiveType) -> None:
+    four = encode_value(1, IntegerType())
+    assert _might(_compare(kind, "<", -5), _known(kind, four, four))
+
+
+@pytest.mark.parametrize("kind", [GeometryType(), GeographyType()])
+def test_bounds_of_shapes_are_points_and_not_looked_at(kind: PrimitiveType) -> None:
+    reference = Reference(1, kind, ("c",))
+    known = _known(kind, bytes(16), bytes(16))
+    assert _might(NotNull(reference), known)
+    assert not _might(IsNull(reference), known)
 
 
 @pytest.mark.parametrize("bad", [b"", b"\x01", b"\x01" * 3, b"\x01" * 9])

@@ -17,7 +17,7 @@ from icefield.model.partition import (
 from icefield.types.datatypes import DateType, IntegerType, LongType, NestedField, StringType, TimestampType
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
-from icefield.types.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
+from icefield.types.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Unknown, Void, Year
 
 SCHEMA = parse_schema(
     "id long not null, name string, ts timestamp, day date, ok boolean, price double, blob binary, u uuid, "
@@ -242,3 +242,33 @@ def test_any_text_is_either_a_spec_or_refused(text: str) -> None:
         return
     assert len(spec.fields) == 1
     assert spec.fields[0].source_id in SCHEMA.by_id
+
+
+def test_a_field_over_several_columns_knows_them_all_and_needs_none_of_them_to_be_read() -> None:
+    field = PartitionField(1, 1000, "z", Unknown("zorder"), (2, 99))
+    spec = PartitionSpec((field,))
+    assert field.source_ids == (1, 2, 99)
+    assert str(spec) == "[z: zorder(1, 2, 99)]"
+    assert spec.columns(SCHEMA) == (NestedField(1000, "z", StringType()),)
+    assert PartitionSpec((PartitionField(99, 1000, "z", Unknown("zorder")),)).columns(SCHEMA) == spec.columns(SCHEMA)
+
+
+def test_the_same_transform_of_other_columns_is_another_field() -> None:
+    first, second = (PartitionField(1, 1000 + i, f"z{i}", Unknown("zorder"), (2 + i,)) for i in range(2))
+    check_spec(PartitionSpec((first, second)), SCHEMA)
+    with pytest.raises(InvalidInput, match="stands twice"):
+        check_spec(PartitionSpec((first, PartitionField(1, 1001, "z1", Unknown("zorder"), (2,)))), SCHEMA)
+
+
+def test_timestamps_of_nanoseconds_are_partitioned_as_others_are() -> None:
+    schema = parse_schema("ns timestamp_ns, tz timestamptz_ns")
+    spec = parse_partition_by(["year(ns)", "hour(tz)", "bucket(4, ns)", "ns"], schema)
+    assert [str(f.type) for f in spec.columns(schema)] == ["int", "int", "int", "timestamp_ns"]
+
+
+@pytest.mark.parametrize("kind", ["variant", "geometry", "geography", "unknown"])
+def test_types_without_an_order_cannot_be_partitioned_by(kind: str) -> None:
+    schema = parse_schema(f"c {kind}, i int")
+    for text in ("c", "bucket(4, c)", "truncate(4, c)", "day(c)"):
+        with pytest.raises(InvalidInput, match="'c'"):
+            parse_partition_by([text], schema)

@@ -105,3 +105,9 @@ def test_nulls_come_first_going_up_and_last_going_down_unless_said(
     assert field.direction == (direction.lower() or "asc")
     default = "nulls-first" if field.direction is ASC else "nulls-last"
     assert field.null_order == (nulls.lower().replace(" ", "-") or default)
+
+
+@pytest.mark.parametrize("kind", ["variant", "geometry", "geography", "unknown"])
+def test_types_without_an_order_cannot_be_sorted_by(kind: str) -> None:
+    with pytest.raises(InvalidInput, match="'c'"):
+        parse_order_by(["c desc"], parse_schema(f"c {kind}"))

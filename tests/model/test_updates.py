@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.expr.cases import effort
 
-from icefield.errors import CommitConflict, IcefieldError, InvalidInput, NoSuchSnapshot
+from icefield.errors import CommitConflict, IcefieldError, InvalidInput, NoSuchSnapshot, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec, parse_partition_by
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -35,6 +35,7 @@ from icefield.model.updates import (
     SetProperties,
     SetSnapshotRef,
     Update,
+    UpgradeFormatVersion,
     apply,
     check,
 )
@@ -105,6 +106,8 @@ def test_a_sort_order_is_added_and_then_made_the_default() -> None:
         SetDefaultSpec(9),
         AddSortOrder(SortOrder()),
         SetDefaultSortOrder(9),
+        UpgradeFormatVersion(1),
+        AddSnapshot(replace(snapshot(3, 3), first_row_id=0, added_rows=1)),
         AddSnapshot(snapshot(3, 2)),
         AddSnapshot(snapshot(3, 0)),
         AddSnapshot(snapshot(3, -1)),
@@ -246,6 +249,57 @@ def test_requirements_that_hold_pass() -> None:
 def test_every_update_and_every_requirement_has_a_rule() -> None:
     assert set(APPLY) == set(Update.__args__)
     assert set(CHECK) == set(Requirement.__args__)
+
+
+# Format versions.
+
+V1, V3 = replace(EMPTY, format_version=1), replace(EMPTY, format_version=3)
+
+
+def with_ids(snapshot_id: int, sequence_number: int, first_row_id: int | None, added_rows: int | None) -> Snapshot:
+    return replace(snapshot(snapshot_id, sequence_number), first_row_id=first_row_id, added_rows=added_rows)
+
+
+def test_an_upgrade_leaves_history_and_starts_counting_where_nothing_was_counted() -> None:
+    old = committed(V1, snapshot(1, 0))
+    two = apply(old, [UpgradeFormatVersion(2)], 3000)
+    three = apply(two, [UpgradeFormatVersion(3)], 3000)
+    assert (two.format_version, two.last_sequence_number, two.next_sequence_number) == (2, 0, 1)
+    assert (three.format_version, three.next_row_id, three.snapshots) == (3, 0, old.snapshots)
+    assert apply(old, [UpgradeFormatVersion(3)], 3000) == three
+    assert apply(three, [UpgradeFormatVersion(3)], 3000) == three
+
+
+@pytest.mark.parametrize("version", [0, 4, -1, 99])
+def test_an_upgrade_to_an_unknown_version_is_refused_by_its_number(version: int) -> None:
+    with pytest.raises(Unsupported, match=f"format version {version}; icefield knows versions 1, 2, 3"):
+        apply(EMPTY, [UpgradeFormatVersion(version)], 3000)
+
+
+def test_version_1_has_no_sequence_numbers() -> None:
+    twice = committed(committed(V1, snapshot(1, 0)), snapshot(2, 0, parent=1))
+    assert (twice.last_sequence_number, twice.next_sequence_number, len(twice.snapshots)) == (0, 0, 2)
+    with pytest.raises(InvalidInput, match="format version 1 has none"):
+        apply(V1, [AddSnapshot(snapshot(1, 1))], 3000)
+
+
+def test_row_ids_are_handed_out_once_though_a_snapshot_takes_more_than_it_must() -> None:
+    table = apply(V3, [AddSnapshot(with_ids(1, 1, 0, 10))], 3000)
+    assert table.next_row_id == 10
+    assert apply(table, [AddSnapshot(with_ids(2, 2, 10, 0))], 3000).next_row_id == 10
+    assert apply(table, [AddSnapshot(with_ids(2, 2, 40, 5))], 3000).next_row_id == 45
+
+
+def test_row_ids_that_were_taken_meanwhile_are_a_conflict() -> None:
+    table = apply(V3, [AddSnapshot(with_ids(1, 1, 0, 10))], 3000)
+    with pytest.raises(CommitConflict, match="from 9 on, but the table's next is 10"):
+        apply(table, [AddSnapshot(with_ids(2, 2, 9, 5))], 3000)
+
+
+@pytest.mark.parametrize("ids", [(None, None), (0, None), (None, 3), (0, -1)])
+def test_a_snapshot_of_version_3_says_which_row_ids_it_takes(ids: tuple[int | None, int | None]) -> None:
+    with pytest.raises(InvalidInput, match="does not say which row ids it assigns"):
+        apply(V3, [AddSnapshot(with_ids(1, 1, *ids))], 3000)
 
 
 # Any sequence.

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from pyspark.sql import types as spark
 from tests.expr.cases import effort
-from tests.schema_cases import PRIMITIVES, schemas
+from tests.schema_cases import ALL_TYPES, schemas
 
 from icefield.errors import InvalidInput, SchemaMismatch
-from icefield.spark.types import FIELD_ID_KEY, schema_from_spark, stored_field, stored_type
+from icefield.spark.types import FIELD_ID_KEY, reads_natively, schema_from_spark, stored_field, stored_type
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -16,6 +16,8 @@ from icefield.types.datatypes import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -24,11 +26,15 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     Type,
+    UnknownType,
     UUIDType,
+    VariantType,
     children,
 )
 from icefield.types.schema import Schema
@@ -57,7 +63,13 @@ ONE_WAY: list[tuple[spark.DataType, PrimitiveType]] = [
     (spark.StringType("UNICODE_CI"), StringType()),
 ]
 # Types of ours that Spark shows as the nearest one of its own.
-STORED: list[tuple[PrimitiveType, spark.DataType]] = [
+STORED: list[tuple[PrimitiveType | VariantType, spark.DataType]] = [
+    (TimestampNsType(), spark.LongType()),
+    (TimestamptzNsType(), spark.LongType()),
+    (GeometryType(), spark.BinaryType()),
+    (GeographyType("EPSG:4326"), spark.BinaryType()),
+    (UnknownType(), spark.NullType()),
+    (VariantType(), spark.VariantType()),
     (TimeType(), spark.LongType()),
     (UUIDType(), spark.BinaryType()),
     (FixedType(3), spark.BinaryType()),
@@ -74,13 +86,13 @@ def test_a_type_of_spark_becomes_ours(theirs: spark.DataType, ours: PrimitiveTyp
     assert schema_from_spark(one(theirs, nullable=False)).fields[0].required
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(o, t) for t, o in BOTH_WAYS] + STORED, ids=str)
-def test_a_type_of_ours_is_read_as_one_of_spark(ours: PrimitiveType, theirs: spark.DataType) -> None:
+@pytest.mark.parametrize(("ours", "theirs"), [*((o, t) for t, o in BOTH_WAYS), *STORED], ids=str)
+def test_a_type_of_ours_is_read_as_one_of_spark(ours: Type, theirs: spark.DataType) -> None:
     assert stored_type(ours) == theirs
 
 
 def test_every_type_of_ours_can_be_read() -> None:
-    for kind in PRIMITIVES:
+    for kind in ALL_TYPES:
         assert isinstance(stored_type(kind), spark.DataType)
 
 
@@ -180,3 +192,11 @@ def test_a_schema_survives_the_way_through_spark_but_for_what_spark_lacks(schema
 
 def required_inside(kind: Type) -> list[bool]:
     return [flag for f in children(kind) for flag in (f.required, *required_inside(f.type))]
+
+
+def test_nanoseconds_that_were_a_date_are_not_read_natively() -> None:
+    now = NestedField(1, "a", StructType((NestedField(2, "b", TimestampNsType()), NestedField(3, "c", LongType()))))
+    once = NestedField(1, "a", StructType((NestedField(2, "b", DateType()),)))
+    assert not reads_natively(now, [Schema((once,))])
+    assert reads_natively(now, [Schema((now,)), Schema((NestedField(9, "x", DateType()),))])
+    assert reads_natively(NestedField(2, "b", TimestampType()), [Schema((NestedField(2, "b", DateType()),))])

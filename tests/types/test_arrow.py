@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import TYPES, effort, is_nan, values_of
+from tests.expr.cases import ALL_TYPES, effort, is_nan, values_of
 
 from icefield.errors import SchemaMismatch
 from icefield.types.arrow import (
@@ -39,7 +39,7 @@ from icefield.types.datatypes import (
 from icefield.types.text import parse_schema
 
 
-@given(st.sampled_from(TYPES).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(st.none() | values_of(kind)))))
+@given(st.sampled_from(ALL_TYPES).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(st.none() | values_of(kind)))))
 @effort()
 def test_values_survive_arrow(case: tuple[PrimitiveType, list[object]]) -> None:
     kind, values = case
@@ -51,9 +51,9 @@ def test_values_survive_arrow(case: tuple[PrimitiveType, list[object]]) -> None:
     assert all(type(a) is type(b) for a, b in pairs)
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
 def test_a_schema_of_each_type_survives_arrow(kind: PrimitiveType) -> None:
-    schema = schema_from_arrow(pa.schema([pa.field("a", arrow_type(kind), nullable=False)]))
+    schema = schema_from_arrow(pa.schema([pa.field("a", arrow_type(kind), nullable=False)]), nanoseconds=True)
     assert schema.fields == (NestedField(1, "a", kind, required=True),)
 
 
@@ -81,6 +81,8 @@ def test_nested_schemas_survive_arrow_with_ids_and_docs() -> None:
         (pa.time32("s"), TimeType()),
         (pa.timestamp("ms"), TimestampType()),
         (pa.timestamp("s", "Europe/Berlin"), TimestamptzType()),
+        (pa.timestamp("ns"), TimestampType()),
+        (pa.timestamp("ns", "UTC"), TimestamptzType()),
         (pa.large_string(), StringType()),
         (pa.string_view(), StringType()),
         (pa.large_binary(), BinaryType()),
@@ -100,6 +102,23 @@ def test_wider_arrow_types_find_their_type(arrow: pa.DataType, kind: Type) -> No
 def test_arrow_types_without_a_place_are_refused_by_name(arrow: pa.DataType) -> None:
     with pytest.raises(SchemaMismatch, match=r"'s\.a'"):
         schema_from_arrow(pa.schema([("s", pa.struct([("a", arrow)]))]))
+
+
+def test_nanoseconds_are_kept_on_demand_at_any_depth() -> None:
+    nested = pa.schema([("l", pa.list_(pa.struct([("a", pa.timestamp("ns", "UTC"))]))), ("b", pa.timestamp("us"))])
+    schema = schema_from_arrow(nested, nanoseconds=True)
+    assert [str(schema.find_field(n).type) for n in ("l.element.a", "b")] == ["timestamptz_ns", "timestamp"]
+
+
+def test_types_that_only_the_format_knows_have_an_arrow_type() -> None:
+    schema = arrow_schema(parse_schema("u unknown, v variant, g geometry(EPSG:4326), w geography"))
+    assert schema.field("u").type == pa.null()
+    assert (schema.field("g").type, schema.field("w").type) == (pa.binary(), pa.binary())
+    variant = schema.field("v").type
+    assert [(f.name, f.type, f.nullable, field_id_of(f)) for f in variant] == [
+        ("metadata", pa.binary(), False, None),
+        ("value", pa.binary(), True, None),
+    ]
 
 
 def test_an_empty_schema_is_refused() -> None:

@@ -19,13 +19,18 @@ from icefield.types.datatypes import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
     Value,
 )
@@ -52,6 +57,10 @@ VALUES: list[tuple[PrimitiveType, st.SearchStrategy[Value]]] = [
     (TimeType(), st.integers(0, 86_399_999_999)),
     (TimestampType(), LONGS),
     (TimestamptzType(), LONGS),
+    (TimestampNsType(), LONGS),
+    (TimestamptzNsType(), LONGS),
+    (GeometryType(), st.binary()),
+    (GeographyType(), st.binary()),
     (StringType(), TEXTS),
     (UUIDType(), st.uuids()),
     (BinaryType(), st.binary()),
@@ -113,16 +122,29 @@ def test_examples_of_the_specification(kind: PrimitiveType, value: Value, encode
     assert encode_value(value, kind) == encoded
 
 
+def test_unknown_has_no_values() -> None:
+    with pytest.raises(ValueError, match="unknown has no single values"):
+        encode_value(1, UnknownType())
+
+
 def test_promoted_types_read_their_old_bounds() -> None:
     assert decode_value(struct.pack("<i", -5), LongType()) == -5
     assert decode_value(struct.pack("<f", 1.5), DoubleType()) == 1.5
     assert decode_value(b"\x80", DecimalType(38, 2)) == Decimal("-1.28")
+    assert decode_value(struct.pack("<i", -5), TimestampType()) == -5 * 86_400_000_000
+    assert decode_value(struct.pack("<i", -5), TimestampNsType()) == -5 * 86_400_000_000_000
 
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [(b"", IntegerType()), (b"\0\0", LongType()), (b"\0", DoubleType()), (b"\xff", StringType()), (b"\0", UUIDType())],
-)
+    [
+        (b"", IntegerType()), (b"\0\0", LongType()), (b"\0", DoubleType()), (b"\xff", StringType()),
+        (b"\0", UUIDType()),
+        (b"\0" * 4, TimestamptzType()), (b"\0" * 4, TimestamptzNsType()), (b"\0" * 3, TimestampNsType()),
+        (struct.pack("<i", 200_000), TimestampNsType()), (struct.pack("<i", 1 << 30), TimestampType()),
+        (b"", UnknownType()),
+    ],
+)  # fmt: skip
 def test_unfit_bytes_are_a_value_error(data: bytes, kind: PrimitiveType) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         decode_value(data, kind)

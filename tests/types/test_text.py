@@ -6,13 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.expr.cases import effort
+from tests.schema_cases import V3_TYPES
 
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
     SIMPLE_TYPES,
     BinaryType,
     DecimalType,
+    EdgeAlgorithm,
     FixedType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -21,21 +25,25 @@ from icefield.types.datatypes import (
     StringType,
     StructType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
+    UnknownType,
+    VariantType,
 )
-from icefield.types.text import parse_primitive, parse_schema
+from icefield.types.text import parse_schema, parse_stored_type
 
 PRIMITIVES = st.one_of(
     st.sampled_from(list(SIMPLE_TYPES.values())),
     st.integers(1, 38).flatmap(lambda p: st.builds(DecimalType, st.just(p), st.integers(0, p))),
     st.builds(FixedType, st.integers(1, 1000)),
+    st.sampled_from(V3_TYPES),
 )
 
 
 @given(PRIMITIVES)
 @effort()
 def test_every_primitive_survives_as_text(kind: PrimitiveType) -> None:
-    assert parse_primitive(str(kind)) == kind
+    assert parse_stored_type(str(kind)) == kind
     assert parse_schema(f"a {kind}").fields[0].type == kind
 
 
@@ -45,16 +53,34 @@ def test_every_primitive_survives_as_text(kind: PrimitiveType) -> None:
         ("decimal(10,2)", DecimalType(10, 2)),
         ("decimal( 10 , 2 )", DecimalType(10, 2)),
         ("fixed[ 16 ]", FixedType(16)),
+        ("fixed[0016]", FixedType(16)),
+        ("INT", IntegerType()),
+        ("Decimal(10, 2)", DecimalType(10, 2)),
+        ("Variant", VariantType()),
+        ("GEOMETRY", GeometryType()),
+        ("geometry ( EPSG:4326 )", GeometryType("EPSG:4326")),
+        ("geometry(projjson:my property)", GeometryType("projjson:my property")),
+        ("geography", GeographyType()),
+        ("geography(OGC:CRS84)", GeographyType()),
+        ("Geography( srid:4326 ,KARNEY )", GeographyType("srid:4326", EdgeAlgorithm.KARNEY)),
     ],
 )
-def test_blanks_inside_types(text: str, kind: PrimitiveType) -> None:
-    assert parse_primitive(text) == kind
+def test_spellings_that_the_reference_reads(text: str, kind: PrimitiveType) -> None:
+    assert parse_stored_type(text) == kind
 
 
-@pytest.mark.parametrize("text", ["", "Int", "integer", "decimal", "decimal(39, 0)", "decimal(2, 3)", "fixed[0]", "x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "integer", "decimal", "decimal(39, 0)", "decimal(2, 3)", "fixed[0]", "x", " int", "fixed [3]", "fixed(3)",
+        f"fixed[{10**50}]", f"fixed[{1 << 31}]", f"decimal({'9' * 5000}, 1)", "fixed[٣]", "geometry()", "geometry( )",
+        "geography()", "geography(, spherical)", "geography(a, )", "geography(a, b)", "geography(a, karney, x)",
+        "geometry(a)b", "geometry(a(b))", "geometries", "timestamp_ns(9)", "variant(x)",
+    ],
+)  # fmt: skip
 def test_what_metadata_may_not_spell(text: str) -> None:
     with pytest.raises(InvalidInput):
-        parse_primitive(text)
+        parse_stored_type(text)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +94,38 @@ def test_what_metadata_may_not_spell(text: str) -> None:
         ("bytes", BinaryType()),
         ("numeric(5)", DecimalType(5, 0)),
         ("fixed(4)", FixedType(4)),
+        ("timestamptz_ns", TimestamptzNsType()),
+        ("Unknown", UnknownType()),
+        ("variant", VariantType()),
+        ("geometry", GeometryType()),
+        ("Geometry (EPSG:4326)", GeometryType("EPSG:4326")),
+        ("geography(projjson:a.b-c, thomas)", GeographyType("projjson:a.b-c", EdgeAlgorithm.THOMAS)),
     ],
 )
 def test_words_of_sql(word: str, kind: PrimitiveType) -> None:
     assert parse_schema(f"a {word}").fields[0].type == kind
+
+
+def test_shapes_stand_among_other_columns_and_inside_them() -> None:
+    text = "geometry geometry(a:1) not null, l list<geography(b, karney) not null>, g geography, v variant"
+    schema = parse_schema(text)
+    assert [str(f.type) for f in schema.fields] == [
+        "geometry(a:1)",
+        "list<geography(b, karney)>",
+        "geography(OGC:CRS84, spherical)",
+        "variant",
+    ]
+    assert [f.required for f in schema.fields] == [True, False, False, False]
+
+
+def test_reference_systems_are_the_same_in_any_case_and_keep_their_own() -> None:
+    assert GeometryType("ogc:crs84") == GeometryType() != GeometryType("EPSG:4326")
+    assert hash(GeometryType("ogc:crs84")) == hash(GeometryType())
+    assert str(GeometryType("ogc:crs84")) == "geometry(ogc:crs84)"
+    assert GeographyType("ogc:crs84") == GeographyType() != GeographyType(algorithm=EdgeAlgorithm.KARNEY)
+    assert hash(GeographyType("ogc:crs84")) == hash(GeographyType())
+    assert GeometryType() != GeographyType()
+    assert GeographyType() != GeometryType()
 
 
 def test_nested_types_are_numbered_level_by_level() -> None:
@@ -100,6 +154,9 @@ def test_quoted_names() -> None:
         ("a list<int", "ends too early"),
         ("a int not", "ends too early"),
         ("a decimal(x)", "expected a number"),
+        (f"a fixed[{10**50}]", "too large"),
+        ("a geography(x, y)", "unknown edge algorithm 'y'"),
+        ("a unknown not null", "cannot be required"),
         ("a ?", "character 2"),
         ("a int, a long", "twice"),
         ("a " + "list<" * 200 + "int" + ">" * 200, "deep"),

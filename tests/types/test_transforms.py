@@ -25,13 +25,18 @@ from icefield.types.datatypes import (
     DecimalType,
     DoubleType,
     FixedType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
     Value,
 )
@@ -66,6 +71,8 @@ SOURCES: dict[PrimitiveType, tuple[st.SearchStrategy[Any], peer_types.PrimitiveT
     TimeType(): (st.integers(0, 86_399_999_999), peer_types.TimeType()),
     TimestampType(): (MICROS, peer_types.TimestampType()),
     TimestamptzType(): (MICROS, peer_types.TimestamptzType()),
+    TimestampNsType(): (LONGS, peer_types.TimestampNanoType()),
+    TimestamptzNsType(): (LONGS, peer_types.TimestamptzNanoType()),
     StringType(): (TEXTS, peer_types.StringType()),
     BinaryType(): (st.binary(max_size=8), peer_types.BinaryType()),
     FixedType(3): (st.binary(min_size=3, max_size=3), peer_types.FixedType(3)),
@@ -128,6 +135,8 @@ def _hashed_bytes(value: Any, kind: PrimitiveType) -> bytes:
             return bytes(value.bytes)
         case BinaryType() | FixedType():
             return bytes(value)
+        case TimestampNsType() | TimestamptzNsType():
+            return struct.pack("<q", value // 1000)
         case _:
             return struct.pack("<q", value)
 
@@ -144,6 +153,9 @@ def _hashed_bytes(value: Any, kind: PrimitiveType) -> bytes:
         (1_510_871_468_000_000, TimestampType(), -2047944441),
         (1_510_871_468_000_001, TimestampType(), -1207196810),
         (1_510_871_468_000_000, TimestamptzType(), -2047944441),
+        (1_510_871_468_000_000_000, TimestampNsType(), -2047944441),
+        (1_510_871_468_000_001_001, TimestampNsType(), -1207196810),
+        (1_510_871_468_000_001_001, TimestamptzNsType(), -1207196810),
         ("iceberg", StringType(), 1210000089),
         (uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"), UUIDType(), 1488055340),
         (b"\0\1\2\3", FixedType(4), -188683207),
@@ -173,6 +185,11 @@ def test_hashes_of_the_specification(value: Value, kind: PrimitiveType, hashed: 
         (Year(), TimestamptzType(), 1_510_871_468_000_000, 47),
         (Month(), TimestamptzType(), 1_510_871_468_000_000, 574),
         (Hour(), TimestamptzType(), 1_510_871_468_000_000, 419686),
+        (Day(), TimestampNsType(), -1, -1),
+        (Hour(), TimestampNsType(), -3_600_000_000_001, -2),
+        (Year(), TimestamptzNsType(), 1_510_871_468_000_000_001, 47),
+        (Month(), TimestampNsType(), -(1 << 63), -3508),
+        (Hour(), TimestamptzNsType(), 1_510_871_468_000_000_001, 419686),
         # The lowest number of all, which numpy takes for no time at all.
         (Day(), TimestampType(), -(1 << 63), -106751992),
         (Year(), TimestampType(), -(1 << 63), -292278),
@@ -216,6 +233,12 @@ def test_slices_and_empty_columns(transform: Transform) -> None:
         (Year(), StringType(), False),
         (Identity(), DoubleType(), True),
         (Void(), BooleanType(), True),
+        (Void(), GeometryType(), True),
+        (Identity(), GeometryType(), False),
+        (Identity(), GeographyType(), False),
+        (Identity(), UnknownType(), False),
+        (Bucket(4), GeographyType(), False),
+        (Truncate(4), TimestampNsType(), False),
         (Unknown("x"), BooleanType(), True),
     ],
 )
@@ -228,7 +251,7 @@ def test_unknown_transforms_are_kept_and_not_applied(text: str) -> None:
     transform = parse_transform(text)
     assert transform == Unknown(text)
     assert str(transform) == text
-    with pytest.raises(Unsupported):
+    with pytest.raises(Unsupported, match="not known here"):
         transform.apply(pa.array([1]), LongType())
 
 
@@ -250,6 +273,9 @@ def test_widths_and_counts_are_positive_ints(make: Callable[[], Transform]) -> N
         (Identity(), BinaryType(), b"\0\xff", "00ff"),
         (Identity(), TimeType(), 36_775_038_194, "10:12:55.038194"),
         (Identity(), TimestamptzType(), 0, "1970-01-01T00:00:00.000000+00:00"),
+        (Identity(), TimestamptzNsType(), -1, "1969-12-31T23:59:59.999999999+00:00"),
+        (Day(), TimestampNsType(), -1, "1969-12-31"),
+        (Hour(), TimestampNsType(), -1, "1969-12-31-23"),
         (Identity(), StringType(), None, "null"),
         (Truncate(10), DecimalType(9, 2), Decimal("1.50"), "1.50"),
     ],

@@ -1,5 +1,8 @@
 """Schemas, partition specs and sort orders to and from JSON values. (spec: Appendix C)
 
+A partition or sort field over several columns has `source-ids`; no transform of several columns is known, so whatever
+it is called it is kept as an unknown one, to be read around and written back as it was.
+
 Decoders take what a JSON parser made and raise ValueError, TypeError, KeyError or InvalidInput on anything unfit;
 the caller, who knows the file, turns that into CorruptFile.
 """
@@ -8,10 +11,11 @@ from typing import Any
 
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
-from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type
+from icefield.types.datatypes import Default, ListType, MapType, NestedField, StructType, Type
+from icefield.types.json_value import decode_json_value, encode_json_value
 from icefield.types.schema import MAX_DEPTH, Schema
-from icefield.types.text import parse_primitive
-from icefield.types.transforms import parse_transform
+from icefield.types.text import parse_stored_type
+from icefield.types.transforms import Transform, Unknown, parse_transform
 
 Json = dict[str, Any]
 
@@ -44,19 +48,14 @@ def encode_spec(spec: PartitionSpec) -> Json:
 def encode_spec_fields(spec: PartitionSpec) -> list[Json]:
     """Encode only the fields, as manifests carry them."""
     return [
-        {"name": f.name, "transform": str(f.transform), "source-id": f.source_id, "field-id": f.field_id}
+        {"name": f.name, "transform": str(f.transform), **_encode_sources(f.source_ids), "field-id": f.field_id}
         for f in spec.fields
     ]
 
 
 def decode_spec(value: Json) -> PartitionSpec:
     """Decode a partition spec with its id."""
-    fields = tuple(
-        PartitionField(
-            _integer(f["source-id"]), _integer(f["field-id"]), _text(f["name"]), parse_transform(_text(f["transform"]))
-        )
-        for f in _list(value["fields"])
-    )
+    fields = tuple(_decode_partition_field(f) for f in _list(value["fields"]))
     return PartitionSpec(fields, _integer(value["spec-id"]))
 
 
@@ -65,7 +64,7 @@ def encode_sort_order(order: SortOrder) -> Json:
     fields = [
         {
             "transform": str(f.transform),
-            "source-id": f.source_id,
+            **_encode_sources(f.source_ids),
             "direction": f.direction.value,
             "null-order": f.null_order.value,
         }
@@ -76,16 +75,38 @@ def encode_sort_order(order: SortOrder) -> Json:
 
 def decode_sort_order(value: Json) -> SortOrder:
     """Decode a sort order with its id."""
-    fields = tuple(
-        SortField(
-            _integer(f["source-id"]),
-            parse_transform(_text(f["transform"])),
-            Direction(f["direction"]),
-            NullOrder(f["null-order"]),
-        )
-        for f in _list(value["fields"])
-    )
+    fields = tuple(_decode_sort_field(f) for f in _list(value["fields"]))
     return SortOrder(fields, _integer(value["order-id"]))
+
+
+def _decode_partition_field(value: Json) -> PartitionField:
+    first, *others = _decode_sources(value)
+    transform = _decode_transform(value, others)
+    return PartitionField(first, _integer(value["field-id"]), _text(value["name"]), transform, tuple(others))
+
+
+def _decode_sort_field(value: Json) -> SortField:
+    first, *others = _decode_sources(value)
+    direction, null_order = Direction(value["direction"]), NullOrder(value["null-order"])
+    return SortField(first, _decode_transform(value, others), direction, null_order, tuple(others))
+
+
+def _encode_sources(source_ids: tuple[int, ...]) -> Json:
+    return {"source-id": source_ids[0]} if len(source_ids) == 1 else {"source-ids": list(source_ids)}
+
+
+def _decode_sources(value: Json) -> list[int]:
+    if "source-ids" not in value:
+        return [_integer(value["source-id"])]
+    sources = [_integer(i) for i in _list(value["source-ids"])]
+    if not sources:
+        raise ValueError("source-ids names no column")
+    return sources
+
+
+def _decode_transform(value: Json, other_sources: list[int]) -> Transform:
+    text = _text(value["transform"])
+    return Unknown(text) if other_sources else parse_transform(text)
 
 
 def _encode_field(field: NestedField) -> Json:
@@ -97,6 +118,10 @@ def _encode_field(field: NestedField) -> Json:
     }
     if field.doc is not None:
         encoded["doc"] = field.doc
+    if field.initial_default is not None:
+        encoded["initial-default"] = encode_json_value(field.initial_default, field.type)
+    if field.write_default is not None:
+        encoded["write-default"] = encode_json_value(field.write_default, field.type)
     return encoded
 
 
@@ -128,7 +153,7 @@ def _decode_type(value: str | Json, depth: int) -> Type:
     if depth == 0:
         raise ValueError(f"types are nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, str):
-        return parse_primitive(value)
+        return parse_stored_type(value)
     match value["type"]:
         case "struct":
             return StructType(tuple(_decode_field(f, depth - 1) for f in _list(value["fields"])))
@@ -152,7 +177,17 @@ def _decode_field(value: Json, depth: int) -> NestedField:
         kind,
         _flag(value["required"]),
         None if doc is None else _text(doc),
+        _decode_default(value, "initial-default", kind),
+        _decode_default(value, "write-default", kind),
     )
+
+
+def _decode_default(value: Json, key: str, kind: Type) -> Default | None:
+    default = value.get(key)
+    try:
+        return None if default is None else decode_json_value(default, kind)
+    except ValueError as error:
+        raise ValueError(f"{key} of column {_shown(value['name'])}: {error}") from error
 
 
 def _integer(value: Any) -> int:

@@ -22,10 +22,15 @@ class Date:
 
 @dataclass(frozen=True)
 class Timestamp:
-    """A moment in microseconds from the epoch; `zoned` says whether the writer named a time zone."""
+    """A moment in microseconds from the epoch and nanoseconds on top; `zoned`: whether the writer named a time zone."""
 
     micros: int
     zoned: bool
+    nanos: int = 0
+
+    @property
+    def total_nanos(self) -> int:
+        return self.micros * 1000 + self.nanos
 
 
 @dataclass(frozen=True)

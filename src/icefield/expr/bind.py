@@ -17,15 +17,20 @@ from icefield.expr.like import LikePattern, parse_like
 from icefield.expr.literals import checked_text, compare, in_common_type
 from icefield.expr.sql import parse_filter
 from icefield.types.datatypes import (
+    OPAQUE_TYPES,
     DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
     PrimitiveType,
     StringType,
     StructType,
+    UnknownType,
+    VariantType,
 )
 from icefield.types.schema import Schema
 
@@ -47,14 +52,25 @@ def bind(where: Predicate | str | None, schema: Schema) -> Bound:
 
 
 def find_reference(column: Column, schema: Schema) -> Reference:
-    """Find the primitive column that a name means."""
+    """Find the column of values that a name means; only its nulls may be asked for."""
     field = _find_field(column, schema)
-    leaf = next((leaf for leaf in schema.leaves if leaf.field.field_id == field.field_id), None)
-    if leaf is None:
+    if isinstance(field.type, StructType | ListType | MapType):
         raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is a {_kind(field)}", hint=_inner_hint(field))
-    if leaf.repeated:
+    if field.field_id in schema.repeated_ids:
         raise InvalidFilter(f"cannot filter on column {str(column)!r}: it stands inside a list or map")
-    return Reference(field.field_id, leaf.type, leaf.path)
+    kind = UnknownType() if isinstance(field.type, VariantType) else field.type
+    return Reference(field.field_id, kind, schema.paths[field.field_id])
+
+
+def _find_comparable(column: Column, schema: Schema) -> Reference:
+    """Find the column that a name means; its values may be compared."""
+    reference = find_reference(column, schema)
+    kind = schema.by_id[reference.field_id].type
+    if isinstance(kind, OPAQUE_TYPES):
+        raise InvalidFilter(
+            f"cannot filter on column {str(column)!r} of type {kind} but by IS NULL and IS NOT NULL",
+        )
+    return reference
 
 
 def _find_field(column: Column, schema: Schema) -> NestedField:
@@ -108,23 +124,23 @@ def _bind_or(predicate: ast.Or, schema: Schema, *, negated: bool) -> Bound:
 
 
 def _bind_comparison(predicate: ast.Comparison, schema: Schema, *, negated: bool) -> Bound:
-    reference = find_reference(predicate.column, schema)
+    reference = _find_comparable(predicate.column, schema)
     if predicate.value is None:
         return FALSE
     return compare(reference, predicate.operator.negated if negated else predicate.operator, predicate.value)
 
 
 def _bind_null_safe(predicate: ast.NullSafeEqual, schema: Schema, *, negated: bool) -> Bound:
-    reference = find_reference(predicate.column, schema)
     if predicate.value is None:
-        return bound.NotNull(reference) if negated else bound.IsNull(reference)
+        return _bind_is_null(ast.IsNull(predicate.column), schema, negated=negated)
+    reference = _find_comparable(predicate.column, schema)
     if negated:
         return any_of(compare(reference, Operator.NE, predicate.value), bound.IsNull(reference))
     return compare(reference, Operator.EQ, predicate.value)
 
 
 def _bind_in(predicate: ast.In, schema: Schema, *, negated: bool) -> Bound:
-    reference = find_reference(predicate.column, schema)
+    reference = _find_comparable(predicate.column, schema)
     if not predicate.values:
         # As Spark 4: nothing is in an empty list, not even null, and so its negation holds for null too.
         return TRUE if negated else FALSE
@@ -146,7 +162,7 @@ def _bind_is_null(predicate: ast.IsNull, schema: Schema, *, negated: bool) -> Bo
 
 
 def _bind_is_nan(predicate: ast.IsNaN, schema: Schema, *, negated: bool) -> Bound:
-    reference = find_reference(predicate.column, schema)
+    reference = _find_comparable(predicate.column, schema)
     if isinstance(reference.type, IntegerType | LongType | DecimalType):
         return TRUE if negated else FALSE
     _check_type(reference, (FloatType, DoubleType), "isnan needs a column of numbers")
@@ -154,14 +170,14 @@ def _bind_is_nan(predicate: ast.IsNaN, schema: Schema, *, negated: bool) -> Boun
 
 
 def _bind_starts_with(predicate: ast.StartsWith, schema: Schema, *, negated: bool) -> Bound:
-    reference = find_reference(predicate.column, schema)
+    reference = _find_comparable(predicate.column, schema)
     _check_type(reference, (StringType,), "only texts start with a text")
     prefix = _checked(reference, lambda: checked_text(predicate.prefix))
     return _starts_with(reference, prefix, negated=negated)
 
 
 def _bind_like(predicate: ast.Like, schema: Schema, *, negated: bool) -> Bound:
-    reference = find_reference(predicate.column, schema)
+    reference = _find_comparable(predicate.column, schema)
     _check_type(reference, (StringType,), "LIKE needs a column of texts")
     pattern: LikePattern = _checked(reference, lambda: parse_like(checked_text(predicate.pattern), predicate.escape))
     if pattern.is_literal:

@@ -18,7 +18,10 @@ from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType, Value
 
 @dataclass(frozen=True)
 class Reference:
-    """A column of a table, or a field of a partition tuple. The path is for people; the id says which."""
+    """A column of a table, or a field of a partition tuple. The path is for people; the id says which.
+
+    A type that is no primitive one stands here as `unknown`: of such a column nothing but its nulls is asked.
+    """
 
     field_id: int
     type: PrimitiveType

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from icefield.expr.ordered import BYTES, Bools, Bytes, Numbers, OrderedColumn, Wide
 from icefield.types.datatypes import (
+    OPAQUE_TYPES,
     BooleanType,
     DateType,
     DecimalType,
@@ -22,16 +23,15 @@ from icefield.types.datatypes import (
     IntegerType,
     LongType,
     PrimitiveType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
-    UnknownType,
     UUIDType,
 )
-from icefield.types.transforms import MICROS_PER_DAY
+from icefield.types.transforms import units_per_day
 
-# The days that fit a timestamp of microseconds.
-_MOST_DAYS = (1 << 63) // MICROS_PER_DAY - 1
 _WIDE_BYTES = 16
 
 
@@ -57,10 +57,13 @@ def _decode(data: pa.Array, kind: PrimitiveType) -> OrderedColumn:
     ranges = _Ranges(binary)
     if isinstance(kind, DecimalType):
         return _decode_decimals(ranges, kind)
-    if isinstance(kind, UnknownType):
+    if isinstance(kind, OPAQUE_TYPES):
         nothing = np.zeros(len(binary), np.int64)
         return OrderedColumn(Numbers(), nothing, nothing.astype(np.bool_))
-    values, known = _DECODE[type(kind)](ranges)
+    if isinstance(kind, TimestampType | TimestampNsType):
+        values, known = _promoted_timestamps(ranges, units_per_day(kind))
+    else:
+        values, known = _DECODE[type(kind)](ranges)
     return OrderedColumn(Numbers(), values, known & ~_is_null(binary))
 
 
@@ -105,13 +108,13 @@ def _promoted_longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
     return np.where(are_longs, longs, ints.astype(np.int64)), are_longs | are_ints
 
 
-def _promoted_timestamps(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
-    """Microseconds, among them bounds that were written when the column was a date. (spec: Schema Evolution)"""
-    micros, are_micros = ranges.gather("<i8")
+def _promoted_timestamps(ranges: _Ranges, per_day: int) -> tuple[npt.NDArray[Any], Bools]:
+    """Timestamps, among them bounds that were written when the column was a date. (spec: Schema Evolution)"""
+    moments, are_moments = ranges.gather("<i8")
     days, are_days = ranges.gather("<i4")
-    in_range = np.abs(days.astype(np.int64)) <= _MOST_DAYS
-    converted = np.where(in_range, days.astype(np.int64), 0) * MICROS_PER_DAY
-    return np.where(are_micros, micros, converted), are_micros | (are_days & in_range)
+    in_range = np.abs(days.astype(np.int64)) <= (1 << 63) // per_day - 1
+    converted = np.where(in_range, days.astype(np.int64), 0) * per_day
+    return np.where(are_moments, moments, converted), are_moments | (are_days & in_range)
 
 
 def _floats(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
@@ -168,8 +171,8 @@ _DECODE: dict[type[PrimitiveType], Callable[[_Ranges], tuple[npt.NDArray[Any], B
     DateType: _ints,
     LongType: _promoted_longs,
     TimeType: _longs,
-    TimestampType: _promoted_timestamps,
     TimestamptzType: _longs,
+    TimestamptzNsType: _longs,
     FloatType: _floats,
     DoubleType: _promoted_doubles,
 }

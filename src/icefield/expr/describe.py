@@ -3,9 +3,19 @@
 import uuid
 
 from icefield.expr.bound import Bound, Reference
-from icefield.expr.moments import date_text, time_text, timestamp_text
+from icefield.expr.moments import nano_timestamp_text, time_text, timestamp_text
 from icefield.expr.render import Style, render
-from icefield.types.datatypes import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType, Value
+from icefield.types.civil import date_text
+from icefield.types.datatypes import (
+    DateType,
+    PrimitiveType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Value,
+)
 
 
 def describe(expression: Bound) -> str:
@@ -43,5 +53,9 @@ def _moment(number: int, kind: PrimitiveType) -> str:
             return f"TIMESTAMP '{timestamp_text(number)}'"
         case TimestamptzType():
             return f"TIMESTAMP '{timestamp_text(number)}+00:00'"
+        case TimestampNsType():
+            return f"TIMESTAMP '{nano_timestamp_text(number)}'"
+        case TimestamptzNsType():
+            return f"TIMESTAMP '{nano_timestamp_text(number)}+00:00'"
         case _:
             return str(number)

@@ -18,7 +18,9 @@ from icefield.types.datatypes import (
     IntegerType,
     LongType,
     PrimitiveType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     Value,
@@ -32,6 +34,8 @@ _INT_BITS: dict[type[PrimitiveType], int] = {
     TimeType: 64,
     TimestampType: 64,
     TimestamptzType: 64,
+    TimestampNsType: 64,
+    TimestamptzNsType: 64,
 }
 
 

@@ -22,6 +22,7 @@ from icefield.expr.ast import Date, Literal, Operator, Time, Timestamp
 from icefield.expr.bound import FALSE, Bound, Compare, IsNaN, NotNaN, NotNull, Reference, all_of
 from icefield.expr.discrete import Domain, Place, compare_at, domain_of, place_by, place_exactly
 from icefield.expr.moments import from_python, parse_date, parse_time, parse_timestamp
+from icefield.types.civil import NANOS_PER_DAY, NANOS_PER_MICRO
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -34,14 +35,14 @@ from icefield.types.datatypes import (
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
-    UnknownType,
     UUIDType,
 )
 from icefield.types.single_value import scaled
-from icefield.types.transforms import MICROS_PER_DAY
 
 _MOST_DIGITS = 1000
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -51,9 +52,6 @@ _BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(
 
 def compare(reference: Reference, operator: Operator, value: Literal) -> Bound:
     """Return the test `column operator value`; the value is not null."""
-    if isinstance(reference.type, UnknownType):
-        # A column of unknown type holds nothing but null. (spec: Primitive Types)
-        return FALSE
     try:
         plain = from_python(value) if isinstance(value, datetime.date | datetime.time) else value
         return _COMPARE[type(reference.type)](reference, operator, plain)
@@ -195,7 +193,11 @@ def _compare_moment(reference: Reference, operator: Operator, value: Literal) ->
     """Dates, times and timestamps."""
     domain = domain_of(reference.type)
     assert domain is not None
-    return compare_at(reference, operator, _MOMENTS[type(reference.type)](value), domain)
+    if isinstance(reference.type, DateType | TimeType):
+        place = _place_date(value) if isinstance(reference.type, DateType) else _place_time(value)
+    else:
+        place = _place_timestamp(value, reference.type)
+    return compare_at(reference, operator, place, domain)
 
 
 def _place_date(value: Literal) -> Place:
@@ -204,8 +206,8 @@ def _place_date(value: Literal) -> Place:
             return place_exactly(parse_date(value).days)
         case Date(days):
             return place_exactly(days)
-        case Timestamp(micros, _):
-            return place_exactly(micros, MICROS_PER_DAY)
+        case Timestamp():
+            return place_exactly(value.total_nanos, NANOS_PER_DAY)
         case _:
             raise ValueError("a date such as DATE '2026-01-31' is needed")
 
@@ -217,22 +219,16 @@ def _place_time(value: Literal) -> Place:
     return place_exactly(moment.micros)
 
 
-def _place_timestamptz(value: Literal) -> Place:
+def _place_timestamp(value: Literal, kind: PrimitiveType) -> Place:
     moment = parse_timestamp(value) if isinstance(value, str) else value
-    match moment:
-        case Date(days):
-            return place_exactly(days * MICROS_PER_DAY)
-        case Timestamp(micros, _):
-            return place_exactly(micros)
-        case _:
-            raise ValueError("a timestamp such as TIMESTAMP '2026-01-31 10:30:00+00:00' is needed")
-
-
-def _place_timestamp(value: Literal) -> Place:
-    moment = parse_timestamp(value) if isinstance(value, str) else value
-    if isinstance(moment, Timestamp) and moment.zoned:
+    step = 1 if isinstance(kind, TimestampNsType | TimestamptzNsType) else NANOS_PER_MICRO
+    if isinstance(moment, Date):
+        return place_exactly(moment.days * NANOS_PER_DAY, step)
+    if not isinstance(moment, Timestamp):
+        raise ValueError("a timestamp such as TIMESTAMP '2026-01-31 10:30:00+00:00' is needed")
+    if moment.zoned and isinstance(kind, TimestampType | TimestampNsType):
         raise ValueError("the column has no time zone, so the value may not have one")
-    return _place_timestamptz(moment)
+    return place_exactly(moment.total_nanos, step)
 
 
 def _compare_text(reference: Reference, operator: Operator, value: Literal) -> Bound:
@@ -271,12 +267,6 @@ def _next_float(value: float, towards: float) -> float:
         return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
-_MOMENTS: dict[type[PrimitiveType], Callable[[Literal], Place]] = {
-    DateType: _place_date,
-    TimeType: _place_time,
-    TimestampType: _place_timestamp,
-    TimestamptzType: _place_timestamptz,
-}
 _COMPARE: dict[type[PrimitiveType], Callable[[Reference, Operator, Literal], Bound]] = {
     BooleanType: _compare_boolean,
     IntegerType: _compare_number,
@@ -288,6 +278,8 @@ _COMPARE: dict[type[PrimitiveType], Callable[[Reference, Operator, Literal], Bou
     TimeType: _compare_moment,
     TimestampType: _compare_moment,
     TimestamptzType: _compare_moment,
+    TimestampNsType: _compare_moment,
+    TimestamptzNsType: _compare_moment,
     StringType: _compare_text,
     UUIDType: _compare_uuid,
     FixedType: _compare_binary,

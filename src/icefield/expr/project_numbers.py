@@ -16,8 +16,8 @@ import numpy as np
 from icefield.expr.ast import Operator
 from icefield.expr.bound import Bound, Compare, InSet, Leaf, NotNull, Reference, any_of, one_of
 from icefield.expr.discrete import Domain, at_least, below, domain_of
-from icefield.types.datatypes import DateType, DecimalType, PrimitiveType, Value
-from icefield.types.transforms import MICROS_PER_DAY, MICROS_PER_HOUR, Day, Hour, Month, Transform, Truncate, Year
+from icefield.types.datatypes import DecimalType, PrimitiveType, Value
+from icefield.types.transforms import Day, Hour, Month, Transform, Truncate, Year, units_per_day
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ def _truncation(width: int, domain: Domain, source: PrimitiveType) -> Steps:
 
 
 def _calendar_step(transform: Transform, source: PrimitiveType) -> Callable[[int], int]:
-    per_day = 1 if isinstance(source, DateType) else MICROS_PER_DAY
+    per_day = units_per_day(source)
     match transform:
         case Hour():
-            return lambda number: number // MICROS_PER_HOUR
+            return lambda number: number // (per_day // 24)
         case Day():
             return lambda number: number // per_day
         case Month():

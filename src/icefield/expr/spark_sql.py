@@ -1,7 +1,7 @@
 """Bound expressions as Spark SQL that means the same under any session's time zone, ANSI mode and parser settings.
 
 Columns that Spark has no type for are taken as Spark reads them from Parquet: uuid and fixed as BINARY, time as
-BIGINT microseconds.
+BIGINT microseconds, timestamps of nanoseconds as BIGINT nanoseconds.
 
 A comparison that NaN passes is written as `(x > 1D OR isnan(x))`. It says the same, but Spark does not push it down to
 Parquet, where it would skip row groups whose minimum and maximum do not show their NaN.
@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from icefield.expr.bound import AllOf, AnyOf, Bound, IsNaN, Leaf, Reference, all_of, any_of, passes_nan
-from icefield.expr.moments import date_text, timestamp_text
+from icefield.expr.moments import timestamp_text
 from icefield.expr.render import Style, render
+from icefield.types.civil import date_text
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -28,7 +29,9 @@ from icefield.types.datatypes import (
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -137,6 +140,8 @@ _LITERALS: dict[type[PrimitiveType], Callable[[Value, PrimitiveType], str]] = {
     TimeType: _long,
     TimestampType: _timestamp,
     TimestamptzType: _timestamptz,
+    TimestampNsType: _long,
+    TimestamptzNsType: _long,
     StringType: _text,
     UUIDType: _binary,
     FixedType: _binary,

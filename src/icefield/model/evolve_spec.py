@@ -55,6 +55,6 @@ def known_field_id(specs: Iterable[PartitionSpec], field: PartitionField) -> int
     """Return the id that the same transform of the same column had in an older spec."""
     for spec in specs:
         for old in spec.fields:
-            if (old.source_id, old.transform) == (field.source_id, field.transform):
+            if (old.source_ids, old.transform) == (field.source_ids, field.transform):
                 return old.field_id
     return None

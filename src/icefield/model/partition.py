@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from icefield.errors import InvalidInput
-from icefield.types.datatypes import NestedField, PrimitiveType
+from icefield.types.datatypes import NestedField, PrimitiveType, StringType
 from icefield.types.schema import Schema
-from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Transform, Truncate, Void
+from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Transform, Truncate, Unknown, Void
 
 FIRST_PARTITION_FIELD_ID = 1000
 
@@ -25,12 +25,17 @@ _PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 
 @dataclass(frozen=True)
 class PartitionField:
-    """One part of the partition tuple."""
+    """One part of the partition tuple; a transform of several columns has the later ones in `other_source_ids`."""
 
     source_id: int
     field_id: int
     name: str
     transform: Transform
+    other_source_ids: tuple[int, ...] = ()
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        return (self.source_id, *self.other_source_ids)
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,15 @@ class PartitionSpec:
 
     def columns(self, schema: Schema) -> tuple[NestedField, ...]:
         """Return the partition tuple as fields with their result types, all optional."""
-        return tuple(
-            NestedField(f.field_id, f.name, f.transform.result_type(self.source_type(f, schema))) for f in self.fields
-        )
+        return tuple(NestedField(f.field_id, f.name, self._result_type(f, schema)) for f in self.fields)
 
     def __str__(self) -> str:
-        return "[" + ", ".join(f"{f.name}: {f.transform}({f.source_id})" for f in self.fields) + "]"
+        return "[" + ", ".join(f"{f.name}: {f.transform}({_listed(f.source_ids)})" for f in self.fields) + "]"
+
+    def _result_type(self, field: PartitionField, schema: Schema) -> PrimitiveType:
+        # What an unknown transform makes does not depend on its sources, which may be of any type.
+        source = StringType() if isinstance(field.transform, Unknown) else self.source_type(field, schema)
+        return field.transform.result_type(source)
 
 
 UNPARTITIONED = PartitionSpec()
@@ -125,7 +133,7 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"two partition fields are named {name!r}")
-    pairs = [(f.source_id, str(f.transform)) for f in spec.fields]
+    pairs = [(f.source_ids, str(f.transform)) for f in spec.fields]
     if len(set(pairs)) != len(pairs):
         raise InvalidInput("the same transform of the same column stands twice in the partition spec")
     columns = {schema.name_of(field_id): field_id for field_id in schema.paths}
@@ -133,6 +141,10 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
         clash = columns.get(field.name)
         if clash and not (isinstance(field.transform, Identity | Void) and clash == field.source_id):
             raise InvalidInput(f"partition field {field.name!r} has the name of a column")
+
+
+def _listed(ids: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ids))
 
 
 def _unquote(text: str) -> str:

@@ -27,10 +27,17 @@ class NullOrder(StrEnum):
 
 @dataclass(frozen=True)
 class SortField:
+    """One key of the order; a transform of several columns has the later ones in `other_source_ids`."""
+
     source_id: int
     transform: Transform
     direction: Direction
     null_order: NullOrder
+    other_source_ids: tuple[int, ...] = ()
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        return (self.source_id, *self.other_source_ids)
 
 
 @dataclass(frozen=True)

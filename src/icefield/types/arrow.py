@@ -1,14 +1,22 @@
 """Types and schemas to and from Arrow.
 
 Field ids travel in the Arrow field's metadata under `PARQUET:field_id`, where the Parquet writer takes them up.
+
+What is not plain: a timestamp in nanoseconds is `timestamp[ns]`, but an Arrow schema's `timestamp[ns]` makes a column
+of microseconds unless the caller asks for nanoseconds, because only version 3 of the format has them and most Arrow
+data is in nanoseconds by default rather than by need. `unknown` is `null`. A shape is `binary` that holds WKB, and
+`binary` makes a binary column. A variant is the struct of Parquet's two binary fields, which have no ids, and a struct
+makes a struct column.
 Raises SchemaMismatch for an Arrow type that the format cannot hold.
 """
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from icefield.errors import SchemaMismatch
@@ -18,8 +26,11 @@ from icefield.types.datatypes import (
     DateType,
     DecimalType,
     DoubleType,
+    EmptyStruct,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -28,13 +39,16 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     Type,
     UnknownType,
     UUIDType,
     Value,
+    VariantType,
 )
 from icefield.types.schema import Schema, assign_fresh_ids
 
@@ -51,11 +65,15 @@ _ARROW: dict[PrimitiveType, pa.DataType] = {
     TimeType(): pa.time64("us"),
     TimestampType(): pa.timestamp("us"),
     TimestamptzType(): pa.timestamp("us", "UTC"),
+    TimestampNsType(): pa.timestamp("ns"),
+    TimestamptzNsType(): pa.timestamp("ns", "UTC"),
     StringType(): pa.string(),
     UUIDType(): pa.uuid(),
     BinaryType(): pa.binary(),
     UnknownType(): pa.null(),
 }
+_VARIANT = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+_COUNTED = (TimeType, TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
 
 
 def arrow_type(kind: Type) -> pa.DataType:
@@ -71,6 +89,10 @@ def arrow_type(kind: Type) -> pa.DataType:
             return pa.list_(arrow_field(kind.element))
         case MapType():
             return pa.map_(arrow_field(kind.key), arrow_field(kind.value))
+        case VariantType():
+            return _VARIANT
+        case GeometryType() | GeographyType():
+            return pa.binary()
         case _:
             return _ARROW[kind]
 
@@ -88,10 +110,14 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([arrow_field(f) for f in schema.fields])
 
 
-def schema_from_arrow(schema: pa.Schema) -> Schema:
-    """Make a table schema with fresh ids from an Arrow schema; ids in its metadata are ignored."""
+def schema_from_arrow(schema: pa.Schema, *, nanoseconds: bool = False) -> Schema:
+    """Make a table schema with fresh ids from an Arrow schema; ids in its metadata are ignored.
+
+    Timestamps become those of microseconds whatever their unit, unless `nanoseconds` says to keep them.
+    """
     counter = iter(range(1, 1 << 31))
-    fields = tuple(_field_from_arrow(f, lambda: next(counter), f.name) for f in schema)
+    source = _Source(lambda: next(counter), nanoseconds)
+    fields = tuple(_field_from_arrow(f, source, f.name) for f in schema)
     if not fields:
         raise SchemaMismatch("the Arrow schema has no column")
     return assign_fresh_ids(Schema(fields))
@@ -123,9 +149,18 @@ def arrow_array(values: Sequence[Value | None], kind: PrimitiveType) -> pa.Array
         return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(blobs, pa.binary(16)))
     if isinstance(kind, DateType):
         return pa.array(values, pa.int32()).view(pa.date32())
-    if isinstance(kind, TimeType | TimestampType | TimestamptzType):
+    if isinstance(kind, _COUNTED):
         return pa.array(values, pa.int64()).view(_ARROW[kind])
     return pa.array(values, arrow_type(kind))
+
+
+def repeated_value(value: Value | EmptyStruct | None, kind: Type, rows: int) -> pa.Array:
+    """Return an array of one in-memory value, so often; only null can be of a type that is not primitive."""
+    if value is None:
+        return pa.nulls(rows, arrow_type(kind))
+    if isinstance(value, EmptyStruct) or not isinstance(kind, PrimitiveType):
+        raise ValueError(f"{value!r} is no value of {kind}")
+    return arrow_array([value], kind).take(pa.array(np.zeros(rows, np.int64)))
 
 
 def python_values(array: pa.Array, kind: PrimitiveType) -> list[Value | None]:
@@ -138,30 +173,40 @@ def python_values(array: pa.Array, kind: PrimitiveType) -> list[Value | None]:
     return values
 
 
-def _field_from_arrow(field: pa.Field, draw: Callable[[], int], path: str) -> NestedField:
-    field_id = draw()
+@dataclass(frozen=True)
+class _Source:
+    """Where ids come from, and whether nanoseconds are kept."""
+
+    draw: Callable[[], int]
+    nanoseconds: bool
+
+
+def _field_from_arrow(field: pa.Field, source: _Source, path: str) -> NestedField:
+    field_id = source.draw()
     metadata: dict[bytes, bytes] = field.metadata or {}
     doc = metadata.get(DOC_KEY)
-    kind = _type_from_arrow(field.type, draw, path)
+    kind = _type_from_arrow(field.type, source, path)
     return NestedField(field_id, field.name, kind, not field.nullable, doc.decode() if doc else None)
 
 
-def _type_from_arrow(kind: pa.DataType, draw: Callable[[], int], path: str) -> Type:
+def _type_from_arrow(kind: pa.DataType, source: _Source, path: str) -> Type:
     types = pa.types
     if types.is_dictionary(kind):
-        return _type_from_arrow(kind.value_type, draw, path)
+        return _type_from_arrow(kind.value_type, source, path)
     if types.is_struct(kind):
         inner = (kind.field(i) for i in range(kind.num_fields))
-        return StructType(tuple(_field_from_arrow(f, draw, f"{path}.{f.name}") for f in inner))
+        return StructType(tuple(_field_from_arrow(f, source, f"{path}.{f.name}") for f in inner))
     if types.is_map(kind):
-        key_id, value_id = draw(), draw()
-        key = _type_from_arrow(kind.key_type, draw, f"{path}.key")
-        value = _type_from_arrow(kind.item_type, draw, f"{path}.value")
+        key_id, value_id = source.draw(), source.draw()
+        key = _type_from_arrow(kind.key_type, source, f"{path}.key")
+        value = _type_from_arrow(kind.item_type, source, f"{path}.value")
         return MapType(key_id, key, value_id, value, not kind.item_field.nullable)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        element_id = draw()
-        element = _type_from_arrow(kind.value_type, draw, f"{path}.element")
+        element_id = source.draw()
+        element = _type_from_arrow(kind.value_type, source, f"{path}.element")
         return ListType(element_id, element, not kind.value_field.nullable)
+    if types.is_timestamp(kind) and kind.unit == "ns" and source.nanoseconds:
+        return TimestampNsType() if kind.tz is None else TimestamptzNsType()
     return _primitive_from_arrow(kind, path)
 
 

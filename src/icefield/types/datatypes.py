@@ -2,20 +2,53 @@
 
 `str(type)` is the spelling that goes on disk, exactly as the reference implementation writes it (`decimal(10, 2)`
 with the blank: one engine of the field refuses it without).
+
+A primitive type is one that may have bounds, be sorted by and be compared; `variant` is none of them, and nothing is
+inside it either, so it stands beside the primitive and the nested types. (spec: Semi-structured Types)
 """
 
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from typing import ClassVar
 
 from icefield.errors import InvalidInput
 
 MAX_DECIMAL_PRECISION = 38
+MAX_FIXED_LENGTH = (1 << 31) - 1
+DEFAULT_CRS = "OGC:CRS84"
 
 # A single value in memory: dates are days, times and timestamps micro- or nanoseconds, both from the epoch, as int.
 Value = bool | int | float | str | bytes | Decimal | uuid.UUID
+
+
+class EmptyStruct:
+    """The one default that a struct column may have but null: a struct of its fields' own defaults, `{}` on disk."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EmptyStruct)
+
+    def __hash__(self) -> int:
+        return hash(EmptyStruct)
+
+    def __repr__(self) -> str:
+        return "{}"
+
+
+EMPTY_STRUCT = EmptyStruct()
+Default = Value | EmptyStruct
+
+
+class EdgeAlgorithm(StrEnum):
+    """How the edges of a geography run between its points. (spec: Edge-Interpolation Algorithm)"""
+
+    SPHERICAL = "spherical"
+    VINCENTY = "vincenty"
+    THOMAS = "thomas"
+    ANDOYER = "andoyer"
+    KARNEY = "karney"
 
 
 @dataclass(frozen=True)
@@ -74,6 +107,16 @@ class TimestamptzType(PrimitiveType):
 
 
 @dataclass(frozen=True)
+class TimestampNsType(PrimitiveType):
+    word: ClassVar[str] = "timestamp_ns"
+
+
+@dataclass(frozen=True)
+class TimestamptzNsType(PrimitiveType):
+    word: ClassVar[str] = "timestamptz_ns"
+
+
+@dataclass(frozen=True)
 class StringType(PrimitiveType):
     word: ClassVar[str] = "string"
 
@@ -100,8 +143,8 @@ class FixedType(PrimitiveType):
     length: int
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise InvalidInput(f"fixed needs a length of at least 1, got {self.length}")
+        if not 1 <= self.length <= MAX_FIXED_LENGTH:
+            raise InvalidInput(f"fixed needs a length of 1 to {MAX_FIXED_LENGTH}, got {self.length}")
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
@@ -122,12 +165,66 @@ class DecimalType(PrimitiveType):
         return f"decimal({self.precision}, {self.scale})"
 
 
+@dataclass(frozen=True, eq=False)
+class GeometryType(PrimitiveType):
+    """Shapes on a plane, as WKB. Reference systems that differ only in case are the same, as in the reference."""
+
+    crs: str = DEFAULT_CRS
+
+    def __post_init__(self) -> None:
+        _check_crs(self.crs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GeometryType) and self.crs.lower() == other.crs.lower()
+
+    def __hash__(self) -> int:
+        return hash((GeometryType, self.crs.lower()))
+
+    def __str__(self) -> str:
+        return f"geometry({self.crs})"
+
+
+@dataclass(frozen=True, eq=False)
+class GeographyType(PrimitiveType):
+    """Shapes on the globe, as WKB. Reference systems that differ only in case are the same, as in the reference."""
+
+    crs: str = DEFAULT_CRS
+    algorithm: EdgeAlgorithm = EdgeAlgorithm.SPHERICAL
+
+    def __post_init__(self) -> None:
+        _check_crs(self.crs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GeographyType) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((GeographyType, self._key))
+
+    def __str__(self) -> str:
+        return f"geography({self.crs}, {self.algorithm})"
+
+    @property
+    def _key(self) -> tuple[str, EdgeAlgorithm]:
+        return self.crs.lower(), self.algorithm
+
+
+@dataclass(frozen=True)
+class VariantType:
+    """A value of any shape, as Parquet's variant encoding has it."""
+
+    word: ClassVar[str] = "variant"
+
+    def __str__(self) -> str:
+        return self.word
+
+
 @dataclass(frozen=True)
 class NestedField:
     """A named, numbered slot: a column, a struct's field, a list's element, a map's key or value.
 
     initial_default: what rows have that were written before the field was there; write_default: what new rows get
-    that do not name it. (spec: Default values)
+    that do not name it. Only fields of structs and of the table have them, not elements, keys and values.
+    (spec: Default values)
     """
 
     field_id: int
@@ -135,8 +232,8 @@ class NestedField:
     type: "Type"
     required: bool = False
     doc: str | None = None
-    initial_default: Value | None = None
-    write_default: Value | None = None
+    initial_default: Default | None = None
+    write_default: Default | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +282,7 @@ class MapType:
         return f"map<{self.key_type}, {self.value_type}>"
 
 
-Type = PrimitiveType | StructType | ListType | MapType
+Type = PrimitiveType | VariantType | StructType | ListType | MapType
 
 SIMPLE_TYPES: dict[str, PrimitiveType] = {
     kind.word: kind()
@@ -199,15 +296,21 @@ SIMPLE_TYPES: dict[str, PrimitiveType] = {
         TimeType,
         TimestampType,
         TimestamptzType,
+        TimestampNsType,
+        TimestamptzNsType,
         StringType,
         UUIDType,
         BinaryType,
+        UnknownType,
     )
 }
+# Types of which nothing can be said but whether a value is null: no order, no bounds, no defaults.
+# (spec: Default values; Bound serialization)
+OPAQUE_TYPES = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def children(kind: Type) -> tuple[NestedField, ...]:
-    """Return the fields directly inside a type; none for a primitive."""
+    """Return the fields directly inside a type; none for a primitive and for a variant."""
     match kind:
         case StructType(fields):
             return fields
@@ -240,3 +343,9 @@ def with_children(kind: Type, fields: tuple[NestedField, ...]) -> Type:
             return MapType(key.field_id, key.type, value.field_id, value.type, value.required)
         case _:
             return kind
+
+
+def _check_crs(crs: str) -> None:
+    # The text form has no escapes, so these could not be read back. (spec: Appendix C)
+    if not crs or crs != crs.strip() or any(mark in crs for mark in "(),"):
+        raise InvalidInput(f"a reference system is a name such as {DEFAULT_CRS}, got {crs!r}")

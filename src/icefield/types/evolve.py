@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from icefield.errors import InvalidInput
+from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
+    DateType,
     DecimalType,
+    Default,
     DoubleType,
     FloatType,
     IntegerType,
@@ -19,11 +22,16 @@ from icefield.types.datatypes import (
     MapType,
     NestedField,
     StructType,
+    TimestampNsType,
+    TimestampType,
     Type,
+    UnknownType,
     children,
     with_children,
 )
+from icefield.types.json_value import encode_json_value
 from icefield.types.schema import Schema, renumber
+from icefield.types.transforms import Day, Month, Transform, Void, Year
 
 Fields = tuple[NestedField, ...]
 
@@ -57,24 +65,30 @@ FIRST = Position()
 
 @dataclass(frozen=True)
 class NewColumn:
-    """A column to be added; its type's field ids are placeholders."""
+    """A column to be added; its type's field ids are placeholders.
+
+    default: what rows have that are there already, and what new rows get that do not name the column.
+    """
 
     name: str
     type: Type
     required: bool = False
     doc: str | None = None
+    default: Default | None = None
 
 
 def add_column(
     schema: Schema, path: str, column: NewColumn, draw_id: Callable[[], int], position: Position | None = None
 ) -> Schema:
     """Add a column below the struct that `path` names; an empty path is the table itself."""
-    if column.required:
+    if column.required and column.default is None:
         raise InvalidInput(
             f"cannot add required column {column.name!r}: rows that are there already have no value for it",
-            hint="Add it as optional",
+            hint="Add it as optional, or give it a default, which format version 3 allows",
         )
-    (numbered,) = renumber((NestedField(0, column.name, column.type, column.required, column.doc),), draw_id, {})
+    _check_default(column.name, column.type, column.default)
+    added = NestedField(0, column.name, column.type, column.required, column.doc, column.default, column.default)
+    (numbered,) = renumber((added,), draw_id, {})
 
     def add(fields: Fields) -> Fields:
         if any(f.name == column.name for f in fields):
@@ -121,15 +135,22 @@ def move_column(schema: Schema, name: str, position: Position) -> Schema:
     return _change_siblings(schema, _parent(schema, field), lambda fields: position.place(fields, field))
 
 
-def widen_column(schema: Schema, name: str, kind: Type) -> Schema:
-    """Give a column a wider type, in which every value it may hold has the same meaning."""
+def widen_column(
+    schema: Schema, name: str, kind: Type, format_version: int = 2, draw_id: Callable[[], int] | None = None
+) -> Schema:
+    """Give a column a wider type, in which every value it may hold has the same meaning.
+
+    The fields inside a nested type, which may follow on `unknown`, get their ids from `draw_id`.
+    """
     field = schema.find_field(name)
-    if field.type != kind and not can_widen(field.type, kind):
-        raise InvalidInput(
-            f"cannot change column {name!r} from {field.type} to {kind}",
-            hint="Allowed: int to long, float to double, decimal to one of more digits and the same scale",
-        )
-    return _change_field(schema, field.field_id, lambda f: replace(f, type=kind))
+    if field.type != kind and not can_widen(field.type, kind, format_version):
+        allowed = "Allowed: int to long, float to double, decimal to one of more digits and the same scale"
+        newer = "; from format version 3 on, date to timestamp or timestamp_ns, and unknown to any type"
+        raise InvalidInput(f"cannot change column {name!r} from {field.type} to {kind}", hint=allowed + newer)
+    if children(kind) and draw_id is None:
+        raise InvalidInput(f"cannot change column {name!r} to {kind}: there are no ids for the columns inside")
+    wider = _renumbered(kind, draw_id) if draw_id else kind
+    return _change_field(schema, field.field_id, lambda f: replace(_widened_defaults(f, wider), type=wider))
 
 
 def make_optional(schema: Schema, name: str) -> Schema:
@@ -148,59 +169,119 @@ def set_doc(schema: Schema, name: str, doc: str | None) -> Schema:
     return _change_field(schema, field.field_id, lambda f: replace(f, doc=doc))
 
 
+def set_default(schema: Schema, name: str, default: Default | None) -> Schema:
+    """Change what new rows get that do not name a column; rows that are there already keep what they have."""
+    field = schema.find_field(name)
+    _parent(schema, field)
+    if field.required and default is None and field.write_default is not None:
+        raise InvalidInput(f"cannot take the default from column {name!r}: it is required")
+    _check_default(name, field.type, default)
+    return _change_field(schema, field.field_id, lambda f: replace(f, write_default=default))
+
+
 def set_identifier_fields(schema: Schema, names: Iterable[str]) -> Schema:
     """Say which columns identify a row. (spec: Identifier Field IDs)"""
     return replace(schema, identifier_field_ids=tuple(sorted({schema.find_field(n).field_id for n in names})))
 
 
-def union_by_name(schema: Schema, other: Schema, draw_id: Callable[[], int]) -> Schema:
+def union_by_name(schema: Schema, other: Schema, draw_id: Callable[[], int], format_version: int = 2) -> Schema:
     """Add what another schema has more, at any depth, by name; widen and make optional where it asks for that.
 
     Columns that the other schema lacks stay; nothing is narrowed, dropped or moved.
     """
-    return replace(schema, fields=_union(schema.fields, other.fields, draw_id, ""))
+    return replace(schema, fields=_Union(draw_id, format_version).fields(schema.fields, other.fields, ""))
 
 
-def can_widen(old: Type, new: Type) -> bool:
-    """Say whether every value of a type means the same in another."""
+def can_widen(old: Type, new: Type, format_version: int = 2) -> bool:
+    """Say whether every value of a type means the same in another, by the rules of a version of the format.
+
+    A date that files are partitioned by is a matter of its own: see `check_widening_of_source`.
+    """
     match old, new:
         case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
             return True
         case DecimalType(), DecimalType():
             return old.scale == new.scale and old.precision <= new.precision
+        # With a time zone there is no one moment that a date means.
+        case (DateType(), TimestampType() | TimestampNsType()) | (UnknownType(), _):
+            return format_version >= 3
         case _:
             return False
 
 
-def _union(ours: Fields, theirs: Fields, draw_id: Callable[[], int], path: str) -> Fields:
-    known = {f.name: f for f in ours}
-    merged: dict[str, NestedField] = dict(known)
-    for field in theirs:
-        name = _joined(path, field.name)
-        if field.name in known:
-            merged[field.name] = _union_field(known[field.name], field, draw_id, name)
-        else:
-            (numbered,) = renumber((replace(field, required=False),), draw_id, {})
-            merged[field.name] = numbered
-    return tuple(merged.values())
+def check_widening_of_source(old: Type, new: Type, transform: Transform, name: str) -> None:
+    """Refuse to widen a partition field's source if its partition values would change. (spec: Schema Evolution)
+
+    Years, months and days of a date are those of the timestamp at its midnight, and void is always null; the value
+    itself, a bucket of it and what an unknown transform makes of it are others.
+    """
+    if isinstance(old, DateType) and new != old and not isinstance(transform, Year | Month | Day | Void):
+        raise InvalidInput(
+            f"cannot change column {name!r} from {old} to {new}: files are partitioned by {transform} of it, "
+            "and their partition values would change"
+        )
 
 
-def _union_field(ours: NestedField, theirs: NestedField, draw_id: Callable[[], int], path: str) -> NestedField:
-    required = ours.required and theirs.required
-    match ours.type, theirs.type:
-        case StructType(), StructType():
-            return replace(
-                ours, type=StructType(_union(ours.type.fields, theirs.type.fields, draw_id, path)), required=required
-            )
-        case (ListType(), ListType()) | (MapType(), MapType()):
-            pairs = zip(children(ours.type), children(theirs.type), strict=True)
-            inner = tuple(_union_field(a, b, draw_id, _joined(path, a.name)) for a, b in pairs)
-            return replace(ours, type=with_children(ours.type, inner), required=required)
-    if can_widen(ours.type, theirs.type):
-        return replace(ours, type=theirs.type, required=required)
-    if ours.type == theirs.type or can_widen(theirs.type, ours.type):
-        return replace(ours, required=required)
-    raise InvalidInput(f"cannot unite column {path!r}: the table has {ours.type}, the other schema {theirs.type}")
+def _check_default(name: str, kind: Type, default: Default | None) -> None:
+    if default is None:
+        return
+    try:
+        encode_json_value(default, kind)
+    except ValueError as error:
+        raise InvalidInput(f"column {name!r} cannot have the default {default!r}: {error}") from error
+
+
+def _widened_defaults(field: NestedField, kind: Type) -> NestedField:
+    """A default means the same in the wider type; only days have to be counted in another unit."""
+    if not isinstance(field.type, DateType) or field.type == kind:
+        return field
+    factor = NANOS_PER_DAY if isinstance(kind, TimestampNsType) else MICROS_PER_DAY
+    defaults = (field.initial_default, field.write_default)
+    initial, write = (None if d is None else int(d) * factor for d in defaults)  # type: ignore[arg-type]
+    for default in (initial, write):
+        _check_default(field.name, kind, default)
+    return replace(field, initial_default=initial, write_default=write)
+
+
+def _renumbered(kind: Type, draw_id: Callable[[], int]) -> Type:
+    return with_children(kind, renumber(children(kind), draw_id, {}))
+
+
+@dataclass(frozen=True)
+class _Union:
+    """Unites fields by name; new ones and what is inside them get fresh ids."""
+
+    draw_id: Callable[[], int]
+    format_version: int
+
+    def fields(self, ours: Fields, theirs: Fields, path: str) -> Fields:
+        merged = {f.name: f for f in ours}
+        for field in theirs:
+            known = merged.get(field.name)
+            name = _joined(path, field.name)
+            merged[field.name] = self._added(field) if known is None else self._field(known, field, name)
+        return tuple(merged.values())
+
+    def _added(self, field: NestedField) -> NestedField:
+        (numbered,) = renumber((replace(field, required=False),), self.draw_id, {})
+        return numbered
+
+    def _field(self, ours: NestedField, theirs: NestedField, path: str) -> NestedField:
+        required = ours.required and theirs.required
+        match ours.type, theirs.type:
+            case StructType(), StructType():
+                inner = self.fields(ours.type.fields, theirs.type.fields, path)
+                return replace(ours, type=StructType(inner), required=required)
+            case (ListType(), ListType()) | (MapType(), MapType()):
+                pairs = zip(children(ours.type), children(theirs.type), strict=True)
+                inner = tuple(self._field(a, b, _joined(path, a.name)) for a, b in pairs)
+                return replace(ours, type=with_children(ours.type, inner), required=required)
+        if ours.type == theirs.type or can_widen(theirs.type, ours.type, self.format_version):
+            return replace(ours, required=required)
+        if can_widen(ours.type, theirs.type, self.format_version):
+            kind = _renumbered(theirs.type, self.draw_id)
+            return replace(_widened_defaults(ours, kind), type=kind, required=required)
+        raise InvalidInput(f"cannot unite column {path!r}: the table has {ours.type}, the other schema {theirs.type}")
 
 
 def _change_siblings(schema: Schema, path: str, change: Callable[[Fields], Fields]) -> Schema:

@@ -18,6 +18,7 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StructType,
     Type,
+    UnknownType,
     children,
     walk,
     with_children,
@@ -58,6 +59,7 @@ class Schema:
             twice = sorted({i for i in ids if ids.count(i) > 1})
             raise InvalidInput(f"the schema uses field ids twice: {twice}")
         _check_names(self.struct, ())
+        _check_unknown(self.struct)
         for field_id in self.identifier_field_ids:
             self._check_identifier(field_id)
 
@@ -94,6 +96,12 @@ class Schema:
     def leaves(self) -> tuple[Leaf, ...]:
         """The primitive columns in schema order."""
         return tuple(_leaves(self.fields, ()))
+
+    @cached_property
+    def repeated_ids(self) -> frozenset[int]:
+        """The ids of all that stands inside lists and maps, where a row has no one value."""
+        boxes = (f.type for f in self.by_id.values() if isinstance(f.type, ListType | MapType))
+        return frozenset(field.field_id for box in boxes for _, field in walk(box))
 
     def find_field(self, name: str) -> NestedField:
         """Find a field by dotted name: exact first, then ignoring case if that is unambiguous."""
@@ -132,6 +140,11 @@ class Schema:
         field = self.by_id.get(field_id)
         if field is None:
             raise InvalidInput(f"identifier field id {field_id} is not in the schema")
+        leaf = next((leaf for leaf in self.leaves if leaf.field.field_id == field_id), None)
+        if leaf and leaf.repeated:
+            raise InvalidInput(f"identifier field {leaf.dotted!r} stands inside a list or map")
+        if leaf and not all(parent.required for parent in leaf.parents):
+            raise InvalidInput(f"identifier field {leaf.dotted!r} stands inside an optional struct")
         if not isinstance(field.type, PrimitiveType) or isinstance(field.type, FloatType | DoubleType):
             raise InvalidInput(f"identifier field {field.name!r} cannot be of type {field.type}")
         if not field.required:
@@ -188,6 +201,13 @@ def _check_depth(kind: Type, left: int) -> None:
         raise InvalidInput(f"the schema is nested deeper than {MAX_DEPTH} levels")
     for field in children(kind):
         _check_depth(field.type, left - 1)
+
+
+def _check_unknown(struct: StructType) -> None:
+    # (spec: Primitive Types)
+    for path, field in walk(struct):
+        if isinstance(field.type, UnknownType) and field.required:
+            raise InvalidInput(f"column {'.'.join(path)!r} is of type unknown, so it cannot be required")
 
 
 def _check_names(kind: Type, path: tuple[str, ...]) -> None:

@@ -1,7 +1,8 @@
 """Single values as bytes: column bounds and partition summaries. (spec: Appendix D, Binary single-value serialization)
 
 A value in memory is a plain Python one: bool, int, float, str, bytes, Decimal, UUID; dates are days, times and
-timestamps are microseconds, both from the epoch, as int.
+timestamps are microseconds (nanoseconds for the types that say so), from the epoch, as int. Shapes are bytes: WKB as
+values, a point's coordinates as bounds; nothing here looks inside. `unknown` and `variant` have no single values.
 Decoding raises ValueError; a caller that knows the file turns it into CorruptFile.
 """
 
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from decimal import Decimal
 
+from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -18,11 +20,15 @@ from icefield.types.datatypes import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -38,15 +44,21 @@ def encode_value(value: Value, kind: PrimitiveType) -> bytes:
     """Encode a value as the bytes that stand in bounds."""
     if isinstance(kind, DecimalType):
         return encode_unscaled(unscaled(value, kind.scale))  # type: ignore[arg-type]
-    return _ENCODE[type(kind)](value)
+    encode = _ENCODE.get(type(kind))
+    if encode is None:
+        raise ValueError(f"{kind} has no single values")
+    return encode(value)
 
 
 def decode_value(data: bytes, kind: PrimitiveType) -> Value:
     """Decode bounds bytes; a narrower encoding of a promoted type is widened. Raises ValueError."""
     if isinstance(kind, DecimalType):
         return scaled(int.from_bytes(data, "big", signed=True), kind.scale)
+    decode = _DECODE.get(type(kind))
+    if decode is None:
+        raise ValueError(f"{kind} has no single values")
     try:
-        return _DECODE[type(kind)](data)
+        return decode(data)
     except (struct.error, UnicodeDecodeError) as error:
         raise ValueError(f"{len(data)} bytes are no {kind}: {error}") from error
 
@@ -113,6 +125,16 @@ def _decode_double(data: bytes) -> float:
     return float(FLOAT.unpack(data)[0] if len(data) == FLOAT.size else DOUBLE.unpack(data)[0])
 
 
+def _decode_moment(data: bytes, units_per_day: int) -> int:
+    """Decode a timestamp, or a date of when the column was one. (spec: Schema Evolution)"""
+    if len(data) != INT.size:
+        return int(LONG.unpack(data)[0])
+    moment = int(INT.unpack(data)[0]) * units_per_day
+    if not -(1 << 63) <= moment < 1 << 63:
+        raise ValueError(f"the day {moment // units_per_day} is beyond what the wider type holds")
+    return moment
+
+
 def _decode_uuid(data: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=bytes(data))
 
@@ -127,10 +149,14 @@ _ENCODE: dict[type[PrimitiveType], Callable[..., bytes]] = {
     TimeType: LONG.pack,
     TimestampType: LONG.pack,
     TimestamptzType: LONG.pack,
+    TimestampNsType: LONG.pack,
+    TimestamptzNsType: LONG.pack,
     StringType: str.encode,
     UUIDType: lambda v: v.bytes,
     FixedType: bytes,
     BinaryType: bytes,
+    GeometryType: bytes,
+    GeographyType: bytes,
 }
 _DECODE: dict[type[PrimitiveType], Callable[[bytes], Value]] = {
     BooleanType: lambda data: data != b"\x00",
@@ -140,10 +166,14 @@ _DECODE: dict[type[PrimitiveType], Callable[[bytes], Value]] = {
     DoubleType: _decode_double,
     DateType: lambda data: int(INT.unpack(data)[0]),
     TimeType: lambda data: int(LONG.unpack(data)[0]),
-    TimestampType: lambda data: int(LONG.unpack(data)[0]),
+    TimestampType: lambda data: _decode_moment(data, MICROS_PER_DAY),
     TimestamptzType: lambda data: int(LONG.unpack(data)[0]),
+    TimestampNsType: lambda data: _decode_moment(data, NANOS_PER_DAY),
+    TimestamptzNsType: lambda data: int(LONG.unpack(data)[0]),
     StringType: lambda data: bytes(data).decode(),
     UUIDType: _decode_uuid,
     FixedType: bytes,
     BinaryType: bytes,
+    GeometryType: bytes,
+    GeographyType: bytes,
 }

@@ -10,15 +10,20 @@ from dataclasses import dataclass
 
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
+    DEFAULT_CRS,
     SIMPLE_TYPES,
     DecimalType,
+    EdgeAlgorithm,
     FixedType,
+    GeographyType,
+    GeometryType,
     ListType,
     MapType,
     NestedField,
     PrimitiveType,
     StructType,
     Type,
+    VariantType,
 )
 from icefield.types.schema import MAX_DEPTH, Schema, assign_fresh_ids
 
@@ -33,20 +38,33 @@ SQL_WORDS = {
     "timestamp_ntz": "timestamp",
     "timestamp_ltz": "timestamptz",
 }
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
-_TOKEN = re.compile(r"\s*(?:(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)+)`|(?P<number>\d+)|(?P<mark>[<>(),:\[\]]))")
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
+_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]", re.ASCII)
+_GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^)]*?)\s*\))?", re.IGNORECASE)
+_GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<shape>(?i:geometry|geography)\s*\([^)]*\))|(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)+)`"
+    r"|(?P<number>\d+)|(?P<mark>[<>(),:\[\]]))"
+)
+_MAX_DIGITS = 10
 
 
-def parse_primitive(text: str) -> PrimitiveType:
-    """Parse a primitive type as metadata spells it."""
-    if text in SIMPLE_TYPES:
-        return SIMPLE_TYPES[text]
-    if found := _DECIMAL.fullmatch(text):
-        return DecimalType(int(found[1]), int(found[2]))
-    if found := _FIXED.fullmatch(text):
-        return FixedType(int(found[1]))
-    raise InvalidInput(f"unknown type {text!r}")
+def parse_stored_type(text: str) -> PrimitiveType | VariantType:
+    """Parse a type without parts as metadata spells it, with the leniency of the reference: case and blanks."""
+    lower = text.lower()
+    if lower in SIMPLE_TYPES:
+        return SIMPLE_TYPES[lower]
+    if lower == VariantType.word:
+        return VariantType()
+    if found := _GEOMETRY.fullmatch(text):
+        return GeometryType(DEFAULT_CRS if found[1] is None else found[1])
+    if found := _GEOGRAPHY.fullmatch(text):
+        return GeographyType(DEFAULT_CRS if found[1] is None else found[1], _parse_algorithm(found[2]))
+    if found := _DECIMAL.fullmatch(lower):
+        return DecimalType(_parse_number(found[1]), _parse_number(found[2]))
+    if found := _FIXED.fullmatch(lower):
+        return FixedType(_parse_number(found[1]))
+    raise InvalidInput(f"unknown type {text[:80]!r}")
 
 
 def parse_type(text: str) -> Type:
@@ -100,6 +118,8 @@ class _Parser:
     def _type(self, depth: int) -> Type:
         if depth > MAX_DEPTH:
             raise self._fault("types nested too deeply")
+        if self._peek_kind() == "shape":
+            return parse_stored_type(self._take().text)
         word = self._name().lower()
         match word:
             case "list" | "array":
@@ -117,10 +137,10 @@ class _Parser:
                 return self._decimal()
             case "fixed":
                 return self._fixed()
-        kind = SIMPLE_TYPES.get(SQL_WORDS.get(word, word))
-        if kind is None:
-            raise self._fault(f"unknown type {word!r}", back=1)
-        return kind
+        try:
+            return parse_stored_type(SQL_WORDS.get(word, word))
+        except InvalidInput as error:
+            raise self._fault(error.message, back=1) from error
 
     def _inner(self, depth: int, start: str, end: str) -> tuple[Type, bool]:
         self._expect(start)
@@ -174,7 +194,7 @@ class _Parser:
         token = self._take()
         if token.kind != "number":
             raise self._fault(f"expected a number, found {token.text!r}", back=1)
-        return int(token.text)
+        return _parse_number(token.text)
 
     def _expect(self, text: str) -> None:
         token = self._take()
@@ -183,6 +203,9 @@ class _Parser:
 
     def _peek(self) -> str:
         return self._tokens[self._next].text if self._next < len(self._tokens) else ""
+
+    def _peek_kind(self) -> str:
+        return self._tokens[self._next].kind if self._next < len(self._tokens) else ""
 
     def _take(self) -> _Token:
         if self._next >= len(self._tokens):
@@ -214,3 +237,20 @@ def _tokens(text: str) -> list[_Token]:
         tokens.append(_Token(found.lastgroup, word.replace("``", "`"), found.start(found.lastgroup)))
         at = found.end()
     return tokens
+
+
+def _parse_number(text: str) -> int:
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _MAX_DIGITS:
+        raise InvalidInput(f"the number {digits[:20]}… in a type is too large")
+    return int(digits)
+
+
+def _parse_algorithm(text: str | None) -> EdgeAlgorithm:
+    if text is None:
+        return EdgeAlgorithm.SPHERICAL
+    try:
+        return EdgeAlgorithm(text.lower())
+    except ValueError as error:
+        known = ", ".join(EdgeAlgorithm)
+        raise InvalidInput(f"unknown edge algorithm {text[:40]!r}", hint=f"Known: {known}") from error

@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.types.arrow import arrow_array, physical_array, python_values
+from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
 from icefield.types.datatypes import (
+    OPAQUE_TYPES,
     BinaryType,
     DateType,
     DecimalType,
@@ -25,7 +27,9 @@ from icefield.types.datatypes import (
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -34,10 +38,9 @@ from icefield.types.datatypes import (
 from icefield.types.murmur3 import hash_bytes, hash_longs
 from icefield.types.single_value import encode_unscaled, scaled, unscaled
 
-TIMESTAMPS = (TimestampType, TimestamptzType)
+NANO_TIMESTAMPS = (TimestampNsType, TimestamptzNsType)
+TIMESTAMPS = (TimestampType, TimestamptzType, *NANO_TIMESTAMPS)
 DATES = (DateType, *TIMESTAMPS)
-MICROS_PER_HOUR = 3_600_000_000
-MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,10 @@ class Transform:
 class Identity(Transform):
     word: ClassVar[str] = "identity"
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
+
+    def fits(self, source: PrimitiveType) -> bool:
+        # Shapes by the specification; the value of an unknown column is always null, which no file is found by.
+        return not isinstance(source, OPAQUE_TYPES)
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         return source
@@ -218,7 +225,7 @@ class Hour(Transform):
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = TIMESTAMPS
 
     def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
-        hours = _integers(array) // MICROS_PER_HOUR
+        hours = _integers(array) // (units_per_day(source) // 24)
         if np.any(hours != hours.astype(np.int32)):
             raise InvalidInput("a timestamp beyond the year 246953 has no hour partition: it would overflow an int")
         return pa.array(hours.astype(np.int32), mask=_null_mask(array))
@@ -232,7 +239,10 @@ class Hour(Transform):
 
 @dataclass(frozen=True)
 class Unknown(Transform):
-    """A transform of a later version: files under it are read, none are written. (spec: Partition Transforms)"""
+    """A transform of a later version or of several columns: files under it are read, none are written.
+
+    (spec: Partitioning)
+    """
 
     text: str
 
@@ -244,6 +254,9 @@ class Unknown(Transform):
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         return StringType()
+
+    def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
+        raise Unsupported(f"cannot write rows partitioned or sorted by {self}: that transform is not known here")
 
 
 SIMPLE_TRANSFORMS: dict[str, Transform] = {t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
@@ -260,20 +273,26 @@ def parse_transform(text: str) -> Transform:
     return Unknown(text)
 
 
+def units_per_day(source: PrimitiveType) -> int:
+    """Return how many steps of a date or timestamp type make a day."""
+    if isinstance(source, DateType):
+        return 1
+    return NANOS_PER_DAY if isinstance(source, NANO_TIMESTAMPS) else MICROS_PER_DAY
+
+
 def _null_mask(array: pa.Array) -> Any:
     return array.is_null().to_numpy(zero_copy_only=False)
 
 
 def _integers(array: pa.Array) -> Any:
-    """Dates as days, times and timestamps as microseconds, integers as they are; nulls become 0."""
+    """Dates as days, times and timestamps in the unit of their type, integers as they are; nulls become 0."""
     plain = physical_array(array)
     return pc.fill_null(plain, 0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _calendar_units(array: pa.Array, source: PrimitiveType, unit: str) -> pa.Array:
-    numbers = _integers(array)
     # Days first: numpy takes the lowest 64-bit integer for "not a time".
-    days = numbers if isinstance(source, DateType) else numbers // MICROS_PER_DAY
+    days = _integers(array) // units_per_day(source)
     units = days.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
     return pa.array(units.astype(np.int32), mask=_null_mask(array))
 
@@ -285,7 +304,9 @@ def _hash(array: pa.Array, source: PrimitiveType) -> Any:
         return _hash_binary(pa.array(blobs, pa.binary()))
     if isinstance(source, StringType | BinaryType | FixedType | UUIDType):
         return _hash_binary(physical_array(array).cast(pa.binary()))
-    return hash_longs(_integers(array))
+    numbers = _integers(array)
+    # So that a timestamp hashes the same in either unit. (spec: Appendix B)
+    return hash_longs(numbers // NANOS_PER_MICRO if isinstance(source, NANO_TIMESTAMPS) else numbers)
 
 
 def _hash_binary(array: pa.Array) -> Any:
@@ -299,9 +320,9 @@ def _human_value(value: Value, kind: PrimitiveType) -> str:
     match kind:
         case DateType():
             return str(np.datetime64(int(value), "D"))
-        case TimestampType() | TimestamptzType():
-            zone = "+00:00" if isinstance(kind, TimestamptzType) else ""
-            return f"{np.datetime64(int(value), 'us')}{zone}"
+        case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+            zone = "+00:00" if isinstance(kind, TimestamptzType | TimestamptzNsType) else ""
+            return f"{np.datetime64(int(value), 'ns' if isinstance(kind, NANO_TIMESTAMPS) else 'us')}{zone}"
         case TimeType():
             return str(np.datetime64(int(value), "us")).partition("T")[2]
         case BinaryType() | FixedType():

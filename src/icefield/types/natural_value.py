@@ -1,0 +1,33 @@
+"""Values as people give them in Python, or as text, in the form that they have in memory."""
+
+import uuid
+
+import pyarrow as pa
+
+from icefield.types.arrow import arrow_type, python_values
+from icefield.types.datatypes import EMPTY_STRUCT, Default, PrimitiveType, StructType, Type, UUIDType, Value
+
+
+def natural_value(given: object, kind: PrimitiveType) -> Value | None:
+    """Return the value of a type that a Python value, or a text, means. Raises ValueError."""
+    if given is None:
+        return None
+    try:
+        if isinstance(kind, UUIDType):
+            return given if isinstance(given, uuid.UUID) else uuid.UUID(str(given))
+        wanted = arrow_type(kind)
+        array = pa.array([given]).cast(wanted) if isinstance(given, str) else pa.array([given], wanted)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise ValueError(str(error)) from error
+    return python_values(array, kind)[0]
+
+
+def natural_default(given: object, kind: Type) -> Default | None:
+    """Return the default of a column that a Python value means; `{}` is a struct of its fields' defaults."""
+    if given is None:
+        return None
+    if isinstance(kind, StructType) and given in ({}, EMPTY_STRUCT):
+        return EMPTY_STRUCT
+    if not isinstance(kind, PrimitiveType):
+        raise ValueError(f"a column of type {kind} can have no default")
+    return natural_value(given, kind)
