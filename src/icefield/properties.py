@@ -14,6 +14,7 @@ from icefield.errors import InvalidInput
 T = TypeVar("T")
 
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
+FORMAT_VERSION_KEY = "format-version"  # other engines take the version from here, and store it elsewhere
 _METRICS_MODE = re.compile(r"none|counts|full|truncate\(0*[1-9]\d{0,8}\)")
 
 
@@ -89,6 +90,9 @@ METADATA_DELETE_AFTER_COMMIT = Property(
     True,
     "Remove metadata files that fall out of the log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
 )
+METADATA_CODEC = Property(
+    "write.metadata.compression-codec", _one_of("none", "gzip"), "none", "The compression of metadata files."
+)
 TARGET_FILE_SIZE_BYTES = Property(
     "write.target-file-size-bytes", _positive, 512 * 1024 * 1024, "Data files are closed at about this size."
 )
@@ -121,6 +125,7 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     COMMIT_RETRY_TOTAL_MS,
     PREVIOUS_VERSIONS_MAX,
     METADATA_DELETE_AFTER_COMMIT,
+    METADATA_CODEC,
     TARGET_FILE_SIZE_BYTES,
     PARQUET_CODEC,
     PARQUET_ROW_GROUP_BYTES,
@@ -134,6 +139,8 @@ def check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise InvalidInput(f"table properties are strings, got {key!r}: {value!r}")
+    if FORMAT_VERSION_KEY in properties:
+        raise InvalidInput(f"{FORMAT_VERSION_KEY} is no table property", hint="Give it as format_version")
     for known in TABLE_PROPERTIES:
         known.read(properties)
     for key in properties:

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from tests.schema_cases import schemas
 
-from icefield.model.metadata import TableMetadata
+from icefield.model.metadata import FORMAT_VERSIONS, TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.model.snapshot import (
     MAIN,
@@ -45,6 +45,18 @@ SNAPSHOTS = st.builds(
     parent_snapshot_id=st.none() | LONGS,
     schema_id=st.none() | INTS,
     summary=st.dictionaries(TEXTS, TEXTS, max_size=3),
+    first_row_id=st.none() | NATURALS,
+    added_rows=st.none() | NATURALS,
+    key_id=st.none() | TEXTS,
+)
+V1_SNAPSHOTS = st.builds(
+    Snapshot,
+    snapshot_id=NATURALS,
+    sequence_number=st.just(0),
+    timestamp_ms=LONGS,
+    manifest_list=st.just(""),
+    parent_snapshot_id=st.none() | LONGS,
+    manifests=st.lists(TEXTS, max_size=2).map(tuple),
 )
 REFS = st.builds(SnapshotRef, LONGS, st.sampled_from(RefKind), st.none() | INTS, st.none() | LONGS, st.none() | LONGS)
 
@@ -52,10 +64,11 @@ REFS = st.builds(SnapshotRef, LONGS, st.sampled_from(RefKind), st.none() | INTS,
 @st.composite
 def tables(draw: st.DrawFn) -> TableMetadata:
     """Draw metadata in which what must be found is there, and all else is anything."""
+    version = draw(st.sampled_from(FORMAT_VERSIONS))
     columns = draw(st.lists(schemas(names=st.text(min_size=1, max_size=6)), min_size=1, max_size=3))
     specs = draw(st.lists(SPECS, min_size=1, max_size=2))
     orders = [UNSORTED, *draw(st.lists(ORDERS, max_size=2))]
-    snapshots = draw(st.lists(SNAPSHOTS, max_size=4))
+    snapshots = draw(st.lists(SNAPSHOTS | V1_SNAPSHOTS, max_size=4))
     refs = draw(st.dictionaries(TEXTS.filter(lambda name: name != MAIN), REFS, max_size=2))
     has_current: bool = draw(st.booleans())
     current = draw(st.sampled_from(snapshots)).snapshot_id if snapshots and has_current else None
@@ -68,7 +81,9 @@ def tables(draw: st.DrawFn) -> TableMetadata:
         last_column_id=draw(INTS),
         schemas=tuple(columns),
         current_schema_id=draw(st.sampled_from(columns)).schema_id,
-        last_sequence_number=draw(LONGS),
+        format_version=version,
+        last_sequence_number=draw(LONGS) if version > 1 else 0,
+        next_row_id=draw(NATURALS) if version > 2 else 0,
         specs=tuple(specs),
         default_spec_id=draw(st.sampled_from(specs)).spec_id,
         last_partition_id=draw(INTS),

@@ -19,6 +19,7 @@ from icefield.codec.manifest_list import (
     ManifestListHeader,
     decode_manifest_list,
     encode_manifest_list,
+    is_spliceable,
     partition_summaries,
     splice_manifest_list,
 )
@@ -41,6 +42,8 @@ def make_rows(seed: int, version: int, count: int | None = None) -> pa.Table:
     for row in rows:
         if version < 3:
             row["first_row_id"] = None
+        elif row["content"] == 0 and row["first_row_id"] is None:
+            row["first_row_id"] = dice.getrandbits(20)
         if version < 2:
             row |= {"content": 0, "sequence_number": 0, "min_sequence_number": 0}
     return pa.Table.from_pylist(rows, MANIFEST_LIST_ARROW_SCHEMA)
@@ -146,21 +149,25 @@ def test_the_schema_is_that_of_the_reference_implementation() -> None:
 
 
 @EFFORT
-@given(SEEDS, SEEDS, st.integers(1, 3), st.integers(1, 3), st.sampled_from(CODECS))
-def test_splicing_puts_new_rows_before_old_ones(seed: int, other: int, before: int, after: int, codec: str) -> None:
-    old, new = make_rows(seed, before), make_rows(other, after)
-    if after < before:
-        old = old.set_column(old.num_columns - 1, "first_row_id", pa.nulls(old.num_rows, pa.int64()))
-        zero = pa.array([0] * old.num_rows)
-        for name in ("content", "sequence_number", "min_sequence_number") if after == 1 else ():
-            kind = MANIFEST_LIST_ARROW_SCHEMA.field(name).type
-            old = old.set_column(old.column_names.index(name), name, zero.cast(kind))
-    previous = encode_manifest_list(old, HEADERS[before], "old", codec)
-    data = splice_manifest_list(previous, "old", new, HEADERS[after], "new")
+@given(SEEDS, SEEDS, st.integers(1, 3), st.sampled_from(CODECS))
+def test_splicing_puts_new_rows_before_old_ones(seed: int, other: int, version: int, codec: str) -> None:
+    old, new = make_rows(seed, version), make_rows(other, version)
+    previous = encode_manifest_list(old, HEADERS[version], "old", codec)
+    data = splice_manifest_list(previous, "old", new, HEADERS[version], "new")
     assert decode_manifest_list(data, "new").equals(pa.concat_tables([new, old]))
     header = parse_header(data, "new")
     assert header.codec == codec
-    assert header.metadata["snapshot-id"] == str(after).encode()
+    assert header.metadata["snapshot-id"] == str(version).encode()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_only_a_list_of_the_same_version_and_layout_can_be_spliced(version: int) -> None:
+    for other in (1, 2, 3):
+        data = encode_manifest_list(make_rows(1, other, 2), HEADERS[other], LOCATION)
+        assert is_spliceable(data, LOCATION, version) == (other == version)
+    schema = json.loads(list_schema_json(version))
+    foreign = AvroWriter().file(schema | {"doc": "of another writer"}, make_rows(1, version, 2).to_pylist(), {})
+    assert not is_spliceable(foreign, LOCATION, version)
 
 
 def test_many_splices_do_not_leave_many_blocks() -> None:
@@ -224,6 +231,23 @@ def test_rows_that_would_be_wrong_are_refused(name: str) -> None:
         encode_manifest_list(empty, HEADERS[2], LOCATION)
     with pytest.raises(InvalidInput, match="format version 9"):
         encode_manifest_list(rows, ManifestListHeader(1, None, 1, 9), LOCATION)
+
+
+def test_a_list_of_version_1_takes_no_manifest_of_delete_files() -> None:
+    rows = make_rows(3, 1, 1)
+    deletes = rows.set_column(rows.column_names.index("content"), "content", pa.array([1], pa.int32()))
+    with pytest.raises(InvalidInput, match="delete files to a list of format version 1"):
+        encode_manifest_list(deletes, HEADERS[1], LOCATION)
+
+
+def test_a_list_of_version_3_gives_every_data_manifest_its_first_row_id() -> None:
+    rows = make_rows(3, 2, 2).drop_columns(["content", "first_row_id"])
+    contents = [pa.array(values, pa.int32()) for values in ([1, 1], [1, 0])]
+    deletes, mixed = (rows.append_column("content", content) for content in contents)
+    decoded = decode_manifest_list(encode_manifest_list(deletes, HEADERS[3], LOCATION), LOCATION)
+    assert decoded["first_row_id"].null_count == 2
+    with pytest.raises(InvalidInput, match="without its first_row_id"):
+        encode_manifest_list(mixed, HEADERS[3], LOCATION)
 
 
 def test_a_list_without_paths_is_corrupt() -> None:

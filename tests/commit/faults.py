@@ -51,10 +51,10 @@ class LosesReplies(Around):
         self.then()
         raise CommitStateUnknown("the reply was lost")
 
-    def pointer(self, table: Any) -> str:
+    def pointer(self, *what: Any) -> str:
         if self.silent:
             raise CommitConflict("no answer")
-        return str(self.real.pointer(table))
+        return str(self.real.pointer(*what))
 
 
 class RecordingStore(Around):

@@ -58,6 +58,14 @@ class IcebergJava:
             found[row["expression"]].add(row["path"])
         return found
 
+    def view_metadata(self, catalog: str, name: str) -> bytes:
+        """Return the metadata of a view in one of Java's catalogs."""
+        return self._text({"catalog": catalog, "view": name})
+
+    def rewrite_view_metadata(self, metadata: bytes) -> bytes:
+        """Let Java read the metadata of a view and write it again."""
+        return self._text({"view_metadata": metadata.decode()})
+
     def close(self) -> None:
         """End the child."""
         assert self._child.stdin
@@ -71,6 +79,10 @@ class IcebergJava:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _text(self, job: dict[str, Any]) -> bytes:
+        (row,) = self._ask(job).to_pylist()
+        return str(row["text"]).encode()
 
     def _ask(self, job: dict[str, Any]) -> pa.Table:
         assert self._child.stdin
@@ -145,9 +157,23 @@ def _package(name: str) -> str:
 def _run(spark: Any, job: dict[str, Any]) -> pa.Table:
     if "sql" in job:
         return _rows(spark.sql(job["sql"]))
+    if "view" in job or "view_metadata" in job:
+        return pa.table({"text": [_view(spark, job)]})
     if "expressions" in job:
         return _plan(spark, job["location"], job["expressions"])
     return _rows(_scan(spark, job))
+
+
+def _view(spark: Any, job: dict[str, Any]) -> str:
+    iceberg = spark._jvm.org.apache.iceberg
+    if "view" in job:
+        catalog = spark._jsparkSession.sessionState().catalogManager().catalog(job["catalog"]).icebergCatalog()
+        metadata = catalog.loadView(iceberg.catalog.TableIdentifier.parse(job["view"])).operations().current()
+    else:
+        metadata = iceberg.view.ViewMetadataParser.fromJson(job["view_metadata"])
+        metadata.currentVersion()
+        metadata.schema()
+    return str(iceberg.view.ViewMetadataParser.toJson(metadata))
 
 
 def _plan(spark: Any, location: str, expressions: Sequence[str]) -> pa.Table:

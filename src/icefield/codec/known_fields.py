@@ -5,8 +5,6 @@ from typing import Any
 
 import pyarrow as pa
 
-VERSIONS = (1, 2, 3)
-
 _AVRO_WORDS = {
     pa.bool_(): "boolean",
     pa.int32(): "int",

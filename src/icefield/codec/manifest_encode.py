@@ -15,7 +15,6 @@ from icefield.codec.avro_container import CODEC_KEY, SCHEMA_KEY, encode_containe
 from icefield.codec.avro_encode import encode_rows
 from icefield.codec.avro_program import Path
 from icefield.codec.avro_schema import Record, parse_schema
-from icefield.codec.known_fields import VERSIONS
 from icefield.codec.manifest_header import ManifestHeader
 from icefield.codec.manifest_partition import partition_record
 from icefield.codec.manifest_schema import (
@@ -28,6 +27,7 @@ from icefield.codec.manifest_schema import (
     partition_column,
 )
 from icefield.errors import InvalidInput
+from icefield.model.metadata import FORMAT_VERSIONS
 from icefield.types.datatypes import NestedField
 
 # What the reference implementation writes for v1's block_size_in_bytes, which nobody reads.
@@ -72,7 +72,7 @@ def write_manifest(
 
 def check_entries(entries: pa.Table, version: int) -> None:
     """Refuse entries that would be a wrong manifest of this version."""
-    if version not in VERSIONS:
+    if version not in FORMAT_VERSIONS:
         raise InvalidInput(f"cannot write a manifest of format version {version}")
     if "status" not in entries.column_names or not pa.types.is_integer(entries["status"].type):
         raise InvalidInput("cannot write entries without a status as an integer")

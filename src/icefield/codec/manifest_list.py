@@ -32,7 +32,7 @@ from icefield.codec.avro_decode import Decoded, decode, pack_rows
 from icefield.codec.avro_encode import encode_rows
 from icefield.codec.avro_program import Program
 from icefield.codec.avro_schema import ROOT_ID, parse_schema
-from icefield.codec.known_fields import VERSIONS
+from icefield.codec.manifest_header import DATA_MANIFEST
 from icefield.codec.manifest_list_schema import (
     FIELDS,
     MANIFEST_LIST_ARROW_SCHEMA,
@@ -41,6 +41,7 @@ from icefield.codec.manifest_list_schema import (
     list_schema_json,
 )
 from icefield.errors import CorruptFile, InvalidInput
+from icefield.model.metadata import FORMAT_VERSIONS, ROW_LINEAGE_VERSION
 
 _NEVER_NULL = ("manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id")
 # What v1 lists do not say. (spec: Manifest Lists)
@@ -85,20 +86,22 @@ def encode_manifest_list(rows: pa.Table, header: ManifestListHeader, location: s
     return encode_container(_metadata(header, codec), raw, row_ends, location)
 
 
+def is_spliceable(previous: bytes, location: str, version: int) -> bool:
+    """Say whether a list has the layout that we write for a version, so that rows can be added without decoding it."""
+    return parse_header(previous, location).schema == list_schema_json(version).encode()
+
+
 def splice_manifest_list(
     previous: bytes, previous_location: str, new_rows: pa.Table, header: ManifestListHeader, location: str
 ) -> bytes:
-    """Write a manifest list of new rows and then all rows of the previous list.
+    """Write a manifest list of new rows and then all rows of the previous list, which must be spliceable.
 
-    When the previous list has our schema, its blocks are copied; small new rows join its first block, so that blocks do
-    not stay small over many commits.
+    The previous list's blocks are copied; small new rows join its first block, so that blocks do not stay small over
+    many commits.
     """
     old = parse_header(previous, previous_location)
     if old.codec not in CODECS:
         raise CorruptFile(previous_location, f"the codec {old.codec!r} is none of {', '.join(CODECS)}")
-    if old.schema != list_schema_json(header.format_version).encode():
-        rows = pa.concat_tables([_conform(new_rows), decode_manifest_list(previous, previous_location)])
-        return encode_manifest_list(rows, header, location, old.codec)
     raw, row_ends = _encode_rows(new_rows, header.format_version)
     head = encode_header(_metadata(header, old.codec), old.sync)
     return head + _spliced_blocks(previous, previous_location, old, raw, row_ends)
@@ -134,13 +137,23 @@ def _columns(decoded: Decoded, program: Program) -> dict[str, pa.Array]:
 
 
 def _encode_rows(rows: pa.Table, version: int) -> tuple[bytes, list[int]]:
-    if version not in VERSIONS:
+    if version not in FORMAT_VERSIONS:
         raise InvalidInput(f"cannot write a manifest list of format version {version}")
     rows = _conform(rows)
+    _check_rows(rows, version)
     columns = {(ROOT_ID, known.field_id): rows[known.name].combine_chunks() for known in FIELDS if known.is_in(version)}
     schema = parse_schema(list_schema_json(version).encode(), {})
     raw, row_ends = encode_rows(schema, columns, rows.num_rows)
     return raw, row_ends.tolist()
+
+
+def _check_rows(rows: pa.Table, version: int) -> None:
+    is_data = pc.equal(pc.fill_null(rows["content"], DATA_MANIFEST), DATA_MANIFEST)
+    if version == 1 and pc.any(pc.invert(is_data)).as_py():
+        raise InvalidInput("cannot write a manifest of delete files to a list of format version 1")
+    # (spec: First Row ID Assignment)
+    if version >= ROW_LINEAGE_VERSION and pc.any(pc.and_(is_data, rows["first_row_id"].is_null())).as_py():
+        raise InvalidInput("cannot write a manifest of data files without its first_row_id")
 
 
 def _conform(rows: pa.Table) -> pa.Table:

@@ -7,15 +7,15 @@ Raises CorruptFile for bytes that are no table metadata, Unsupported for a forma
 """
 
 import gzip
-import io
 import uuid
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
 import msgspec
 
+from icefield.codec.json_keys import KeyTaker, inflate_json
+from icefield.codec.metadata_snapshots import Int, Long, NaturalLong, StoredSnapshot, encode_snapshot
+from icefield.codec.metadata_v1 import as_v2
 from icefield.codec.schema_json import (
     decode_schema,
     decode_sort_order,
@@ -23,38 +23,24 @@ from icefield.codec.schema_json import (
     encode_schema,
     encode_sort_order,
     encode_spec,
+    encode_spec_fields,
 )
-from icefield.errors import CorruptFile, InvalidInput, Unsupported
-from icefield.model.metadata import FORMAT_VERSION, TableMetadata
+from icefield.errors import CorruptFile, InvalidInput
+from icefield.model.metadata import ROW_LINEAGE_VERSION, TableMetadata, check_format_version
 from icefield.model.snapshot import (
     MAIN,
     MetadataLogEntry,
     RefKind,
-    Snapshot,
-    SnapshotEntry,
     SnapshotLogEntry,
     SnapshotRef,
     Snapshots,
 )
 
-T = TypeVar("T")
-
-GZIP_MAGIC = b"\x1f\x8b"
-MAX_METADATA_BYTES = 1 << 30
 NO_SNAPSHOT = -1
 
-Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
-Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-
-
-class _SnapshotWire(msgspec.Struct, rename="kebab", omit_defaults=True):
-    snapshot_id: Long
-    timestamp_ms: Long
-    parent_snapshot_id: Long | None = None
-    sequence_number: Long = 0
-    summary: dict[str, str] = msgspec.field(default_factory=dict)
-    manifest_list: str = ""
-    schema_id: Int | None = None
+# Keys that a later version replaced, and those that an earlier one does not have: what they say does not count.
+_REPLACED = ("schema", "partition-spec")
+_ROW_LINEAGE = ("next-row-id",)
 
 
 class _SnapshotLogWire(msgspec.Struct, rename="kebab"):
@@ -75,43 +61,15 @@ class _RefWire(msgspec.Struct, rename="kebab", omit_defaults=True):
     max_ref_age_ms: Long | None = None
 
 
-@dataclass(frozen=True)
-class StoredSnapshot:
-    """A snapshot as the bytes it was read as."""
-
-    raw: msgspec.Raw
-    location: str
-
-    def mentions(self, snapshot_id: int) -> bool:
-        return str(snapshot_id).encode() in bytes(self.raw)
-
-    def load(self) -> Snapshot:
-        try:
-            wire = _SNAPSHOT.decode(self.raw)
-        except (ValueError, RecursionError) as error:
-            raise CorruptFile(self.location, f"a snapshot does not decode: {error}") from error
-        if not wire.manifest_list:
-            raise Unsupported(f"snapshot {wire.snapshot_id} in {self.location} has no manifest list (format version 1)")
-        return Snapshot(
-            wire.snapshot_id,
-            wire.sequence_number,
-            wire.timestamp_ms,
-            wire.manifest_list,
-            wire.parent_snapshot_id,
-            wire.schema_id,
-            wire.summary,
-        )
-
-
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
 _INT = msgspec.json.Decoder(Int)
 _LONG = msgspec.json.Decoder(Long)
+_NATURAL_LONG = msgspec.json.Decoder(NaturalLong)
 _OPTIONAL_LONG = msgspec.json.Decoder(Long | None)
 _TEXT = msgspec.json.Decoder(str)
 _UUID = msgspec.json.Decoder(uuid.UUID)
-_SNAPSHOT = msgspec.json.Decoder(_SnapshotWire)
 _SNAPSHOT_LOG = msgspec.json.Decoder(list[_SnapshotLogWire])
 _METADATA_LOG = msgspec.json.Decoder(list[_MetadataLogWire])
 _REFS = msgspec.json.Decoder(dict[str, _RefWire])
@@ -122,9 +80,10 @@ _ENCODER = msgspec.json.Encoder()
 def decode_metadata(data: bytes, location: str) -> TableMetadata:
     """Decode a metadata.json, plain or gzipped."""
     try:
-        keys = _RAW.decode(_inflate(data, location))
-        _check_version(keys, location)
-        metadata = _decode_keys(dict(keys), location)
+        keys = _RAW.decode(inflate_json(data, location))
+        version = _INT.decode(keys["format-version"])
+        check_format_version(version, location)
+        metadata = _decode_keys(_current_keys(keys, version), location)
         _check_pointers(metadata)
     except (InvalidInput, ValueError, TypeError, KeyError, RecursionError) as error:
         why = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
@@ -133,12 +92,12 @@ def decode_metadata(data: bytes, location: str) -> TableMetadata:
 
 
 def encode_metadata(metadata: TableMetadata) -> bytes:
-    """Encode to JSON; snapshots that were not touched keep their bytes."""
+    """Encode to JSON as the format version has it; snapshots that were not touched keep their bytes."""
     keys: dict[str, Any] = {
         "format-version": metadata.format_version,
         "table-uuid": str(metadata.table_uuid),
         "location": metadata.location,
-        "last-sequence-number": metadata.last_sequence_number,
+        **_encode_versioned(metadata),
         "last-updated-ms": metadata.last_updated_ms,
         "last-column-id": metadata.last_column_id,
         "current-schema-id": metadata.current_schema_id,
@@ -153,41 +112,34 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
     if metadata.current_snapshot_id is not None:
         keys["current-snapshot-id"] = metadata.current_snapshot_id
     keys["refs"] = {name: _encode_ref(ref) for name, ref in metadata.refs.items()}
-    keys["snapshots"] = [_encode_snapshot(entry) for entry in metadata.snapshots.entries]
+    keys["snapshots"] = [encode_snapshot(entry) for entry in metadata.snapshots.entries]
     keys["snapshot-log"] = [_SnapshotLogWire(e.timestamp_ms, e.snapshot_id) for e in metadata.snapshot_log]
     keys["metadata-log"] = [_MetadataLogWire(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
     keys.update({key: msgspec.Raw(raw) for key, raw in metadata.unknown.items()})
     return _ENCODER.encode(keys)
 
 
-def _inflate(data: bytes, location: str) -> bytes:
-    # (spec: Naming for GZIP compressed Metadata JSON files; the content tells, the name may lie.)
-    if not data.startswith(GZIP_MAGIC):
-        return data
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            plain = stream.read(MAX_METADATA_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorruptFile(location, f"its gzip stream is damaged: {error}") from error
-    if len(plain) > MAX_METADATA_BYTES:
-        raise CorruptFile(location, f"it inflates to more than {MAX_METADATA_BYTES} bytes")
-    return plain
+def compress_metadata(data: bytes) -> bytes:
+    """Compress an encoded metadata file; the same bytes give the same file."""
+    return gzip.compress(data, mtime=0)
 
 
-def _check_version(keys: Mapping[str, msgspec.Raw], location: str) -> None:
-    version = _INT.decode(keys["format-version"])
-    if version != FORMAT_VERSION:
-        raise Unsupported(f"{location} has format version {version}; icefield knows version {FORMAT_VERSION}")
+def _current_keys(keys: Mapping[str, msgspec.Raw], version: int) -> dict[str, msgspec.Raw]:
+    """Return the keys that count in a file of this version, with what version 1 leaves out."""
+    whole = as_v2(keys) if version == 1 else dict(keys)
+    ignored = _REPLACED if version >= ROW_LINEAGE_VERSION else _REPLACED + _ROW_LINEAGE
+    return {key: raw for key, raw in whole.items() if key not in ignored}
 
 
 def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
-    take = _Taker(keys)
+    take = KeyTaker(keys)
+    version = take.required("format-version", _INT)
     current = take.optional("current-snapshot-id", _OPTIONAL_LONG, None)
     current = None if current == NO_SNAPSHOT else current
     refs = take.optional("refs", _REFS, {})
     properties = take.optional("properties", _PROPERTIES, {})
     return TableMetadata(
-        format_version=take.required("format-version", _INT),
+        format_version=version,
         table_uuid=take.required("table-uuid", _UUID),
         location=take.required("location", _TEXT).rstrip("/"),
         last_sequence_number=take.required("last-sequence-number", _LONG),
@@ -210,6 +162,7 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
             MetadataLogEntry(e.timestamp_ms, e.metadata_file) for e in take.optional("metadata-log", _METADATA_LOG, [])
         ),
         refs=_decode_refs(refs, current),
+        next_row_id=take.required("next-row-id", _NATURAL_LONG) if version >= ROW_LINEAGE_VERSION else 0,
         unknown={key: bytes(raw) for key, raw in keys.items()},
     )
 
@@ -239,33 +192,13 @@ def _check_pointers(metadata: TableMetadata) -> None:
         raise ValueError(f"its current snapshot {main} is not among its snapshots")
 
 
-class _Taker:
-    """Takes known keys out of the raw top level; what stays is unknown."""
-
-    def __init__(self, keys: dict[str, msgspec.Raw]) -> None:
-        self._keys = keys
-
-    def required(self, key: str, decoder: "msgspec.json.Decoder[T]") -> T:
-        return decoder.decode(self._keys.pop(key))
-
-    def optional(self, key: str, decoder: "msgspec.json.Decoder[T]", default: T) -> T:
-        raw = self._keys.pop(key, None)
-        return default if raw is None or bytes(raw) == b"null" else decoder.decode(raw)
-
-
-def _encode_snapshot(entry: SnapshotEntry) -> Any:
-    if isinstance(entry, StoredSnapshot):
-        return entry.raw
-    snapshot = entry if isinstance(entry, Snapshot) else entry.load()
-    return _SnapshotWire(
-        snapshot_id=snapshot.snapshot_id,
-        timestamp_ms=snapshot.timestamp_ms,
-        parent_snapshot_id=snapshot.parent_snapshot_id,
-        sequence_number=snapshot.sequence_number,
-        summary=dict(snapshot.summary),
-        manifest_list=snapshot.manifest_list,
-        schema_id=snapshot.schema_id,
-    )
+def _encode_versioned(metadata: TableMetadata) -> dict[str, Any]:
+    """Encode what some versions have and others must not, as the reference implementation writes it."""
+    if metadata.format_version == 1:
+        # For readers that know no lists of schemas and specs. (spec: Table Metadata Fields)
+        return {"schema": encode_schema(metadata.schema), "partition-spec": encode_spec_fields(metadata.spec)}
+    keys = {"last-sequence-number": metadata.last_sequence_number}
+    return keys | {"next-row-id": metadata.next_row_id} if metadata.has_row_ids else keys
 
 
 def _encode_ref(ref: SnapshotRef) -> _RefWire:

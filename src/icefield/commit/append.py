@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from icefield.commit.action import Change, Workshop
-from icefield.commit.manifests import ManifestRow, ManifestShape, write_added_manifests
+from icefield.commit.manifests import AddedManifests, ManifestShape
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
 from icefield.model.metadata import TableMetadata
@@ -20,22 +20,19 @@ class AppendFiles:
     def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema) -> None:
         self._files = files
         self._shape = ManifestShape(schema, spec)
-        self._manifests: list[ManifestRow] | None = None
-        self._snapshot_id: int | None = None
+        self._manifests: AddedManifests | None = None
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if self._snapshot_id is None:
-            self._snapshot_id = workshop.ambient.random_id()
         if self._manifests is None:
-            self._manifests = write_added_manifests(self._files, self._shape, base, workshop)
+            self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
         draft = SnapshotDraft(
-            self._snapshot_id,
+            self._manifests.snapshot_id,
             Operation.APPEND,
-            new=self._manifests,
+            new=self._manifests.write(base, workshop),
             added=tally(self._files),
             changed_partitions=len(self._shape.partitions_of(self._files)),
         )
         return propose_snapshot(draft, base, workshop)
 
     def reusable_files(self) -> Sequence[str]:
-        return [str(row["manifest_path"]) for row in self._manifests or ()]
+        return self._manifests.locations if self._manifests else ()

@@ -1,6 +1,6 @@
 """Create a table: its first metadata file, then one swap from nothing.
 
-Raises AlreadyExists, NoSuchNamespace, LocationRefused; nothing is left behind then.
+Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; nothing is left behind then.
 """
 
 from collections.abc import Mapping
@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
-from icefield.codec.metadata_json import encode_metadata
 from icefield.commit.action import Workshop
-from icefield.commit.loop import Committed, next_metadata_name, remove_quietly
+from icefield.commit.loop import Committed, remove_quietly, write_metadata
 from icefield.errors import IcefieldError, InvalidInput
-from icefield.model.metadata import TableMetadata
+from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
 from icefield.model.names import TableName
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
@@ -20,6 +19,7 @@ from icefield.properties import check_properties
 from icefield.storage.store import Store
 from icefield.types.datatypes import UnknownType
 from icefield.types.schema import Schema
+from icefield.types.versions import ADDED_IN, check_schema_version
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,20 @@ class TableDefinition:
     spec: PartitionSpec = UNPARTITIONED
     order: SortOrder = UNSORTED
     properties: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
 
 
 def create_table(
     catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str, definition: TableDefinition
 ) -> Committed:
     """Create an empty table at a location of its own."""
+    check_format_version(definition.format_version, "the table to create")
     check_properties(definition.properties)
-    _check_types(definition.schema)
+    if definition.format_version < ADDED_IN[UnknownType]:
+        _check_types(definition.schema)
+    check_schema_version(definition.schema, definition.format_version)
     metadata = _first_metadata(definition, location, ambient)
-    metadata_location = Workshop(store, ambient).metadata_location(metadata, next_metadata_name(None, ambient))
-    store.put_new(metadata_location, encode_metadata(metadata))
+    metadata_location = write_metadata(metadata, None, Workshop(store, ambient))
     try:
         catalog.swap([PointerSwap(name, None, metadata_location)])
     except IcefieldError as error:
@@ -69,6 +72,7 @@ def _first_metadata(definition: TableDefinition, location: str, ambient: Ambient
         last_column_id=schema.highest_field_id,
         schemas=(schema,),
         current_schema_id=0,
+        format_version=definition.format_version,
         specs=(definition.spec,),
         last_partition_id=definition.spec.highest_field_id,
         sort_orders=orders,

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from icefield.codec.name_mapping import PROPERTY, encode_name_mapping, find_name_mapping, remap_schema
 from icefield.commit.action import Change, Workshop
 from icefield.errors import InvalidInput
 from icefield.model.evolve_spec import known_field_id
@@ -25,8 +26,10 @@ from icefield.model.updates import (
     SetCurrentSchema,
     SetDefaultSortOrder,
     SetDefaultSpec,
+    SetProperties,
     Update,
 )
+from icefield.types.evolve import check_widening_of_source
 from icefield.types.schema import Schema
 from icefield.types.transforms import Void
 
@@ -54,14 +57,23 @@ class Draft:
     def check(self) -> None:
         """Refuse a schema that the table's current spec or order cannot be used with."""
         for part in self.spec.fields:
-            if part.source_id not in self.schema.by_id and not isinstance(part.transform, Void):
+            if not self.schema.by_id.keys() >= set(part.source_ids) and not isinstance(part.transform, Void):
                 raise InvalidInput(
                     f"cannot drop the source of partition field {part.name!r}", hint="Drop the partition field first"
                 )
         for term in self.order.fields:
-            if term.source_id not in self.schema.by_id:
+            if not self.schema.by_id.keys() >= set(term.source_ids):
                 raise InvalidInput("cannot drop a column that rows are ordered by", hint="Set another order first")
+        for part in (part for spec in self.base.specs for part in spec.fields):
+            self._check_widening(part)
         check_spec(self.spec, self.schema)
+
+    def _check_widening(self, part: PartitionField) -> None:
+        # Of every spec, for the files of old ones stay, and filters are projected through them with the new type.
+        for source_id in part.source_ids:
+            old, new = (schema.by_id.get(source_id) for schema in (self.base.schema, self.schema))
+            if old is not None and new is not None:
+                check_widening_of_source(old.type, new.type, part.transform, new.name)
 
 
 Step = Callable[[Draft], None]
@@ -78,7 +90,7 @@ class EvolveTable:
         for step in self.steps:
             step(draft)
         draft.check()
-        updates = [*_schema_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
+        updates = [*_schema_updates(draft), *_mapping_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
         requirements: list[Requirement] = [
             AssertTableUUID(base.table_uuid),
             AssertCurrentSchemaId(base.current_schema_id),
@@ -98,6 +110,14 @@ def _schema_updates(draft: Draft) -> list[Update]:
             return [SetCurrentSchema(known.schema_id)]
     fresh = max(s.schema_id for s in draft.base.schemas) + 1
     return [AddSchema(replace(draft.schema, schema_id=fresh)), SetCurrentSchema(fresh)]
+
+
+def _mapping_updates(draft: Draft) -> list[Update]:
+    """Let a name mapping follow the schema."""
+    mapping = find_name_mapping(draft.base.properties)
+    if mapping is None or _same_columns(draft.schema, draft.base.schema):
+        return []
+    return [SetProperties({PROPERTY: encode_name_mapping(remap_schema(mapping, draft.schema))})]
 
 
 def _same_columns(one: Schema, other: Schema) -> bool:

@@ -11,6 +11,11 @@ from icefield.storage.store import Store
 
 def load_table_metadata(store: Store, location: str) -> TableMetadata:
     """Read and decode a metadata file."""
+    return decode_metadata(read_metadata_file(store, location), location)
+
+
+def read_metadata_file(store: Store, location: str) -> bytes:
+    """Read the metadata file, of a table or of a view, that a pointer points at."""
     try:
         data = store.read(location)
     except MissingFile as missing:
@@ -19,4 +24,4 @@ def load_table_metadata(store: Store, location: str) -> TableMetadata:
         ) from missing
     if not data:
         raise CorruptFile(location, "the file is empty")
-    return decode_metadata(data, location)
+    return data

@@ -1,4 +1,4 @@
-"""The one loop that commits: load, propose, write the new metadata, swap, and settle what is unclear.
+"""Commit to a table: load, propose, write the new metadata, swap; in the one loop that `retry` holds.
 
 Invariants:
 - The swap is the only step that others can see. Everything before it writes new files that nobody refers to.
@@ -11,45 +11,25 @@ CommitStateUnknown (it may have landed: look before doing it again), NoSuchTable
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
-from icefield.codec.metadata_json import encode_metadata
+from icefield.codec.metadata_json import compress_metadata, encode_metadata
 from icefield.commit.action import Action, Workshop
 from icefield.commit.load import load_table_metadata
-from icefield.errors import (
-    CommitConflict,
-    CommitStateUnknown,
-    IcefieldError,
-    NoSuchTable,
-)
+from icefield.commit.retry import Outcome, SettledSwap, retry
+from icefield.errors import IcefieldError, NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import MetadataLogEntry
 from icefield.model.updates import apply, check
 from icefield.properties import (
-    COMMIT_RETRIES,
-    COMMIT_RETRY_MAX_WAIT_MS,
-    COMMIT_RETRY_MIN_WAIT_MS,
-    COMMIT_RETRY_TOTAL_MS,
+    METADATA_CODEC,
     METADATA_DELETE_AFTER_COMMIT,
     PREVIOUS_VERSIONS_MAX,
 )
 from icefield.storage.store import Store
-
-SETTLE_LOOKS = 5
-SETTLE_WAIT_SECONDS = 0.2
-
-
-class Outcome(Enum):
-    """What a look at the catalog tells of a swap whose reply was lost."""
-
-    LANDED = "landed"
-    LOST = "lost"
-    UNMOVED = "unmoved"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -72,36 +52,21 @@ class Committer:
     def commit(self, actions: Sequence[Action], expected_uuid: UUID) -> Committed:
         """Make all actions in one swap, trying again when others come first."""
         try:
-            return self._retry(actions, expected_uuid)
+            return retry(
+                self.ambient,
+                self.table,
+                lambda: self._load(expected_uuid),
+                lambda location, base: self._attempt(actions, location, base),
+            )
         except IcefieldError as error:
             if error.cleanable:
                 self._remove([location for action in actions for location in action.reusable_files()])
             raise
 
-    def _retry(self, actions: Sequence[Action], expected_uuid: UUID) -> Committed:
-        started = self.ambient.monotonic()
-        attempt = 0
-        while True:
-            base_location, base = self._load(expected_uuid)
-            try:
-                return self._attempt(actions, base_location, base)
-            except CommitConflict as conflict:
-                attempt += 1
-                waited_ms = (self.ambient.monotonic() - started) * 1000
-                if attempt > COMMIT_RETRIES.read(base.properties) or waited_ms > COMMIT_RETRY_TOTAL_MS.read(
-                    base.properties
-                ):
-                    raise CommitConflict(
-                        f"gave up committing to {self.table} after {attempt} tries in {waited_ms:.0f} ms: "
-                        "other writers came first each time",
-                        hint="Run it again, or raise commit.retry.num-retries on the table",
-                    ) from conflict
-            self._back_off(attempt, base)
-
     def _load(self, expected_uuid: UUID) -> tuple[str, TableMetadata]:
         location = self.catalog.pointer(self.table)
         base = load_table_metadata(self.store, location)
-        if base.table_uuid != expected_uuid:
+        if not base.is_table(expected_uuid):
             raise NoSuchTable(f"table {self.table} was dropped and made anew since it was opened", hint="Open it again")
         return location, base
 
@@ -116,8 +81,7 @@ class Committer:
                 check(metadata, change.requirements)
                 metadata = apply(metadata, change.updates, self.ambient.now_ms())
             metadata, dropped = _with_log_entry(metadata, base, base_location)
-            location = workshop.metadata_location(metadata, next_metadata_name(base_location, self.ambient))
-            self.store.put_new(location, encode_metadata(metadata))
+            location = write_metadata(metadata, base_location, workshop)
             written.append(location)
             self._swap(base_location, location)
         except IcefieldError as error:
@@ -128,59 +92,14 @@ class Committer:
         return Committed(metadata, location)
 
     def _swap(self, expected: str, new: str) -> None:
-        try:
-            self.catalog.swap([PointerSwap(self.table, expected, new)])
-        except CommitStateUnknown as unknown:
-            self._settle(expected, new, unknown)
+        def judge(current: str) -> Outcome:
+            log = [entry.metadata_file for entry in load_table_metadata(self.store, current).metadata_log]
+            if new in log:
+                return Outcome.LANDED
+            # Only a log that reaches back to `expected` proves that something else came after it.
+            return Outcome.LOST if expected in log else Outcome.UNKNOWN
 
-    def _settle(self, expected: str, new: str, unknown: CommitStateUnknown) -> None:
-        """Find out whether a swap whose reply was lost took place.
-
-        The new location was never used before, so wherever it shows up in the table's history the swap landed. While
-        the pointer still stands at `expected`, swapping again is safe: whichever of the two requests arrives first
-        makes the other fail.
-        """
-        for look in range(SETTLE_LOOKS):
-            match self._look(expected, new):
-                case Outcome.LANDED:
-                    return
-                case Outcome.LOST:
-                    raise CommitConflict(f"{self.table} moved on without this commit") from unknown
-                case Outcome.UNMOVED if self._swap_again(expected, new):
-                    return
-            self.ambient.sleep(SETTLE_WAIT_SECONDS * 2**look)
-        raise CommitStateUnknown(
-            f"the commit to {self.table} may or may not have landed: the catalog does not tell",
-            hint=f"It landed if {new} is in the table's metadata log; no file was removed",
-        ) from unknown
-
-    def _look(self, expected: str, new: str) -> Outcome:
-        try:
-            current = self.catalog.pointer(self.table)
-            if current == expected:
-                return Outcome.UNMOVED
-            log = [e.metadata_file for e in load_table_metadata(self.store, current).metadata_log]
-        except IcefieldError:
-            return Outcome.UNKNOWN
-        history = [*log, current]
-        if new in history:
-            return Outcome.LANDED
-        # Only a log that reaches back to `expected` proves that something else came after it.
-        return Outcome.LOST if expected in history else Outcome.UNKNOWN
-
-    def _swap_again(self, expected: str, new: str) -> bool:
-        try:
-            self.catalog.swap([PointerSwap(self.table, expected, new)])
-        except IcefieldError:
-            return False
-        return True
-
-    def _back_off(self, attempt: int, base: TableMetadata) -> None:
-        # Full jitter: racing writers spread over the whole interval instead of meeting again.
-        shortest = COMMIT_RETRY_MIN_WAIT_MS.read(base.properties)
-        longest = COMMIT_RETRY_MAX_WAIT_MS.read(base.properties)
-        bound_ms = min(longest, shortest * 2 ** min(attempt - 1, 16))
-        self.ambient.sleep(self.ambient.uniform(0, bound_ms) / 1000)
+        SettledSwap(self.catalog, self.ambient, judge).make(PointerSwap(self.table, expected, new))
 
     def _remove(self, locations: Sequence[str]) -> None:
         remove_quietly(self.store, locations)
@@ -195,13 +114,25 @@ def remove_quietly(store: Store, locations: Sequence[str]) -> None:
             continue
 
 
+def write_metadata(metadata: TableMetadata, previous_location: str | None, workshop: Workshop) -> str:
+    """Write metadata to a new file, compressed if the table wants it, and return its location."""
+    data, extension = encode_metadata(metadata), ".metadata.json"
+    if METADATA_CODEC.read(metadata.properties) == "gzip":
+        # (spec: Naming for GZIP compressed Metadata JSON files)
+        data, extension = compress_metadata(data), f".gz{extension}"
+    name = next_metadata_name(previous_location, workshop.ambient) + extension
+    location = workshop.metadata_location(metadata, name)
+    workshop.store.put_new(location, data)
+    return location
+
+
 def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
-    """Name a metadata file `NNNNN-<uuid>.metadata.json`, one number up."""
+    """Name a metadata file `NNNNN-<uuid>`, one number up, whatever extension the previous one has."""
     version = 0
     if previous_location is not None:
         number = previous_location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0]
         version = int(number) + 1 if number.isdecimal() else 0
-    return f"{version:05d}-{ambient.random_uuid()}.metadata.json"
+    return f"{version:05d}-{ambient.random_uuid()}"
 
 
 def _with_log_entry(

@@ -9,13 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest import decode_manifest
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_encode import encode_manifest
 from icefield.codec.manifest_header import ManifestHeader
+from icefield.codec.manifest_inherit import inherit
+from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
 from icefield.codec.manifest_schema import ADDED, DELETED, EXISTING, partition_column
 from icefield.codec.schema_json import encode_schema, encode_spec_fields
 from icefield.commit.action import Workshop
+from icefield.commit.loop import remove_quietly
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC
@@ -28,6 +32,7 @@ from icefield.types.single_value import encode_value
 
 ENTRIES_PER_MANIFEST = 20_000
 AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "snappy": "snappy", "zstd": "zstandard"}
+COUNTS = tuple(f"{what}_{of}_count" for what in ("added", "existing", "deleted") for of in ("files", "rows"))
 ManifestRow = dict[str, object]
 # What must be known of entries to give a manifest other statuses.
 REWRITTEN = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path", "record_count"))
@@ -58,23 +63,47 @@ class ManifestShape:
         return set(partition_texts(files, self.spec, self.schema).to_pylist())
 
 
-def write_added_manifests(
-    files: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop
-) -> list[ManifestRow]:
-    """Write new data files as manifests of added entries.
+class AddedManifests:
+    """The manifests of a snapshot's new data files, written once whatever the number of tries.
 
-    Snapshot id and sequence numbers are left to be inherited, so that the manifests outlive a lost race.
+    What depends on the base is left to be inherited, so that they outlive a lost race.
     (spec: Sequence Number Inheritance)
     """
-    rows: list[ManifestRow] = []
-    for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
-        part = files.slice(start, ENTRIES_PER_MANIFEST)
-        entries = part
-        for name in ("file_sequence_number", "sequence_number", "snapshot_id"):
-            entries = entries.add_column(0, name, pa.nulls(part.num_rows, pa.int64()))
-        entries = entries.add_column(0, "status", pa.array(np.full(part.num_rows, ADDED, np.int32)))
-        rows.append(write_manifest(entries, shape, base, workshop))
-    return rows
+
+    def __init__(self, files: pa.Table, shape: ManifestShape, snapshot_id: int) -> None:
+        self._files = files
+        self._shape = shape
+        self.snapshot_id = snapshot_id
+        self._format_version = 0
+        self._rows: list[ManifestRow] | None = None
+
+    @property
+    def locations(self) -> list[str]:
+        return [str(row["manifest_path"]) for row in self._rows or ()]
+
+    def write(self, base: TableMetadata, workshop: Workshop) -> list[ManifestRow]:
+        """Return the rows that describe them, after writing them where need be."""
+        if self._rows is not None and self._format_version == 1 < base.format_version:
+            # What a v1 manifest lists has sequence number 0 for ever: it cannot be new to the table as upgraded.
+            remove_quietly(workshop.store, self.locations)
+            self._rows = None
+        if self._rows is None:
+            self._format_version = base.format_version
+            self._rows = [
+                write_manifest(self._entries(start, base), self._shape, base, workshop)
+                for start in range(0, self._files.num_rows, ENTRIES_PER_MANIFEST)
+            ]
+        return self._rows
+
+    def _entries(self, start: int, base: TableMetadata) -> pa.Table:
+        entries = self._files.slice(start, ENTRIES_PER_MANIFEST)
+        inherited = pa.nulls(entries.num_rows, pa.int64())
+        # (spec: Manifest Entry Fields; version 1 requires the snapshot id.)
+        known = pa.array(np.full(entries.num_rows, self.snapshot_id, np.int64))
+        entries = entries.add_column(0, "file_sequence_number", inherited)
+        entries = entries.add_column(0, "sequence_number", inherited)
+        entries = entries.add_column(0, "snapshot_id", known if base.format_version == 1 else inherited)
+        return entries.add_column(0, "status", pa.array(np.full(entries.num_rows, ADDED, np.int32)))
 
 
 def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop) -> ManifestRow:
@@ -84,6 +113,35 @@ def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata,
     data = encode_manifest(entries, header, shape.partition, location, manifest_codec(base))
     workshop.store.put_new(location, data)
     return describe_manifest(location, len(data), entries, shape)
+
+
+def load_entries(manifest: pa.Table, workshop: Workshop) -> tuple[bytes, pa.Table]:
+    """Load the manifest of one row: its bytes, and its columns REWRITTEN with nothing left to inherit."""
+    location = manifest.column("manifest_path")[0].as_py()
+    data = workshop.store.read(location)
+    return data, inherit(decode_manifest(data, location, REWRITTEN), manifest)
+
+
+def complete_manifests(manifests: pa.Table, base: TableMetadata, workshop: Workshop) -> pa.Table:
+    """Fill in the counts that rows from format version 1 may lack, by opening those manifests.
+
+    Later versions require them, and row ids are handed out by them. (spec: Manifest Lists)
+    """
+    lacks = np.zeros(manifests.num_rows, np.bool_)
+    for name in COUNTS:
+        lacks |= manifests.column(name).is_null().to_numpy()
+    if not lacks.any():
+        return manifests
+    rows = manifests.to_pylist()
+    for at in np.flatnonzero(lacks).tolist():
+        manifest = manifests.slice(at, 1)
+        data, entries = load_entries(manifest, workshop)
+        spec = find_spec(base, rows[at]["partition_spec_id"])
+        shape = ManifestShape(base.schema_of_spec(spec), spec)
+        found = describe_manifest(rows[at]["manifest_path"], len(data), entries, shape)
+        rows[at] |= {name: found[name] for name in (*COUNTS, "partitions")}
+        rows[at]["added_snapshot_id"] = _adding_snapshot(entries, rows[at]["added_snapshot_id"])
+    return pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
 
 
 def rewrite_without(
@@ -130,6 +188,14 @@ def describe_manifest(location: str, length: int, entries: pa.Table, shape: Mani
     numbers = live.column("sequence_number")
     row["min_sequence_number"] = None if numbers.null_count or not live.num_rows else pc.min(numbers).as_py()
     return row
+
+
+def _adding_snapshot(entries: pa.Table, otherwise: int) -> int:
+    """Find the snapshot that added a manifest: the one that added or deleted its files, or else the newest of all."""
+    changed = entries.filter(pc.not_equal(entries.column("status"), EXISTING))
+    if changed.num_rows:
+        return int(changed.column("snapshot_id")[0].as_py())
+    return int(pc.max(entries.column("snapshot_id")).as_py()) if entries.num_rows else otherwise
 
 
 def with_sequence(row: ManifestRow, snapshot_id: int, sequence_number: int) -> ManifestRow:

@@ -6,18 +6,15 @@ overwrite never saw would survive it, or rows that somebody else removed would c
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_inherit import inherit
 from icefield.codec.manifest_rewrite import ManifestSource
 from icefield.codec.manifest_schema import DELETED, EXISTING
 from icefield.commit.action import Change, Workshop
-from icefield.commit.manifests import REWRITTEN, ManifestRow, ManifestShape, rewrite_without, write_added_manifests
+from icefield.commit.manifests import AddedManifests, ManifestRow, ManifestShape, load_entries, rewrite_without
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
 from icefield.errors import ConcurrentChange
@@ -38,8 +35,7 @@ class OverwriteFiles:
         self._files = files
         self._shape = ManifestShape(schema, spec)
         self._replaced = replaced
-        self._manifests: list[ManifestRow] | None = None
-        self._snapshot_id: int | None = None
+        self._manifests: AddedManifests | None = None
 
     @property
     def changes_nothing(self) -> bool:
@@ -47,17 +43,16 @@ class OverwriteFiles:
         return bool(self._files.num_rows + self._replaced.files.num_rows == 0)
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if self._snapshot_id is None:
-            self._snapshot_id = workshop.ambient.random_id()
         self._check_concurrent_files(base, workshop)
         if self._manifests is None:
-            self._manifests = write_added_manifests(self._files, self._shape, base, workshop)
+            self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
+        added, snapshot_id = self._manifests.write(base, workshop), self._manifests.snapshot_id
         partitions = self._shape.partitions_of(self._files) | set(self._replaced.files.column("partition").to_pylist())
-        kept, rewritten = self._without_replaced(base, workshop, self._snapshot_id)
+        kept, rewritten = self._without_replaced(base, workshop, snapshot_id)
         draft = SnapshotDraft(
-            self._snapshot_id,
+            snapshot_id,
             self._operation(),
-            new=[*self._manifests, *rewritten],
+            new=[*added, *rewritten],
             added=tally(self._files),
             removed=tally(self._replaced.files),
             kept=kept,
@@ -67,7 +62,7 @@ class OverwriteFiles:
         return Change(change.updates, change.requirements, [*change.files, *(_path(row) for row in rewritten)])
 
     def reusable_files(self) -> Sequence[str]:
-        return [_path(row) for row in self._manifests or ()]
+        return self._manifests.locations if self._manifests else ()
 
     def _operation(self) -> Operation:
         if self._files.num_rows == 0:
@@ -112,14 +107,16 @@ class OverwriteFiles:
         for at in _planned_first(manifests, planned):
             if not missing:
                 break
-            source, entries = _load(manifests.slice(at, 1), workshop)
+            manifest = manifests.slice(at, 1)
+            data, entries = load_entries(manifest, workshop)
             status = _statuses(entries, gone)
             hit = pc.equal(status, DELETED)
             if not pc.any(hit).as_py():
                 continue
             untouched[at] = False
             missing -= set(entries.filter(hit).column("file_path").to_pylist())
-            rewritten.append(rewrite_without(replace(source, status=status), entries, base, workshop, snapshot_id))
+            source = ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status)
+            rewritten.append(rewrite_without(source, entries, base, workshop, snapshot_id))
         if missing:
             raise ConcurrentChange(
                 f"cannot overwrite: {len(missing)} file(s) that it replaces were meanwhile removed, "
@@ -134,13 +131,6 @@ def _planned_first(manifests: pa.Table, planned: set[str]) -> list[int]:
     """Order manifests so that those which held the files at planning time come first; usually no other is opened."""
     paths = manifests.column("manifest_path").to_pylist()
     return sorted(range(len(paths)), key=lambda at: paths[at] not in planned)
-
-
-def _load(manifest: pa.Table, workshop: Workshop) -> tuple[ManifestSource, pa.Table]:
-    location = manifest.column("manifest_path")[0].as_py()
-    data = workshop.store.read(location)
-    entries = inherit(decode_manifest(data, location, REWRITTEN), manifest)
-    return ManifestSource(location, data, manifest, pa.nulls(entries.num_rows, pa.int32())), entries
 
 
 def _statuses(entries: pa.Table, gone: pa.Array) -> pa.Array:

@@ -3,16 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from icefield.codec.manifest_list import ManifestListHeader, encode_manifest_list, splice_manifest_list
+from icefield.codec.manifest_header import DATA_MANIFEST
+from icefield.codec.manifest_list import (
+    ManifestListHeader,
+    encode_manifest_list,
+    is_spliceable,
+    splice_manifest_list,
+)
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.commit.action import Change, Workshop
-from icefield.commit.manifests import ManifestRow, manifest_codec, with_sequence
+from icefield.commit.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
 from icefield.commit.summary import NOTHING, Tally, summarise
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
+from icefield.scan.manifests import load_manifests
 
 
 @dataclass(frozen=True)
@@ -35,12 +44,14 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
     """Write the manifest list of a draft on a base, and propose it as the head of `main`."""
     parent = base.ref_head(MAIN)
     parent_id = parent.snapshot_id if parent else None
-    sequence_number = base.last_sequence_number + 1
+    sequence_number = base.next_sequence_number
+    first_row_id = base.next_row_id if base.has_row_ids else None
     location = workshop.metadata_location(
         base, f"snap-{draft.snapshot_id}-{sequence_number}-{workshop.ambient.random_uuid()}.avro"
     )
-    header = ManifestListHeader(draft.snapshot_id, parent_id, sequence_number, base.format_version)
-    workshop.store.put_new(location, _ListWriter(base, workshop, header, location).encode(draft, parent))
+    header = ManifestListHeader(draft.snapshot_id, parent_id, sequence_number, base.format_version, first_row_id)
+    data, next_row_id = _ListWriter(base, workshop, header, location).encode(draft, parent)
+    workshop.store.put_new(location, data)
     snapshot = Snapshot(
         snapshot_id=draft.snapshot_id,
         sequence_number=sequence_number,
@@ -49,12 +60,30 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
         parent_snapshot_id=parent_id,
         schema_id=base.current_schema_id,
         summary=summarise(draft.operation, draft.added, draft.removed, parent, draft.changed_partitions),
+        first_row_id=first_row_id,
+        added_rows=None if first_row_id is None else next_row_id - first_row_id,
     )
     return Change(
         updates=[AddSnapshot(snapshot), SetSnapshotRef(MAIN, _moved(base.refs.get(MAIN), snapshot))],
         requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(MAIN, parent_id)],
         files=[location],
     )
+
+
+def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int]:
+    """Give every data manifest that has none its first row id, in order; return them and the next free id.
+
+    Room is left for existing rows too: their files may come from a table without row ids, and get theirs by
+    inheritance. Ids that were assigned once stay. (spec: First Row ID Assignment)
+    """
+    given = manifests["first_row_id"]
+    is_data = pc.equal(manifests["content"], DATA_MANIFEST)
+    takes = pc.and_(is_data, given.is_null())
+    rows = pc.if_else(takes, pc.add(manifests["added_rows_count"], manifests["existing_rows_count"]), 0).to_numpy()
+    ends = next_row_id + np.cumsum(rows)
+    first = pc.if_else(takes, pa.array(ends - rows), pc.if_else(is_data, given, pa.scalar(None, pa.int64())))
+    at = manifests.column_names.index("first_row_id")
+    return manifests.set_column(at, "first_row_id", first), int(ends[-1]) if len(ends) else next_row_id
 
 
 def _moved(ref: SnapshotRef | None, snapshot: Snapshot) -> SnapshotRef:
@@ -69,12 +98,21 @@ class _ListWriter:
     header: ManifestListHeader
     location: str
 
-    def encode(self, draft: SnapshotDraft, parent: Snapshot | None) -> bytes:
+    def encode(self, draft: SnapshotDraft, parent: Snapshot | None) -> tuple[bytes, int]:
+        """Return the manifest list, and the first row id that is free after it."""
         rows = [with_sequence(row, draft.snapshot_id, self.header.sequence_number) for row in draft.new]
         new = pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
-        if parent is not None and draft.kept is None:
+        if parent is not None and parent.manifest_list and draft.kept is None:
             previous = self.workshop.store.read(parent.manifest_list)
-            return splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
-        kept = [] if draft.kept is None else [draft.kept]
-        codec = manifest_codec(self.base)
-        return encode_manifest_list(pa.concat_tables([new, *kept]), self.header, self.location, codec)
+            # Only a list of an earlier version can lack the counts or row ids that this one requires.
+            if is_spliceable(previous, parent.manifest_list, self.header.format_version):
+                new, next_row_id = self._with_row_ids(new)
+                data = splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
+                return data, next_row_id
+        kept = load_manifests(self.workshop.store, parent) if draft.kept is None else draft.kept
+        manifests = new if kept is None else pa.concat_tables([new, kept])
+        manifests, next_row_id = self._with_row_ids(complete_manifests(manifests, self.base, self.workshop))
+        return encode_manifest_list(manifests, self.header, self.location, manifest_codec(self.base)), next_row_id
+
+    def _with_row_ids(self, manifests: pa.Table) -> tuple[pa.Table, int]:
+        return assign_row_ids(manifests, self.base.next_row_id) if self.base.has_row_ids else (manifests, 0)

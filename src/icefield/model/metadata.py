@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from icefield.errors import InvalidInput, NoSuchSnapshot
+from icefield.errors import InvalidInput, NoSuchSnapshot, Unsupported
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
 from icefield.model.snapshot import (
     MAIN,
@@ -21,8 +21,11 @@ from icefield.model.snapshot import (
 )
 from icefield.model.sort_order import UNSORTED, SortOrder
 from icefield.types.schema import Schema
+from icefield.types.transforms import Unknown
 
+FORMAT_VERSIONS = (1, 2, 3)
 FORMAT_VERSION = 2
+ROW_LINEAGE_VERSION = 3  # the first that gives every row an id
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,12 @@ class TableMetadata:
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
+    next_row_id: int = 0
     unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, kept as they were
+
+    def is_table(self, known_uuid: uuid.UUID) -> bool:
+        """Say whether this is the table that was known by a uuid; one without any may have got its own meanwhile."""
+        return known_uuid in (self.table_uuid, location_uuid(self.location))
 
     @property
     def schema(self) -> Schema:
@@ -88,11 +96,22 @@ class TableMetadata:
 
     def schema_of_spec(self, spec: PartitionSpec) -> Schema:
         """Return the newest schema that has all source columns of a spec; the current one may have dropped some."""
-        sources = {f.source_id for f in spec.fields}
+        # What an unknown transform makes is taken as it is, whatever its sources were.
+        sources = {f.source_id for f in spec.fields if not isinstance(f.transform, Unknown)}
         for schema in (self.schema, *reversed(self.schemas)):
             if sources <= schema.by_id.keys():
                 return schema
         raise InvalidInput(f"no schema of the table has all source columns of partition spec {spec.spec_id}")
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the format version gives every row an id. (spec: Row Lineage)"""
+        return self.format_version >= ROW_LINEAGE_VERSION
+
+    @property
+    def next_sequence_number(self) -> int:
+        """The number of the next snapshot; version 1 has none and reads as 0. (spec: Sequence Numbers)"""
+        return 0 if self.format_version == 1 else self.last_sequence_number + 1
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -133,6 +152,18 @@ class TableMetadata:
     def ancestors(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
         """Yield a snapshot, its parent, and so on, as far as history is kept."""
         return iter(()) if snapshot is None else self.snapshots.ancestors(snapshot)
+
+
+def location_uuid(location: str) -> uuid.UUID:
+    """Return what stands for the uuid of a table that has none, as format version 1 allows: its location tells."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, location)
+
+
+def check_format_version(version: int, what: str) -> None:
+    """Refuse a format version that icefield does not know, by its number."""
+    if version not in FORMAT_VERSIONS:
+        known = ", ".join(str(each) for each in FORMAT_VERSIONS)
+        raise Unsupported(f"{what} has format version {version}; icefield knows versions {known}")
 
 
 def _utc(timestamp_ms: int) -> str:

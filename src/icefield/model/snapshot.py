@@ -23,7 +23,12 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One version of the table's contents."""
+    """One version of the table's contents.
+
+    Format version 1 has no sequence numbers (0 stands for them), and its oldest snapshots name their manifests
+    themselves, with no manifest list (""). Row ids came with version 3: the first that the snapshot may assign, and
+    how many.
+    """
 
     snapshot_id: int
     sequence_number: int
@@ -32,6 +37,10 @@ class Snapshot:
     parent_snapshot_id: int | None = None
     schema_id: int | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
+    first_row_id: int | None = None
+    added_rows: int | None = None
+    key_id: str | None = None
+    manifests: tuple[str, ...] = ()
 
     @property
     def operation(self) -> str | None:

@@ -1,7 +1,8 @@
 """Changes to a table as data: updates, the requirements they rest on, and `apply`, the pure fold of updates.
 
 The names are those of the REST protocol (rest-catalog-open-api.yaml: TableUpdate, TableRequirement), so that the same
-values can be sent to a server. Raises InvalidInput for an update that does not fit, CommitConflict from `check`.
+values can be sent to a server. Raises InvalidInput for an update that does not fit, Unsupported for a format version
+that is not known, CommitConflict from `check` and for row ids that were taken meanwhile.
 """
 
 import uuid
@@ -10,11 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from icefield.errors import CommitConflict, InvalidInput, NoSuchSnapshot
-from icefield.model.metadata import TableMetadata
+from icefield.model.metadata import TableMetadata, check_format_version
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.model.sort_order import SortOrder
 from icefield.types.schema import Schema
+from icefield.types.versions import check_schema_version
+
+
+@dataclass(frozen=True)
+class UpgradeFormatVersion:
+    format_version: int
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class RemoveProperties:
 
 
 Update = (
-    AddSchema
+    UpgradeFormatVersion
+    | AddSchema
     | SetCurrentSchema
     | AddPartitionSpec
     | SetDefaultSpec
@@ -143,9 +151,19 @@ class _Change:
     added: frozenset[int]
 
 
+def _upgrade_format_version(metadata: TableMetadata, update: UpgradeFormatVersion, change: _Change) -> TableMetadata:
+    check_format_version(update.format_version, "the version to upgrade to")
+    if update.format_version < metadata.format_version:
+        raise InvalidInput(
+            f"cannot take a table of format version {metadata.format_version} back to {update.format_version}"
+        )
+    return replace(metadata, format_version=update.format_version)
+
+
 def _add_schema(metadata: TableMetadata, update: AddSchema, change: _Change) -> TableMetadata:
     if any(s.schema_id == update.schema.schema_id for s in metadata.schemas):
         raise InvalidInput(f"schema id {update.schema.schema_id} is taken")
+    check_schema_version(update.schema, metadata.format_version)
     last_column_id = max(metadata.last_column_id, update.schema.highest_field_id)
     return replace(metadata, schemas=(*metadata.schemas, update.schema), last_column_id=last_column_id)
 
@@ -177,18 +195,53 @@ def _set_default_sort_order(metadata: TableMetadata, update: SetDefaultSortOrder
 
 def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change) -> TableMetadata:
     snapshot = update.snapshot
-    if snapshot.sequence_number <= metadata.last_sequence_number:
-        raise InvalidInput(
-            f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, "
-            f"but the table is at {metadata.last_sequence_number}"
-        )
+    _check_sequence_number(metadata, snapshot)
     if metadata.snapshots.find(snapshot.snapshot_id) is not None:
         raise InvalidInput(f"snapshot id {snapshot.snapshot_id} is taken")
     return replace(
         metadata,
         snapshots=metadata.snapshots.with_added(snapshot),
         last_sequence_number=snapshot.sequence_number,
+        next_row_id=_next_row_id(metadata, snapshot),
     )
+
+
+def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
+    number = snapshot.sequence_number
+    if metadata.format_version == 1:
+        if number != 0:
+            raise InvalidInput(
+                f"snapshot {snapshot.snapshot_id} has sequence number {number}; format version 1 has none"
+            )
+    elif number <= metadata.last_sequence_number:
+        raise InvalidInput(
+            f"snapshot {snapshot.snapshot_id} has sequence number {number}, "
+            f"but the table is at {metadata.last_sequence_number}"
+        )
+
+
+def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
+    """Return the first row id that no snapshot has taken, this one included. (spec: Snapshot Row IDs)"""
+    first, added = snapshot.first_row_id, snapshot.added_rows
+    if not metadata.has_row_ids:
+        if first is not None:
+            raise InvalidInput(
+                f"snapshot {snapshot.snapshot_id} assigns row ids, which format version {metadata.format_version} "
+                "does not have"
+            )
+        return metadata.next_row_id
+    if first is None or added is None or added < 0:
+        raise InvalidInput(
+            f"snapshot {snapshot.snapshot_id} does not say which row ids it assigns (first-row-id {first}, "
+            f"added-rows {added}); format version {metadata.format_version} demands it"
+        )
+    if first < metadata.next_row_id:
+        # Somebody else took these ids meanwhile: the same change is fine with others.
+        raise CommitConflict(
+            f"snapshot {snapshot.snapshot_id} assigns row ids from {first} on, "
+            f"but the table's next is {metadata.next_row_id}"
+        )
+    return first + added
 
 
 def _set_snapshot_ref(metadata: TableMetadata, update: SetSnapshotRef, change: _Change) -> TableMetadata:
@@ -228,6 +281,7 @@ def _remove_properties(metadata: TableMetadata, update: RemoveProperties, change
 
 
 APPLY: dict[type, Callable[[TableMetadata, Any, _Change], TableMetadata]] = {
+    UpgradeFormatVersion: _upgrade_format_version,
     AddSchema: _add_schema,
     SetCurrentSchema: _set_current_schema,
     AddPartitionSpec: _add_partition_spec,

@@ -1,0 +1,92 @@
+"""Snapshots to and from their place in metadata.json. (spec: Snapshots, Appendix C)
+
+`StoredSnapshot` keeps the bytes of a snapshot until it is asked for, and is written back as these bytes: what other
+writers put there survives, and a commit does not cost what its history does.
+Raises CorruptFile from `StoredSnapshot.load`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+
+from icefield.errors import CorruptFile
+from icefield.model.snapshot import Snapshot, SnapshotEntry
+
+Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+NaturalLong = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _SnapshotWire(msgspec.Struct, rename="kebab", omit_defaults=True):
+    """What is absent is the default: sequence number 0 is that of format version 1. (spec: Appendix E, Version 2)"""
+
+    snapshot_id: Long
+    timestamp_ms: Long
+    parent_snapshot_id: Long | None = None
+    sequence_number: Long = 0
+    summary: dict[str, str] = msgspec.field(default_factory=dict)
+    manifest_list: str = ""
+    manifests: list[str] | None = None
+    schema_id: Int | None = None
+    first_row_id: NaturalLong | None = None
+    added_rows: NaturalLong | None = None
+    key_id: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A snapshot as the bytes it was read as."""
+
+    raw: msgspec.Raw
+    location: str
+
+    def mentions(self, snapshot_id: int) -> bool:
+        return str(snapshot_id).encode() in bytes(self.raw)
+
+    def load(self) -> Snapshot:
+        try:
+            wire = _SNAPSHOT.decode(self.raw)
+        except (ValueError, RecursionError) as error:
+            raise CorruptFile(self.location, f"a snapshot does not decode: {error}") from error
+        if not wire.manifest_list and wire.manifests is None:
+            raise CorruptFile(
+                self.location, f"snapshot {wire.snapshot_id} has neither a manifest list nor a list of its manifests"
+            )
+        return Snapshot(
+            snapshot_id=wire.snapshot_id,
+            sequence_number=wire.sequence_number,
+            timestamp_ms=wire.timestamp_ms,
+            manifest_list=wire.manifest_list,
+            parent_snapshot_id=wire.parent_snapshot_id,
+            schema_id=wire.schema_id,
+            summary=wire.summary,
+            first_row_id=wire.first_row_id,
+            added_rows=wire.added_rows,
+            key_id=wire.key_id,
+            # (spec: Snapshots, manifests: the manifest list counts where both are there.)
+            manifests=() if wire.manifest_list else tuple(wire.manifests or ()),
+        )
+
+
+_SNAPSHOT = msgspec.json.Decoder(_SnapshotWire)
+
+
+def encode_snapshot(entry: SnapshotEntry) -> Any:
+    """Return what the JSON encoder writes for a snapshot: its own bytes, if it came as such."""
+    if isinstance(entry, StoredSnapshot):
+        return entry.raw
+    snapshot = entry if isinstance(entry, Snapshot) else entry.load()
+    return _SnapshotWire(
+        snapshot_id=snapshot.snapshot_id,
+        timestamp_ms=snapshot.timestamp_ms,
+        parent_snapshot_id=snapshot.parent_snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        summary=dict(snapshot.summary),
+        manifest_list=snapshot.manifest_list,
+        manifests=None if snapshot.manifest_list else list(snapshot.manifests),
+        schema_id=snapshot.schema_id,
+        first_row_id=snapshot.first_row_id,
+        added_rows=snapshot.added_rows,
+        key_id=snapshot.key_id,
+    )

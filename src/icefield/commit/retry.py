@@ -1,0 +1,130 @@
+"""The one retry loop, and the one way to settle a swap whose reply was lost; for tables and views alike.
+
+A caller says how to load a base, how to make one attempt on it, and how to judge from the current metadata whether a
+swap took place. Raises CommitConflict (still losing after all retries) and CommitStateUnknown.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.errors import CommitConflict, CommitStateUnknown, IcefieldError
+from icefield.model.names import TableName
+from icefield.properties import (
+    COMMIT_RETRIES,
+    COMMIT_RETRY_MAX_WAIT_MS,
+    COMMIT_RETRY_MIN_WAIT_MS,
+    COMMIT_RETRY_TOTAL_MS,
+)
+
+SETTLE_LOOKS = 5
+SETTLE_WAIT_SECONDS = 0.2
+
+
+class Outcome(Enum):
+    """What a look at the catalog tells of a swap whose reply was lost."""
+
+    LANDED = "landed"
+    LOST = "lost"
+    UNMOVED = "unmoved"
+    UNKNOWN = "unknown"
+
+
+class HasProperties(Protocol):
+    """A base whose properties say how often and how long to retry."""
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+
+Base = TypeVar("Base", bound=HasProperties)
+Result = TypeVar("Result")
+
+
+def retry(
+    ambient: Ambient, name: TableName, load: Callable[[], tuple[str, Base]], attempt: Callable[[str, Base], Result]
+) -> Result:
+    """Load and attempt until an attempt does not lose the race, or until the base's properties say to give up."""
+    started = ambient.monotonic()
+    tries = 0
+    while True:
+        location, base = load()
+        try:
+            return attempt(location, base)
+        except CommitConflict as conflict:
+            tries += 1
+            waited_ms = (ambient.monotonic() - started) * 1000
+            if tries > COMMIT_RETRIES.read(base.properties) or waited_ms > COMMIT_RETRY_TOTAL_MS.read(base.properties):
+                raise CommitConflict(
+                    f"gave up committing to {name} after {tries} tries in {waited_ms:.0f} ms: "
+                    "other writers came first each time",
+                    hint=f"Run it again, or raise {COMMIT_RETRIES.key} on the table",
+                ) from conflict
+        _back_off(ambient, tries, base.properties)
+
+
+@dataclass(frozen=True)
+class SettledSwap:
+    """A swap that does not return before it is known what became of it.
+
+    judge: tells, from the location of metadata that is neither the expected nor the new, whether ours came before.
+    """
+
+    catalog: Catalog
+    ambient: Ambient
+    judge: Callable[[str], Outcome]
+
+    def make(self, change: PointerSwap) -> None:
+        """Move the pointer. Raises CommitConflict if others came first, CommitStateUnknown if nobody can tell."""
+        try:
+            self.catalog.swap([change])
+        except CommitStateUnknown as unknown:
+            self._settle(change, unknown)
+
+    def _settle(self, change: PointerSwap, unknown: CommitStateUnknown) -> None:
+        """Find out whether a swap whose reply was lost took place.
+
+        The new location was never used before, so wherever it shows up in the history the swap landed. While the
+        pointer still stands at `expected`, swapping again is safe: whichever of the two requests arrives first makes
+        the other fail.
+        """
+        for look in range(SETTLE_LOOKS):
+            match self._look(change):
+                case Outcome.LANDED:
+                    return
+                case Outcome.LOST:
+                    raise CommitConflict(f"{change.table} moved on without this commit") from unknown
+                case Outcome.UNMOVED if self._swap_again(change):
+                    return
+            self.ambient.sleep(SETTLE_WAIT_SECONDS * 2**look)
+        raise CommitStateUnknown(
+            f"the commit to {change.table} may or may not have landed: the catalog does not tell",
+            hint=f"It landed if {change.new} is in the {change.kind.value}'s history; no file was removed",
+        ) from unknown
+
+    def _look(self, change: PointerSwap) -> Outcome:
+        try:
+            current = self.catalog.pointer(change.table, change.kind)
+            if current == change.expected:
+                return Outcome.UNMOVED
+            return Outcome.LANDED if current == change.new else self.judge(current)
+        except IcefieldError:
+            return Outcome.UNKNOWN
+
+    def _swap_again(self, change: PointerSwap) -> bool:
+        try:
+            self.catalog.swap([change])
+        except IcefieldError:
+            return False
+        return True
+
+
+def _back_off(ambient: Ambient, tries: int, properties: Mapping[str, str]) -> None:
+    # Full jitter: racing writers spread over the whole interval instead of meeting again.
+    shortest = COMMIT_RETRY_MIN_WAIT_MS.read(properties)
+    longest = COMMIT_RETRY_MAX_WAIT_MS.read(properties)
+    bound_ms = min(longest, shortest * 2 ** min(tries - 1, 16))
+    ambient.sleep(ambient.uniform(0, bound_ms) / 1000)

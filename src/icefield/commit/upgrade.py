@@ -1,0 +1,24 @@
+"""Raise a table's format version. Metadata alone changes: older manifests are valid in newer tables.
+
+(spec: Writer requirements, Row Lineage for Upgraded Tables)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icefield.commit.action import Change, Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import AssertTableUUID, UpgradeFormatVersion
+
+
+@dataclass(frozen=True)
+class UpgradeTable:
+    """Brings a table to a format version, from whichever earlier one it has."""
+
+    format_version: int
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        return Change([UpgradeFormatVersion(self.format_version)], [AssertTableUUID(base.table_uuid)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
