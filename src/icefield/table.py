@@ -4,7 +4,7 @@ A handle follows the table: every verb works on the newest version. What a scan 
 Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown, CorruptFile.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -17,7 +17,9 @@ from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
 from icefield.commit.load import load_table_metadata
 from icefield.commit.loop import Committer, remove_quietly
+from icefield.commit.name_mapping import EnsureNameMapping
 from icefield.commit.overwrite import OverwriteFiles
+from icefield.commit.upgrade import UpgradeTable
 from icefield.errors import IcefieldError, NoSuchTable
 from icefield.expr.ast import Predicate
 from icefield.expr.bind import bind
@@ -26,12 +28,13 @@ from icefield.model.names import TableName
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.parquet.conform import check_arrow_schema
-from icefield.parquet.read import read_rest
+from icefield.parquet.read import table_reader
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.rows import arrow_batches, is_spark, load_spark_engine
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import AsOf, find_point
 from icefield.storage.store import Store
+from icefield.table_adoption import Files, describe_files
 from icefield.table_evolution import TableEvolution
 from icefield.table_scan import TableScan
 from icefield.types.schema import Schema
@@ -92,7 +95,7 @@ class Table:
         location = self._catalog.pointer(self._name)
         if self._metadata is None or location != self._location:
             loaded = load_table_metadata(self._store, location)
-            if self._metadata is not None and loaded.table_uuid != self._metadata.table_uuid:
+            if self._metadata is not None and not loaded.is_table(self._metadata.table_uuid):
                 raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
             self._metadata, self._location = loaded, location
         return self._metadata
@@ -119,6 +122,22 @@ class Table:
             return None
         return self._commit(action, files)
 
+    def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
+        """Take in Parquet files that others wrote, where they lie; no row is read or copied.
+
+        files: locations, or directories of Parquet files. Which partition a file belongs to is what `partition` says,
+        else what its path says (`day=2026-01-01/…`), else what its statistics prove. A file whose columns do not fit,
+        or that lies outside the lake's roots, is refused, and then nothing is taken in.
+        """
+        base = self.refresh()
+        adopted = describe_files(self._store, base, files, partition)
+        if adopted.columns.num_rows == 0:
+            return None
+        append = AppendFiles(adopted.columns, base.spec, base.schema)
+        # The files are not ours: they stay, whatever becomes of the commit.
+        actions: list[Action] = [append] if adopted.have_ids else [EnsureNameMapping(), append]
+        return self._commit_actions(actions).ref_head(MAIN)
+
     def scan(
         self, where: Predicate | str | None = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> TableScan:
@@ -133,6 +152,14 @@ class Table:
         yield change
         if change.steps:
             self._commit_actions([EvolveTable(change.steps)])
+
+    def upgrade(self, format_version: int = 3) -> None:
+        """Raise the table to a later format version in place: no data file and no manifest is written anew.
+
+        Readers that do not know the version can no longer read the table, and there is no way back.
+        """
+        if self.refresh().format_version != format_version:
+            self._commit_actions([UpgradeTable(format_version)])
 
     def count(self) -> int:
         """Count all rows."""
@@ -153,29 +180,35 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({self.name!r})"
 
-    def _write(self, rows: object, base: TableMetadata, replaced: Iterable[ScanPlan]) -> pa.Table:
+    def _write(self, rows: object, base: TableMetadata, replaced: Sequence[ScanPlan]) -> pa.Table:
         """Write rows, and what is left of files that are replaced in part, to new data files."""
-        plan = plan_write(base, self._ambient.random_uuid().hex)
+        moves_rows = any(plan.partial_files.num_rows for plan in replaced)
+        plan = plan_write(base, self._ambient.random_uuid().hex, moves_rows=moves_rows)
         if is_spark(rows):
-            return load_spark_engine().write(rows, plan, base, self._store, list(replaced))
-        return self._write_arrow(rows, plan, replaced)
+            return load_spark_engine().write(rows, plan, base, self._store, replaced)
+        return self._write_arrow(rows, plan, base, replaced)
 
-    def _write_arrow(self, rows: object, plan: WritePlan, replaced: Iterable[ScanPlan]) -> pa.Table:
+    def _write_arrow(
+        self, rows: object, plan: WritePlan, base: TableMetadata, replaced: Sequence[ScanPlan]
+    ) -> pa.Table:
         schema, batches = arrow_batches(rows)
-        check_arrow_schema(schema, plan.schema)
+        check_arrow_schema(schema, base.schema)
         writer = DataWriter(plan, self._store, LOCAL_TASK)
         try:
-            for batch in chain(batches, self._rows_that_stay(replaced)):
+            for batch in chain(batches, self._rows_that_stay(base, plan.schema, replaced)):
                 writer.write(batch)
             return writer.close()
         except BaseException:
             writer.abort()
             raise
 
-    def _rows_that_stay(self, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
+    def _rows_that_stay(
+        self, base: TableMetadata, schema: Schema, replaced: Iterable[ScanPlan]
+    ) -> Iterator[pa.RecordBatch]:
+        reader = table_reader(self._store, base)
         for plan in replaced:
-            for path in plan.partial_files.column("file_path").to_pylist():
-                yield from read_rest(self._store, path, plan.point.schema, plan.where)
+            for task in plan.tasks(plan.partial_files):
+                yield from reader.read_rest(task, schema, plan.where)
 
     def _commit(self, action: Action, files: pa.Table) -> Snapshot | None:
         try:

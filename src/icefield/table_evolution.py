@@ -18,7 +18,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.sort_order import parse_order_by
 from icefield.rows import as_schema
-from icefield.types.datatypes import Type
+from icefield.types.datatypes import Default, Type
 from icefield.types.evolve import (
     FIRST,
     NewColumn,
@@ -28,13 +28,16 @@ from icefield.types.evolve import (
     make_optional,
     move_column,
     rename_column,
+    set_default,
     set_doc,
     set_identifier_fields,
     union_by_name,
     widen_column,
 )
+from icefield.types.natural_value import natural_default
 from icefield.types.schema import Schema
 from icefield.types.text import parse_type
+from icefield.types.versions import check_schema_version
 
 
 class TableEvolution:
@@ -44,19 +47,26 @@ class TableEvolution:
         self._draft = Draft(base)
         self.steps: list[Step] = []
 
-    def add_column(
+    def add_column(  # noqa: PLR0913 - all but two are keywords
         self,
         name: str,
         kind: str | Type,
         *,
         doc: str | None = None,
+        default: object = None,
+        required: bool = False,
         first: bool = False,
         after: str | None = None,
         before: str | None = None,
     ) -> None:
-        """Add an optional column; dots in the name reach into structs, lists and maps."""
+        """Add a column; dots in the name reach into structs, lists and maps.
+
+        default: what rows have that are there already, and what new rows get that do not name the column (from format
+        version 3 on); a required column needs one.
+        """
         path, _, last = name.rpartition(".")
-        column = NewColumn(last, parse_type(kind) if isinstance(kind, str) else kind, doc=doc)
+        parsed = parse_type(kind) if isinstance(kind, str) else kind
+        column = NewColumn(last, parsed, required, doc, _default(name, default, parsed))
         position = _position(first=first, after=after, before=before)
         self._change_schema(lambda draft: add_column(draft.schema, path, column, draft.draw_column_id, position))
 
@@ -78,9 +88,14 @@ class TableEvolution:
         self._change_schema(lambda draft: move_column(draft.schema, name, position))
 
     def widen_column(self, name: str, kind: str | Type) -> None:
-        """Give a column a wider type: int to long, float to double, a decimal of more digits."""
+        """Give a column a wider type: int to long, float to double, a decimal of more digits.
+
+        From format version 3 on also date to timestamp or timestamp_ns, and unknown to any type.
+        """
         wider = parse_type(kind) if isinstance(kind, str) else kind
-        self._change_schema(lambda draft: widen_column(draft.schema, name, wider))
+        self._change_schema(
+            lambda draft: widen_column(draft.schema, name, wider, draft.base.format_version, draft.draw_column_id)
+        )
 
     def make_optional(self, name: str) -> None:
         """Allow nulls in a column."""
@@ -90,6 +105,12 @@ class TableEvolution:
         """Describe a column."""
         self._change_schema(lambda draft: set_doc(draft.schema, name, doc))
 
+    def set_default(self, name: str, default: object) -> None:
+        """Change what new rows get that do not name a column; rows that are there already stay as they are."""
+        self._change_schema(
+            lambda draft: set_default(draft.schema, name, _default(name, default, draft.schema.find_field(name).type))
+        )
+
     def set_identifier_fields(self, names: Iterable[str]) -> None:
         """Say which columns identify a row."""
         chosen = tuple(names)
@@ -98,7 +119,7 @@ class TableEvolution:
     def union_by_name(self, schema: object) -> None:
         """Add the columns that a schema or a DataFrame has more, and widen where it is wider."""
         other = as_schema(schema)
-        self._change_schema(lambda draft: union_by_name(draft.schema, other, draft.draw_column_id))
+        self._change_schema(lambda draft: _united(draft, other))
 
     def add_partition_field(self, text: str, *, name: str | None = None) -> None:
         """Partition new files by one more `transform(column)`; old files stay as they are."""
@@ -128,6 +149,7 @@ class TableEvolution:
     def _change_schema(self, change: Callable[[Draft], Schema]) -> None:
         def step(draft: Draft) -> None:
             draft.schema = change(draft)
+            check_schema_version(draft.schema, draft.base.format_version)
 
         self._take(step)
 
@@ -140,6 +162,17 @@ class TableEvolution:
     def _take(self, step: Step) -> None:
         step(self._draft)
         self.steps.append(step)
+
+
+def _united(draft: Draft, other: Schema) -> Schema:
+    return union_by_name(draft.schema, other, draft.draw_column_id, draft.base.format_version)
+
+
+def _default(name: str, given: object, kind: Type) -> Default | None:
+    try:
+        return natural_default(given, kind)
+    except ValueError as error:
+        raise InvalidInput(f"column {name!r} cannot have the default {given!r}: {error}") from error
 
 
 def _position(*, first: bool, after: str | None, before: str | None) -> Position | None:

@@ -41,7 +41,7 @@ def test_describe_shows_layout_and_totals_after_a_write(orders: Icefield) -> Non
 def test_describe_as_json_has_ids_as_text(orders: Icefield) -> None:
     value = orders("describe", "shop.orders", "--json").json
     assert value["columns"][0] == {"id": 1, "name": "id", "type": "long", "required": True, "doc": None}
-    assert value["partition-by"] == [{"id": 1000, "name": "ts_day", "source-id": 2, "transform": "day(ts)"}]
+    assert value["partition-by"] == [{"id": 1000, "name": "ts_day", "source-ids": [2], "transform": "day(ts)"}]
     assert value["refs"] == {"main": value["current-snapshot"]["snapshot-id"]}
     assert isinstance(value["refs"]["main"], str)
     assert value["totals"]["total-records"] == 4

@@ -51,7 +51,8 @@ def array_of(values: Sequence[Any], kind: Type) -> pa.Array:
             columns = [array_of([k for k, _ in pairs], kind.key_type), array_of([v for _, v in pairs], kind.value_type)]
             entries = pa.StructArray.from_arrays(columns, fields=[target.key_field, target.item_field])
             return _nested(values, target, entries)
-        case PrimitiveType():
+        case _:
+            assert isinstance(kind, PrimitiveType)
             return arrow_array(values, kind)
 
 
@@ -68,7 +69,8 @@ def values_from(array: pa.Array, kind: Type) -> list[Any]:
         case MapType():
             pairs = zip(values_from(array.keys, kind.key_type), values_from(array.items, kind.value_type), strict=True)
             return _cut(array, list(pairs))
-        case PrimitiveType():
+        case _:
+            assert isinstance(kind, PrimitiveType)
             return python_values(array, kind)
 
 

@@ -17,6 +17,7 @@ from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 from icefield.errors import InvalidInput
 from icefield.parquet.conform import conform_batch
 from icefield.parquet.metrics import (
+    Beside,
     FileMetrics,
     MetricsMode,
     footer_metrics,
@@ -64,7 +65,7 @@ def footer_and_metrics(
     footer = pq.read_metadata(sink)
     properties = {f"write.metadata.metrics.column.{name}": mode for name, mode in columns.items()}
     modes = metrics_modes(schema, {"write.metadata.metrics.default": default, **properties})
-    return footer, footer_metrics(footer, schema, modes, nans, {})
+    return footer, footer_metrics(footer, schema.leaves, modes, Beside(nans))
 
 
 def values_at(leaf: Leaf, rows: Sequence[Row]) -> list[Any]:
@@ -222,7 +223,7 @@ def test_text_that_is_not_utf_8_has_no_bounds_and_breaks_nothing() -> None:
     texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
     sink = io.BytesIO()
     pq.write_table(pa.table([texts], arrow_schema(schema)), sink)
-    metrics = footer_metrics(pq.read_metadata(sink), schema, metrics_modes(schema, {}), {}, {})
+    metrics = footer_metrics(pq.read_metadata(sink), schema.leaves, metrics_modes(schema, {}), Beside())
     assert (metrics.lower_bounds, metrics.upper_bounds, metrics.value_counts) == ({}, {}, {1: 2})
 
 

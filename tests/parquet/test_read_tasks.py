@@ -20,7 +20,7 @@ from icefield.parquet.file_task import DeleteFile, DeleteKind, FileTask
 from icefield.parquet.read import TableReader
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
-from icefield.types.datatypes import EMPTY_STRUCT, NestedField
+from icefield.types.datatypes import EMPTY_STRUCT, NestedField, StructType
 from icefield.types.metadata_columns import DELETED_FILE, DELETED_POSITION, with_metadata_columns
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
@@ -175,11 +175,11 @@ def test_defaults_inside_structs_follow_the_table_of_the_spec() -> None:
     put(store, [{"p": {"x": 3}}, {"p": None}], arrow_schema(old))
     point, x = old.fields[0], old.by_id[2]
     fields = (replace(x, initial_default=0), NestedField(3, "y", x.type, initial_default=0))
-    grown = replace(point, type=replace(point.type, fields=fields))  # type: ignore[type-var]
+    grown = replace(point, type=StructType(fields))
     assert read(store, TASK, schema=Schema((grown,))) == [{"p": {"x": 3, "y": 0}}, {"p": None}]
     other = ten_rows()
     moved = tuple(replace(f, field_id=f.field_id + 50) for f in fields)
-    nowhere = replace(grown, field_id=50, type=replace(point.type, fields=moved))  # type: ignore[type-var]
+    nowhere = replace(grown, field_id=50, type=StructType(moved))
     assert read(other, TASK, ["p"], "id = 1", schema=with_new(nowhere)) == [{"p": None}]
     present = replace(nowhere, initial_default=EMPTY_STRUCT)
     assert read(other, TASK, ["p"], "id = 1", schema=with_new(present)) == [{"p": {"x": 0, "y": 0}}]
@@ -250,7 +250,7 @@ def test_lineage_is_inherited_by_position() -> None:
 def test_lineage_that_was_written_down_wins() -> None:
     store = MemoryStore()
     lineage = with_metadata_columns(SCHEMA).select(["id", "_row_id", "_last_updated_sequence_number"])
-    stored = [
+    stored: Rows = [
         {"id": 1, "_row_id": 7, "_last_updated_sequence_number": 2},
         {"id": 2, "_row_id": 8, "_last_updated_sequence_number": None},
         {"id": 3, "_row_id": None, "_last_updated_sequence_number": None},

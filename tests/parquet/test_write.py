@@ -21,6 +21,7 @@ from tests.schema_cases import PRIMITIVES, primitive_schema
 from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.codec.schema_json import decode_schema
 from icefield.errors import FileAlreadyExists, InvalidInput, SchemaMismatch, StorageError, Unsupported
+from icefield.lake import connect
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
 from icefield.parquet import write as write_module
@@ -639,3 +640,22 @@ def test_columns_may_come_in_any_order_and_width() -> None:
     data = file_at(store, files.column("file_path")[0].as_py()).read()
     assert rows_from(data, schema) == [{1: 1, 2: "a"}]
     assert array_of([1], LongType()).type == arrow_schema(schema).field("id").type
+
+
+@pytest.mark.parametrize("kind", ["string", "binary"])
+def test_values_too_long_for_a_footer_still_have_bounds(kind: str) -> None:
+    table = connect("memory:").create_table(
+        "t.long", f"v {kind}, s struct<v {kind}>", properties={"write.parquet.row-group-size-bytes": "20000"}
+    )
+    values = ["b" * 5000, "a", "c" * 9000, None, "zz"]
+    rows = [{"v": v if v is None or kind == "string" else v.encode()} for v in values]
+    table.append(pa.Table.from_pylist([r | {"s": r} for r in rows], schema=arrow_schema(table.schema)))
+    (entry,) = table.scan().files().to_pylist()
+    assert entry["record_count"] == 5
+    assert table.scan(where=_compare("v", ">", "zzz", kind)).files().num_rows == 0
+    assert table.scan(where=_compare("s.v", "<", "A", kind)).files().num_rows == 0
+    assert table.scan(where=_compare("v", "=", "c" * 16, kind)).files().num_rows == 1
+
+
+def _compare(column: str, sign: str, text: str, kind: str) -> str:
+    return f"{column} {sign} '{text}'" if kind == "string" else f"{column} {sign} X'{text.encode().hex()}'"

@@ -1,6 +1,6 @@
 """icefield describe: everything about a table but its rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import rich_click as click
 
@@ -12,6 +12,7 @@ from icefield.cli.snapshots import snapshot_value, summary_number
 from icefield.model.metadata import TableMetadata
 from icefield.scan.explain import human_bytes
 from icefield.types.datatypes import NestedField, PrimitiveType, walk
+from icefield.types.schema import Schema
 from icefield.types.transforms import Bucket, Identity, Transform, Truncate
 
 TOTALS = ("total-records", "total-data-files", "total-files-size")
@@ -58,13 +59,13 @@ def _value(name: str, location: str, metadata: TableMetadata) -> dict[str, objec
             for path, f in walk(metadata.schema.struct)
         ],
         "partition-by": [
-            {"id": f.field_id, "name": f.name, "source-id": f.source_id, "transform": text}
+            {"id": f.field_id, "name": f.name, "source-ids": list(f.source_ids), "transform": text}
             for f, text in zip(metadata.spec.fields, _partition_texts(metadata), strict=True)
         ],
         "order-by": [
             {
-                "source-id": f.source_id,
-                "transform": transform_text(f.transform, metadata.schema.name_of(f.source_id)),
+                "source-ids": list(f.source_ids),
+                "transform": transform_text(f.transform, _names(metadata.schema, f.source_ids)),
                 "direction": f.direction.value,
                 "null-order": f.null_order.value,
             }
@@ -115,12 +116,17 @@ def _column_cells(path: tuple[str, ...], field: NestedField) -> tuple[str, ...]:
 
 def _partition_texts(metadata: TableMetadata) -> list[str]:
     names = metadata.schema_of_spec(metadata.spec)
-    return [transform_text(f.transform, names.name_of(f.source_id)) for f in metadata.spec.fields]
+    return [transform_text(f.transform, _names(names, f.source_ids)) for f in metadata.spec.fields]
+
+
+def _names(schema: Schema, field_ids: Iterable[int]) -> str:
+    """Name the sources of a transform; one that is gone from the schema by its id."""
+    return ", ".join(schema.name_of(i) if i in schema.paths else f"column {i}" for i in field_ids)
 
 
 def _order_texts(metadata: TableMetadata) -> Iterator[str]:
     for field in metadata.sort_order.fields:
-        column = transform_text(field.transform, metadata.schema.name_of(field.source_id))
+        column = transform_text(field.transform, _names(metadata.schema, field.source_ids))
         yield f"{column} {field.direction} {field.null_order.replace('-', ' ')}"
 
 

@@ -17,7 +17,10 @@ from icefield.errors import SchemaMismatch
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, repeated_value, schema_from_arrow
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
 from icefield.types.datatypes import (
+    BinaryType,
     FixedType,
+    GeographyType,
+    GeometryType,
     ListType,
     MapType,
     NestedField,
@@ -102,6 +105,8 @@ def _widens(incoming: Type, wanted: Type) -> bool:
         case UnknownType(), _:
             return True
         case ((FixedType(16) | StringType()), UUIDType()):
+            return True
+        case BinaryType(), (GeometryType() | GeographyType()):
             return True
         case (TimestampType(), TimestampNsType()) | (TimestamptzType(), TimestamptzNsType()):
             return True

@@ -7,7 +7,7 @@ Counts and bounds are kept for columns that are not inside a list or map: only t
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -21,9 +21,7 @@ from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
     PrimitiveType,
     StringType,
     UUIDType,
@@ -32,6 +30,7 @@ from icefield.types.datatypes import (
 from icefield.types.schema import Leaf, Schema
 from icefield.types.single_value import encode_value, truncate_lower, truncate_upper
 
+Bounds = tuple[Value, Value]
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 
@@ -81,87 +80,95 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> dict[int, Me
     return modes
 
 
-def footer_metrics(
-    footer: pq.FileMetaData,
-    schema: Schema,
-    modes: Mapping[int, MetricsMode],
-    nan_counts: Mapping[int, int],
-    nan_columns: Mapping[int, NaNColumn],
-) -> FileMetrics:
-    """Collect what a manifest entry says about a file that was written with this schema.
+@dataclass(frozen=True)
+class Beside:
+    """What a writer knows of a file that its footer does not say.
 
-    nan_columns: the columns of which the footer says nothing, because they hold NaN.
+    nan_counts: of every float column. nan_columns: those that hold NaN, of which the footer says nothing.
+    long_bounds: by field id and row group, where a text or binary is too long for the footer.
     """
+
+    nan_counts: Mapping[int, int] = field(default_factory=dict)
+    nan_columns: Mapping[int, NaNColumn] = field(default_factory=dict)
+    long_bounds: Mapping[int, Mapping[int, Bounds]] = field(default_factory=dict)
+
+
+def footer_metrics(
+    footer: pq.FileMetaData, leaves: Sequence[Leaf], modes: Mapping[int, MetricsMode], beside: Beside
+) -> FileMetrics:
+    """Collect what a manifest entry says about a file; `leaves` are its columns, in its own order."""
     metrics = FileMetrics()
-    bounds: dict[int, _Bounds] = {}
-    for index in range(footer.num_row_groups):
-        group = footer.row_group(index)
-        metrics.split_offsets.append(_start_of(group.column(0)))
-        # By place and not by path: a column named `a.b` has the path of the field b of a struct a.
-        for position, leaf in enumerate(schema.leaves):
-            _add_chunk(metrics, bounds, group.column(position), leaf, modes[leaf.field.field_id])
-    for field_id, column in nan_columns.items():
-        if modes[field_id].counts:
-            metrics.null_value_counts[field_id] = column.nulls
-        if field_id in bounds:
-            bounds[field_id] = _Bounds(bounds[field_id].type, column.lower, column.upper)
-    for field_id, found in bounds.items():
-        _add_bounds(metrics, field_id, found, modes[field_id])
-    for field_id, count in nan_counts.items():
-        if modes[field_id].counts:
-            metrics.nan_value_counts[field_id] = count
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    if not groups:
+        return metrics
+    metrics.split_offsets.extend(_start_of(group.column(0)) for group in groups)
+    # By place and not by path: a column named `a.b` has the path of the field b of a struct a.
+    for position, leaf in enumerate(leaves):
+        chunks = [group.column(position) for group in groups]
+        field_id, mode = leaf.field.field_id, modes[leaf.field.field_id]
+        metrics.column_sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
+        if not mode.counts or leaf.repeated:
+            continue
+        metrics.value_counts[field_id] = sum(chunk.num_values for chunk in chunks)
+        beside_nulls = beside.nan_columns.get(field_id)
+        nulls = null_count(chunks) if beside_nulls is None else beside_nulls.nulls
+        if nulls is not None:
+            metrics.null_value_counts[field_id] = nulls
+        if field_id in beside.nan_counts:
+            metrics.nan_value_counts[field_id] = beside.nan_counts[field_id]
+        bounds = exact_bounds(chunks, leaf, beside) if mode.bounds else None
+        if bounds is not None:
+            _add_bounds(metrics, leaf, bounds, mode)
     return metrics
 
 
-@dataclass
-class _Bounds:
-    type: PrimitiveType
-    lower: Value | None = None
-    upper: Value | None = None
-    known: bool = True
-
-
-def _add_chunk(metrics: FileMetrics, bounds: dict[int, _Bounds], chunk: Any, leaf: Leaf, mode: MetricsMode) -> None:
+def exact_bounds(chunks: Sequence[Any], leaf: Leaf, beside: Beside) -> Bounds | None:
+    """Return the least and the greatest value of a column that is neither null nor NaN; None if that is not known."""
     field_id = leaf.field.field_id
-    _increase(metrics.column_sizes, field_id, chunk.total_compressed_size)
-    if not mode.counts or leaf.repeated:
-        return
-    _increase(metrics.value_counts, field_id, chunk.num_values)
+    if field_id in beside.nan_columns:
+        column = beside.nan_columns[field_id]
+        return None if column.lower is None or column.upper is None else (column.lower, column.upper)
+    long_bounds = beside.long_bounds.get(field_id, {})
+    found: list[Bounds] = []
+    for index, chunk in enumerate(chunks):
+        statistics = chunk.statistics
+        if index in long_bounds:
+            found.append(long_bounds[index])
+        elif statistics is not None and statistics.has_min_max:
+            try:
+                found.append((_value(statistics, "min", leaf.type), _value(statistics, "max", leaf.type)))
+            except UnicodeDecodeError:  # Arrow does not look whether texts are UTF-8, and such a bound could not be cut
+                return None
+        elif not _is_all_null(chunk) and field_id not in beside.nan_counts:
+            # Only a chunk of nulls and NaNs may lack bounds without making the file's bounds unknown.
+            return None
+    if not found:
+        return None
+    return min(lower for lower, _ in found), max(upper for _, upper in found)
+
+
+def null_count(chunks: Sequence[Any]) -> int | None:
+    """Return how many nulls a column has; None if a footer does not say so of every row group."""
+    counts = [c.statistics.null_count for c in chunks if c.statistics is not None and c.statistics.has_null_count]
+    return sum(counts) if len(counts) == len(chunks) else None
+
+
+def _is_all_null(chunk: Any) -> bool:
     statistics = chunk.statistics
-    if statistics is not None and statistics.has_null_count:
-        _increase(metrics.null_value_counts, field_id, statistics.null_count)
-    if mode.bounds:
-        _widen(bounds.setdefault(field_id, _Bounds(leaf.type)), chunk, statistics)
+    return statistics is not None and statistics.has_null_count and bool(statistics.null_count == chunk.num_values)
 
 
-def _widen(bounds: _Bounds, chunk: Any, statistics: Any) -> None:
-    if statistics is None or not statistics.has_min_max:
-        # Only a chunk of nulls and NaNs may lack bounds without making the file's bounds unknown.
-        all_null = statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values
-        all_nan = isinstance(bounds.type, FloatType | DoubleType)
-        bounds.known = bounds.known and (all_null or all_nan)
-        return
-    try:
-        lower, upper = _value(statistics, "min", bounds.type), _value(statistics, "max", bounds.type)
-    except UnicodeDecodeError:  # Arrow does not look whether texts are UTF-8, and such a bound could not be cut
-        bounds.known = False
-        return
-    bounds.lower = lower if bounds.lower is None else min(bounds.lower, lower)
-    bounds.upper = upper if bounds.upper is None else max(bounds.upper, upper)
-
-
-def _add_bounds(metrics: FileMetrics, field_id: int, bounds: _Bounds, mode: MetricsMode) -> None:
-    if not bounds.known or bounds.lower is None or bounds.upper is None:
-        return
-    lower: Value | None = bounds.lower
-    upper: Value | None = bounds.upper
-    if mode.width is not None and isinstance(bounds.type, StringType | BinaryType):
-        lower = truncate_lower(bounds.lower, mode.width)  # type: ignore[arg-type]
-        upper = truncate_upper(bounds.upper, mode.width)  # type: ignore[arg-type]
+def _add_bounds(metrics: FileMetrics, leaf: Leaf, bounds: Bounds, mode: MetricsMode) -> None:
+    lower: Value | None
+    upper: Value | None
+    lower, upper = bounds
+    if mode.width is not None and isinstance(leaf.type, StringType | BinaryType):
+        lower = truncate_lower(lower, mode.width)  # type: ignore[arg-type]
+        upper = truncate_upper(upper, mode.width)  # type: ignore[arg-type]
     if lower is not None:
-        metrics.lower_bounds[field_id] = encode_value(lower, bounds.type)
+        metrics.lower_bounds[leaf.field.field_id] = encode_value(lower, leaf.type)
     if upper is not None:
-        metrics.upper_bounds[field_id] = encode_value(upper, bounds.type)
+        metrics.upper_bounds[leaf.field.field_id] = encode_value(upper, leaf.type)
 
 
 def _value(statistics: Any, side: str, kind: PrimitiveType) -> Value:
@@ -178,10 +185,6 @@ def _value(statistics: Any, side: str, kind: PrimitiveType) -> Value:
         return bytes(raw)
     number: int | float = raw
     return number
-
-
-def _increase(counts: dict[int, int], field_id: int, by: int) -> None:
-    counts[field_id] = counts.get(field_id, 0) + by
 
 
 def _start_of(chunk: Any) -> int:

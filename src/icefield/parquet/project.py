@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
-from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Value
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType, UnknownType, Value
 from icefield.types.schema import Schema
 
 
@@ -71,6 +71,8 @@ class Projection:
                 return self._project_list(array, stored, wanted.type)
             case MapType():
                 return self._project_map(array, stored, wanted.type)
+            case UnknownType():  # whatever the file has for it is to be ignored (spec: Appendix A, Parquet)
+                return pa.nulls(len(array))
             case _:
                 target = arrow_type(wanted.type)
                 return array if array.type == target else array.cast(target)

@@ -8,7 +8,6 @@ that did not commit can be told from all others.
 Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
 """
 
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,26 +19,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.codec.schema_json import encode_schema
 from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
-from icefield.parquet.metrics import NO_METRICS, FileMetrics, MetricsMode, footer_metrics, metrics_modes
+from icefield.parquet.described import DescribedFile, as_columns
+from icefield.parquet.file_schema import file_schema
+from icefield.parquet.geo_columns import as_parquet, parquet_schema
+from icefield.parquet.long_values import long_bounds
+from icefield.parquet.metrics import NO_METRICS, Beside, Bounds, MetricsMode, footer_metrics, metrics_modes
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
 from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_FILE_SIZE_BYTES
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
-from icefield.types.arrow import arrow_schema, python_values
-from icefield.types.datatypes import PrimitiveType, Type, UUIDType, Value
+from icefield.types.arrow import python_values
+from icefield.types.datatypes import PrimitiveType, Type, Value
 from icefield.types.metadata_columns import LINEAGE, with_columns
 from icefield.types.schema import Schema
 
 FIRST_VERSION_WITH_LINEAGE = 3
-DATA = 0
-PARQUET = "PARQUET"
-MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 # Where the reference puts the schema that a file was written with.
 SCHEMA_KEY = "iceberg.schema"
 MAX_OPEN_FILES = 64
@@ -73,9 +72,10 @@ def plan_write(metadata: TableMetadata, write_id: str, *, moves_rows: bool = Fal
     """
     properties = metadata.properties
     with_lineage = moves_rows and metadata.format_version >= FIRST_VERSION_WITH_LINEAGE
+    stored = file_schema(metadata.schema)
     modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
     return WritePlan(
-        schema=with_columns(metadata.schema, LINEAGE) if with_lineage else metadata.schema,
+        schema=with_columns(stored, LINEAGE) if with_lineage else stored,
         spec=metadata.spec,
         data_location=join_location(metadata.location, "data"),
         write_id=write_id,
@@ -96,7 +96,7 @@ class DataWriter:
         self._count = 0
         # By the key's text: as numbers -0.0 is 0.0, but they are two partitions, and NaN is not even NaN.
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        self._finished: list[_FinishedFile] = []
+        self._finished: list[DescribedFile] = []
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -118,7 +118,7 @@ class DataWriter:
         """Finish all files and return one row per file, as columns of a manifest entry."""
         while self._open:
             self._finish(next(iter(self._open)))
-        return _as_columns(self._finished, self._plan)
+        return as_columns(self._finished, self._plan.spec, self._plan.schema)
 
     def abort(self) -> None:
         """Remove everything that this writer wrote; what cannot be removed is left to the collector."""
@@ -182,15 +182,6 @@ def partition_path(key: tuple[Value | None, ...], plan: WritePlan) -> Iterator[s
         yield f"{quote(part.name, safe='')}={quote(human, safe='')}"[:MAX_DIRECTORY_NAME]
 
 
-@dataclass(frozen=True)
-class _FinishedFile:
-    location: str
-    key: tuple[Value | None, ...]
-    record_count: int
-    size_bytes: int
-    metrics: FileMetrics
-
-
 @dataclass
 class _OpenFile:
     """One data file on its way: rows are buffered until a row group is full, and only then is the file begun.
@@ -209,6 +200,8 @@ class _OpenFile:
     record_count: int = 0
     nan_counts: dict[int, int] = field(default_factory=dict)
     nan_columns: dict[int, NaNColumn] = field(default_factory=dict)
+    long_bounds: dict[int, dict[int, Bounds]] = field(default_factory=dict)
+    row_groups: int = 0
     sink: NewFile | None = None
 
     def __post_init__(self) -> None:
@@ -240,10 +233,14 @@ class _OpenFile:
         if not self.batches:
             return
         table = pa.Table.from_batches(self.batches)
-        self._begun().write_table(table, row_group_size=self.buffered_rows)
+        writer = self._begun()
+        writer.write_table(as_parquet(table, writer.schema), row_group_size=self.buffered_rows)
         for leaf in float_leaves(self.plan.schema):
             if leaf.field.field_id in self.nan_columns:
                 self.nan_columns[leaf.field.field_id].add(column_at(table, leaf.path))
+        for field_id, bounds in long_bounds(table, self.plan.schema):
+            self.long_bounds.setdefault(field_id, {})[self.row_groups] = bounds
+        self.row_groups += 1
         self.flushed_bytes += self.buffered_bytes
         self.batches, self.buffered_bytes, self.buffered_rows = [], 0, 0
 
@@ -253,15 +250,16 @@ class _OpenFile:
             arrays = [pa.concat_arrays(list(parts)) for parts in zip(*(b.columns for b in self.batches), strict=True)]
             self.batches = [pa.RecordBatch.from_arrays(arrays, schema=self.batches[0].schema)]
 
-    def finish(self) -> _FinishedFile:
+    def finish(self) -> DescribedFile:
         self.flush()
         self._begun().close()
         assert self.sink is not None
         size_bytes = self.sink.tell()
         self.sink.close()
         plan = self.plan
-        metrics = footer_metrics(self._footers[0], plan.schema, plan.modes, self.nan_counts, self.nan_columns)
-        return _FinishedFile(self.location, self.key, self.record_count, size_bytes, metrics)
+        beside = Beside(self.nan_counts, self.nan_columns, self.long_bounds)
+        metrics = footer_metrics(self._footers[0], plan.schema.leaves, plan.modes, beside)
+        return DescribedFile(self.location, self.key, self.record_count, size_bytes, metrics)
 
     def abort(self) -> None:
         if self._writer is not None:
@@ -275,7 +273,7 @@ class _OpenFile:
             self.nan_columns = {field_id: NaNColumn() for field_id, count in self.nan_counts.items() if count}
             self._writer = pq.ParquetWriter(
                 self.sink,
-                arrow_schema(self.plan.schema),
+                parquet_schema(self.plan.schema),
                 compression="none" if self.plan.codec == "uncompressed" else self.plan.codec,
                 store_schema=False,
                 store_decimal_as_integer=True,  # (spec: Appendix A, Parquet)
@@ -337,28 +335,3 @@ def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
         if position:
             codes = np.unique(codes, return_inverse=True)[1]
     return codes.astype(np.min_scalar_type(codes.max()))
-
-
-def _as_columns(files: Sequence[_FinishedFile], plan: WritePlan) -> pa.Table:
-    partition = plan.spec.columns(plan.schema)
-    columns: dict[str, Sequence[object]] = {
-        "content": [DATA] * len(files),
-        "file_path": [f.location for f in files],
-        "file_format": [PARQUET] * len(files),
-        "record_count": [f.record_count for f in files],
-        "file_size_in_bytes": [f.size_bytes for f in files],
-        "split_offsets": [f.metrics.split_offsets for f in files],
-    }
-    for name in MAPS:
-        columns[name] = [list(getattr(f.metrics, name).items()) for f in files]
-    for position, column in enumerate(partition):
-        columns[f"partition.{column.field_id}"] = _partition_values([f.key[position] for f in files], column.type)
-    schema = data_file_arrow_schema(partition)
-    nothing = [None] * len(files)
-    return pa.Table.from_arrays([pa.array(columns.get(f.name, nothing), f.type) for f in schema], schema=schema)
-
-
-def _partition_values(values: Sequence[Value | None], kind: Type) -> Sequence[object]:
-    if isinstance(kind, UUIDType):
-        return [v.bytes if isinstance(v, uuid.UUID) else None for v in values]
-    return values

@@ -1,0 +1,57 @@
+"""The columns of a data file: a table's without those that files do not hold. (spec: Appendix A, Parquet)
+
+Raises Unsupported for a table whose rows cannot be written here; it can still be read.
+"""
+
+from dataclasses import replace
+
+from icefield.errors import Unsupported
+from icefield.types.datatypes import (
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    UnknownType,
+    VariantType,
+    walk,
+)
+from icefield.types.schema import Schema
+
+
+def file_schema(schema: Schema) -> Schema:
+    """Return the columns of new files of a table."""
+    for path, field in walk(schema.struct):
+        _check_writable(field, path)
+    return replace(schema, fields=_stored(schema.fields))
+
+
+def _check_writable(field: NestedField, path: tuple[str, ...]) -> None:
+    inner = len(path) > 1
+    if isinstance(field.type, VariantType) or (inner and isinstance(field.type, GeometryType | GeographyType)):
+        where = " inside another column" if inner else ""
+        raise Unsupported(
+            f"cannot write rows of this table: column {'.'.join(path)!r} is {field.type}{where}, "
+            "which Arrow's Parquet writer cannot store",
+            hint="Its rows can be read; write them with another engine",
+        )
+    if isinstance(field.type, ListType | MapType) and any(_is_unknown(f.type) for _, f in walk(field.type)):
+        raise Unsupported(f"cannot write rows of this table: column {'.'.join(path)!r} has parts of unknown type")
+
+
+def _stored(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+    """Leave out columns of unknown type, and structs that hold nothing else."""
+    kept = (replace(f, type=_stored_type(f.type)) for f in fields if not _is_unknown(f.type))
+    return tuple(kept)
+
+
+def _stored_type(kind: Type) -> Type:
+    return StructType(_stored(kind.fields)) if isinstance(kind, StructType) else kind
+
+
+def _is_unknown(kind: Type) -> bool:
+    if isinstance(kind, StructType):
+        return all(_is_unknown(f.type) for f in kind.fields)
+    return isinstance(kind, UnknownType)

@@ -1,0 +1,79 @@
+"""Take Parquet files that others wrote into a table, where they lie.
+
+Raises LocationRefused, MissingFile, SchemaMismatch, AlreadyExists (a file that the table has), InvalidInput.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from icefield.errors import AlreadyExists, InvalidInput
+from icefield.expr.bound import TRUE
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.adopt import describe_file, plan_adoption
+from icefield.parquet.described import as_columns
+from icefield.scan.plan import plan_scan
+from icefield.scan.point import find_point
+from icefield.storage.location import location_of_path
+from icefield.storage.store import Store
+
+THREADS = 8
+SUFFIX = ".parquet"
+PathText = str | os.PathLike[str]
+Files = PathText | Iterable[PathText]
+
+
+@dataclass(frozen=True)
+class AdoptedFiles:
+    """Files as columns of manifest entries; some may have no field ids."""
+
+    columns: pa.Table
+    have_ids: bool
+
+
+def describe_files(
+    store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
+) -> AdoptedFiles:
+    """Describe files by their footers; a directory stands for the Parquet files below it."""
+    adoption = plan_adoption(metadata, partition or {})
+    locations = list(_locations(store, files))
+    _check_new(store, metadata, locations)
+    with ThreadPoolExecutor(THREADS) as pool:
+        described = list(pool.map(lambda location: describe_file(store, location, adoption), locations))
+    columns = as_columns(described, metadata.spec, metadata.schema)
+    return AdoptedFiles(columns, all(file.has_ids for file in described))
+
+
+def _locations(store: Store, files: Files) -> Iterator[str]:
+    for path in [files] if isinstance(files, str | os.PathLike) else files:
+        text = os.fspath(path)
+        location = text if "://" in text else location_of_path(str(Path(text).resolve()))
+        if location.endswith(SUFFIX):
+            yield location
+            continue
+        found = sorted(f.location for f in store.list(location) if _is_data(f.location.removeprefix(location)))
+        if not found:
+            raise InvalidInput(f"there are no Parquet files (*{SUFFIX}) in {text}")
+        yield from found
+
+
+def _is_data(below: str) -> bool:
+    """Say whether a file below a directory holds rows; names that begin with a dot or underscore are of other use."""
+    hidden = any(part.startswith((".", "_")) for part in below.split("/") if "=" not in part)
+    return below.endswith(SUFFIX) and not hidden
+
+
+def _check_new(store: Store, metadata: TableMetadata, locations: list[str]) -> None:
+    twice = {location for location, count in Counter(locations).items() if count > 1}
+    known = set(plan_scan(store, metadata, find_point(metadata, None), TRUE).files.column("file_path").to_pylist())
+    taken = sorted(twice | (known & set(locations)))
+    if taken:
+        raise AlreadyExists(
+            f"{len(taken)} of the files would be in the table twice, such as {taken[0]}",
+            hint="Its rows would be counted twice; leave it out",
+        )
