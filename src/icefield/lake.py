@@ -1,4 +1,4 @@
-"""The lake: a catalog of tables and the store that their files live in.
+"""The lake: a catalog of tables and views, and the store that their files live in.
 
 `connect("lake/")` makes or opens a directory: a SQLite catalog inside, tables beside it.
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
@@ -6,19 +6,23 @@ Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEm
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from icefield.ambient import Ambient, SystemAmbient
-from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.catalog.catalog import Catalog, Kind, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.commit.create import TableDefinition, create_table
+from icefield.commit.view import ViewCommitter
 from icefield.errors import AlreadyExists, InvalidInput, NoSuchNamespace, NoSuchTable, Unsupported
+from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
 from icefield.model.partition import parse_partition_by
 from icefield.model.sort_order import parse_order_by
+from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
 from icefield.rows import as_schema, load_spark_engine
 from icefield.storage.local import LocalStore
 from icefield.storage.location import check_inside, join_location, location_of_path, parse_location
@@ -26,6 +30,7 @@ from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store
 from icefield.table import Table
 from icefield.types.schema import assign_fresh_ids
+from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
 
 CATALOG_FILE = "catalog.db"
 CATALOG_NAME = "icefield"
@@ -56,7 +61,7 @@ def connect(
 
 
 class Lake:
-    """Namespaces and tables."""
+    """Namespaces, tables and views."""
 
     def __init__(self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient) -> None:
         self.catalog = catalog
@@ -69,7 +74,7 @@ class Lake:
         """The Spark session that rows go through; started on first use."""
         return load_spark_engine().session()
 
-    def create_table(
+    def create_table(  # noqa: PLR0913 - one parameter per option
         self,
         name: str,
         schema: object,
@@ -78,16 +83,22 @@ class Lake:
         order_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
+        format_version: int = FORMAT_VERSION,
     ) -> Table:
         """Create an empty table; its namespace is created too if it is missing.
 
         schema: a text (`id long not null, name string`), an Arrow schema, or a Spark schema or DataFrame.
         partition_by: columns or transforms, such as `day(ts)`, `bucket(16, id)`. order_by: such as `ts desc`.
+        format_version: 1, 2 or 3 of Iceberg's table format; a table can be upgraded later.
         """
         table = parse_table_name(name)
         fields = assign_fresh_ids(as_schema(schema))
         definition = TableDefinition(
-            fields, parse_partition_by(partition_by, fields), parse_order_by(order_by, fields), dict(properties or {})
+            fields,
+            parse_partition_by(partition_by, fields),
+            parse_order_by(order_by, fields),
+            dict(properties or {}),
+            format_version,
         )
         place = self._new_location(table, location)
         self._make_namespace(table.namespace)
@@ -120,6 +131,63 @@ class Lake:
     def rename_table(self, name: str, new_name: str) -> None:
         """Give a table another name; its files stay where they are."""
         self.catalog.rename_table(parse_table_name(name), parse_table_name(new_name))
+
+    def create_view(
+        self,
+        name: str,
+        sql: str,
+        *,
+        schema: object | None = None,
+        default_namespace: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        replace: bool = False,
+    ) -> View:
+        """Give a query over tables and views a name; its namespace is created too if it is missing.
+
+        sql: a SELECT in Spark's dialect. Tables are written with their namespace, or without if they are in the
+        default one, which is the view's own unless another is given. schema: other names and types for the columns;
+        then Spark is not asked for them, and is not started. replace: replace the view if it is there.
+        """
+        view = parse_table_name(name)
+        space = parse_namespace(default_namespace) if default_namespace is not None else view.namespace
+        definition, settings = define_view(self._source, view, ViewQuery(sql, space, schema, dict(properties or {})))
+        committer = ViewCommitter(self.catalog, self.store, self.ambient, view)
+        if not (replace and self.has_view(name)):
+            self._make_namespace(view.namespace)
+            try:
+                committer.create(self._new_location(view, None), definition, settings)
+                return self.view(name)
+            except AlreadyExists:
+                if not replace:
+                    raise
+        known = self.view(name)
+        committer.edit(partial(_redefined, definition, settings), known.metadata.view_uuid)
+        return known
+
+    def view(self, name: str) -> View:
+        """Open a view."""
+        view = View(self._source, parse_table_name(name))
+        view.refresh()
+        return view
+
+    def has_view(self, name: str) -> bool:
+        """Say whether a view is there."""
+        found = self.catalog.find(parse_table_name(name))
+        return found is not None and found.kind is Kind.VIEW
+
+    def views(self, namespace: str | None = None) -> list[str]:
+        """List views by full name: of one namespace, or of all."""
+        spaces = self._all_namespaces() if namespace is None else [parse_namespace(namespace)]
+        return [str(view) for space in spaces for view in self.catalog.list_views(space)]
+
+    def drop_view(self, name: str) -> None:
+        """Take a view out of the catalog; its files stay where they are."""
+        view = parse_table_name(name)
+        self.catalog.swap([PointerSwap(view, self.catalog.pointer(view, Kind.VIEW), None, Kind.VIEW)])
+
+    def rename_view(self, name: str, new_name: str) -> None:
+        """Give a view another name."""
+        self.catalog.rename_view(parse_table_name(name), parse_table_name(new_name))
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
@@ -164,14 +232,18 @@ class Lake:
         table.refresh()
         return table
 
+    @property
+    def _source(self) -> Source:
+        return Source(self.catalog, self.store, self.ambient)
+
     def _known(self, name: str) -> TableName:
         """Check a name, and say what there is when the table is not."""
         table = parse_table_name(name)
-        try:
-            self.catalog.pointer(table)
-        except NoSuchTable as missing:
-            near = self._neighbours(table.namespace)
-            raise NoSuchTable(f"no table {table} in {self.warehouse}", hint=near) from missing
+        found = self.catalog.find(table)
+        if found is None:
+            raise NoSuchTable(f"no table {table} in {self.warehouse}", hint=self._neighbours(table.namespace))
+        if found.kind is Kind.VIEW:
+            raise NoSuchTable(f"{table} is a view, not a table", hint="Use the verbs for views, such as lake.view(...)")
         return table
 
     def _neighbours(self, namespace: Namespace) -> str:
@@ -205,6 +277,13 @@ class Lake:
         for space in self.catalog.list_namespaces(parent):
             found.extend((space, *self._all_namespaces(space)))
         return found
+
+
+def _redefined(
+    definition: ViewDefinition, properties: Mapping[str, str], base: ViewMetadata, now_ms: int
+) -> ViewMetadata:
+    # What the columns of the old query were called says nothing of the new one.
+    return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)
 
 
 def _local_folder(target: str | os.PathLike[str]) -> Path:

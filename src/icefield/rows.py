@@ -4,13 +4,14 @@ Tables hand rows to an engine by what they are: Arrow data stays in this process
 The Spark engine is loaded when it is first needed, so that verbs on metadata start neither pyspark nor a JVM.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from icefield.errors import InvalidInput
+from icefield.expr.select import Parts, Query
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.write import WritePlan
 from icefield.scan.plan import ScanPlan
@@ -41,6 +42,14 @@ class SparkEngine(Protocol):
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> Any:
         """Open a planned scan as a DataFrame."""
+        ...
+
+    def query(self, query: Query, frames: Mapping[Parts, Any], scope: str) -> Any:
+        """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
+        ...
+
+    def conform_to_view(self, frame: Any, schema: Schema, query_columns: Sequence[str] | None) -> Any:
+        """Give the result of a query the columns of a view."""
         ...
 
 

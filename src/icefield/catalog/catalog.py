@@ -1,7 +1,8 @@
-"""What a catalog is: names of tables and the one pointer of each, moved by `swap`.
+"""What a catalog is: names of tables and views and the one pointer of each, moved by `swap`.
 
 `swap` is the only thing that moves pointers: all or nothing, linearizable. Load, check, retry and the settling of
-unknown outcomes are written once, above it.
+unknown outcomes are written once, above it. A name stands for a table or for a view, never for both; what asks for the
+one finds no other.
 
 A namespace exists while it has properties of its own, a table or view in it, or a namespace below it; so creating `a.b`
 makes `a`, and dropping the last thing inside an `a` that nobody created ends it. That is the rule of Iceberg's JDBC
@@ -10,10 +11,12 @@ catalog and of PyIceberg, which share our database.
 Error semantics:
 CommitConflict      an expected pointer is not the current one: reload and propose again
 AlreadyExists       the name to create (or to rename to) is taken, by a table or a view
-NoSuchTable         the table to read, move or drop is not there
+NoSuchTable         the table to read, move or drop is not there, or is a view
+NotFound            the view to read, move or drop is not there, or is a table
 NoSuchNamespace     the namespace to create in, list or change is not there
 NamespaceNotEmpty   the namespace to drop still holds something
 InvalidInput        a name or a set of changes that makes no sense
+Unsupported         the catalog has no room for views
 CatalogError        the catalog could not be reached or refused; nothing was changed
 CommitStateUnknown  the answer to a change was lost; it may have landed: look before doing anything
 An exception that is none of icefield's (a KeyboardInterrupt, say) also leaves the outcome of a change unknown.
@@ -21,27 +24,44 @@ An exception that is none of icefield's (a KeyboardInterrupt, say) also leaves t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
-from icefield.errors import AlreadyExists, CommitConflict, InvalidInput, NoSuchTable
+from icefield.errors import AlreadyExists, CommitConflict, InvalidInput, NoSuchTable, NotFound
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
+
+
+class Kind(Enum):
+    """What a name stands for."""
+
+    TABLE = "table"
+    VIEW = "view"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a catalog holds under a name."""
+
+    kind: Kind
+    pointer: str
 
 
 @dataclass(frozen=True)
 class PointerSwap:
     """One pointer's move from `expected` to `new`.
 
-    expected None: the table must not exist and is created. new None: the table is dropped.
+    expected None: the name must be free and is taken. new None: the table or view is dropped.
     new equal to expected: the pointer stays, but the swap fails unless it is still there.
     """
 
     table: TableName
     expected: str | None
     new: str | None
+    kind: Kind = Kind.TABLE
 
 
 class Catalog(Protocol):
-    """Namespaces, tables and their pointers."""
+    """Namespaces, tables, views and their pointers."""
 
     name: str
 
@@ -49,8 +69,12 @@ class Catalog(Protocol):
         """Move several pointers at once, or none."""
         ...
 
-    def pointer(self, table: TableName) -> str:
-        """Return the location of the table's current metadata."""
+    def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
+        """Return the location of the current metadata of a table, or of a view."""
+        ...
+
+    def find(self, name: TableName) -> Entry | None:
+        """Return what stands under a name, be it a table or a view; None if nothing does."""
         ...
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
@@ -61,8 +85,16 @@ class Catalog(Protocol):
         """Return the tables of a namespace in order, without those of namespaces below it and without views."""
         ...
 
+    def list_views(self, namespace: Namespace) -> list[TableName]:
+        """Return the views of a namespace in order, in the same way."""
+        ...
+
     def rename_table(self, old: TableName, new: TableName) -> None:
         """Give a table another name; its pointer and files stay where they are."""
+        ...
+
+    def rename_view(self, old: TableName, new: TableName) -> None:
+        """Give a view another name, in the same way."""
         ...
 
     def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
@@ -108,15 +140,30 @@ def check_changes(changes: Sequence[PointerSwap]) -> None:
             check_new_table(change.table)
 
 
-def check_pointer(change: PointerSwap, current: str | None) -> None:
-    """Refuse a change whose expectation does not hold; `current` is None when there is no such table."""
+def check_pointer(change: PointerSwap, found: Entry | None) -> None:
+    """Refuse a change whose expectation does not hold, given what stands under its name."""
     if change.expected is None:
-        if current is not None:
-            raise AlreadyExists(f"cannot create {change.table}: it exists already")
-    elif current is None:
-        raise NoSuchTable(f"cannot commit to {change.table}: there is no such table any more")
-    elif current != change.expected:
+        refuse_taken(change.table, found)
+        return
+    current = require_kind(change.table, change.kind, found)
+    if current != change.expected:
         raise CommitConflict(f"{change.table} has moved from {change.expected} to {current}")
+
+
+def require_kind(name: TableName, kind: Kind, found: Entry | None) -> str:
+    """Return the pointer of what stands under a name, which must be of a kind."""
+    if found is not None and found.kind is kind:
+        return found.pointer
+    error = NoSuchTable if kind is Kind.TABLE else NotFound
+    if found is None:
+        raise error(f"there is no {kind.value} {name}")
+    raise error(f"{name} is a {found.kind.value}, not a {kind.value}")
+
+
+def refuse_taken(name: TableName, found: Entry | None) -> None:
+    """Refuse to take a name that something stands under."""
+    if found is not None:
+        raise AlreadyExists(f"the name {name} is taken by a {found.kind.value}")
 
 
 def check_new_table(table: TableName) -> None:

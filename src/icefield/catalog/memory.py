@@ -4,6 +4,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 
 from icefield.catalog.catalog import (
+    Entry,
+    Kind,
     PointerSwap,
     check_changes,
     check_new_namespace,
@@ -11,8 +13,10 @@ from icefield.catalog.catalog import (
     check_pointer,
     check_properties,
     find_children,
+    refuse_taken,
+    require_kind,
 )
-from icefield.errors import AlreadyExists, NamespaceNotEmpty, NoSuchNamespace, NoSuchTable
+from icefield.errors import AlreadyExists, NamespaceNotEmpty, NoSuchNamespace
 from icefield.model.names import Namespace, TableName
 
 
@@ -22,45 +26,42 @@ class MemoryCatalog:
     def __init__(self, name: str = "default") -> None:
         self.name = name
         self._lock = threading.RLock()
-        self._pointers: dict[TableName, str] = {}
+        self._entries: dict[TableName, Entry] = {}
         self._namespaces: dict[Namespace, dict[str, str]] = {}
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         check_changes(changes)
         with self._lock:
             for change in changes:
-                check_pointer(change, self._pointers.get(change.table))
+                check_pointer(change, self._entries.get(change.table))
                 if change.expected is None:
                     self._require_namespace(change.table.namespace)
             for change in changes:
                 self._move(change)
 
-    def pointer(self, table: TableName) -> str:
+    def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
+        return require_kind(table, kind, self.find(table))
+
+    def find(self, name: TableName) -> Entry | None:
         with self._lock:
-            if table not in self._pointers:
-                raise NoSuchTable(f"there is no table {table}")
-            return self._pointers[table]
+            return self._entries.get(name)
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         with self._lock:
-            return {table: self._pointers[table] for table in tables if table in self._pointers}
+            found = ((table, self._entries.get(table)) for table in tables)
+            return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
-        with self._lock:
-            self._require_namespace(namespace)
-            return sorted(table for table in self._pointers if table.namespace == namespace)
+        return self._list(namespace, Kind.TABLE)
+
+    def list_views(self, namespace: Namespace) -> list[TableName]:
+        return self._list(namespace, Kind.VIEW)
 
     def rename_table(self, old: TableName, new: TableName) -> None:
-        check_new_table(new)
-        with self._lock:
-            pointer = self.pointer(old)
-            if old == new:
-                return
-            self._require_namespace(new.namespace)
-            if new in self._pointers:
-                raise AlreadyExists(f"cannot rename {old} to {new}: that name is taken")
-            del self._pointers[old]
-            self._pointers[new] = pointer
+        self._rename(old, new, Kind.TABLE)
+
+    def rename_view(self, old: TableName, new: TableName) -> None:
+        self._rename(old, new, Kind.VIEW)
 
     def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
         with self._lock:
@@ -78,8 +79,8 @@ class MemoryCatalog:
     def drop_namespace(self, namespace: Namespace) -> None:
         with self._lock:
             self._require_namespace(namespace)
-            if self.list_tables(namespace) or self.list_namespaces(namespace):
-                raise NamespaceNotEmpty(f"namespace {'.'.join(namespace)} still holds tables or namespaces")
+            if any(name.namespace == namespace for name in self._entries) or self.list_namespaces(namespace):
+                raise NamespaceNotEmpty(f"namespace {'.'.join(namespace)} still holds tables, views or namespaces")
             del self._namespaces[namespace]
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -102,12 +103,27 @@ class MemoryCatalog:
 
     def _move(self, change: PointerSwap) -> None:
         if change.new is None:
-            del self._pointers[change.table]
+            del self._entries[change.table]
         else:
-            self._pointers[change.table] = change.new
+            self._entries[change.table] = Entry(change.kind, change.new)
+
+    def _list(self, namespace: Namespace, kind: Kind) -> list[TableName]:
+        with self._lock:
+            self._require_namespace(namespace)
+            return sorted(n for n, entry in self._entries.items() if n.namespace == namespace and entry.kind is kind)
+
+    def _rename(self, old: TableName, new: TableName, kind: Kind) -> None:
+        check_new_table(new)
+        with self._lock:
+            require_kind(old, kind, self._entries.get(old))
+            if old == new:
+                return
+            self._require_namespace(new.namespace)
+            refuse_taken(new, self._entries.get(new))
+            self._entries[new] = self._entries.pop(old)
 
     def _known(self) -> set[Namespace]:
-        return self._namespaces.keys() | {table.namespace for table in self._pointers}
+        return self._namespaces.keys() | {name.namespace for name in self._entries}
 
     def _exists(self, namespace: Namespace) -> bool:
         return bool(namespace) and any(known[: len(namespace)] == namespace for known in self._known())

@@ -9,19 +9,22 @@ character. See `catalog` for the contract and `database` for what is asked of th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from icefield.catalog.catalog import (
+    Entry,
+    Kind,
     PointerSwap,
     check_changes,
     check_new_namespace,
     check_new_table,
     check_pointer,
     check_properties,
+    refuse_taken,
+    require_kind,
 )
 from icefield.catalog.database import Database, Rows, Session, Value
 from icefield.catalog.sql_namespaces import SqlNamespaces, text_of
-from icefield.errors import AlreadyExists, CatalogError, CommitConflict, NoSuchTable
+from icefield.errors import CatalogError, CommitConflict, Unsupported
 from icefield.model.names import Namespace, TableName
 
 # The names, types and keys are those of Iceberg's JdbcUtil (V1) and of PyIceberg.
@@ -40,7 +43,7 @@ SCHEMA: Mapping[str, str] = {
 }
 
 _TYPE_COLUMN = "iceberg_type"
-_TABLE_TYPE = "TABLE"
+_TYPES = {Kind.TABLE: "TABLE", Kind.VIEW: "VIEW"}
 _SELECT = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
 _LIST = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?"
 _INSERT_V0 = (
@@ -49,7 +52,7 @@ _INSERT_V0 = (
 )
 _INSERT_V1 = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
-    "VALUES (?, ?, ?, ?, 'TABLE') ON CONFLICT DO NOTHING"
+    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _UPDATE = (
     "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
@@ -66,7 +69,7 @@ _RENAME = (
 
 
 class SqlCatalog:
-    """Tables and namespaces of one catalog name in a shared database."""
+    """Tables, views and namespaces of one catalog name in a shared database."""
 
     def __init__(self, database: Database, name: str) -> None:
         self.name = name
@@ -78,32 +81,34 @@ class SqlCatalog:
         if changes:
             self._database.write(lambda session: self._swap(session, changes))
 
-    def pointer(self, table: TableName) -> str:
-        found = self.pointers([table])
-        if table not in found:
-            raise NoSuchTable(f"there is no table {table}")
-        return found[table]
+    def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
+        return require_kind(table, kind, self.find(table))
+
+    def find(self, name: TableName) -> Entry | None:
+        return self._database.read(lambda session: self._entry(name, self._select(session, name)))
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         names = list(tables)
 
         def work(session: Session) -> dict[TableName, str]:
-            found = ((table, self._pointer(table, self._select(session, table))) for table in names)
-            return {table: pointer for table, pointer in found if pointer is not None}
+            found = ((table, self._entry(table, self._select(session, table))) for table in names)
+            return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
 
         return self._database.read(work)
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
-        def work(session: Session) -> list[TableName]:
-            self._namespaces.require(session, namespace)
-            entries = _entries(session.execute(_LIST, (self.name, text_of(namespace))))
-            return sorted(TableName(namespace, entry.name) for entry in entries if not entry.is_view)
+        return self._database.read(lambda session: self._list(session, namespace, Kind.TABLE))
 
-        return self._database.read(work)
+    def list_views(self, namespace: Namespace) -> list[TableName]:
+        return self._database.read(lambda session: self._list(session, namespace, Kind.VIEW))
 
     def rename_table(self, old: TableName, new: TableName) -> None:
         check_new_table(new)
-        self._database.write(lambda session: self._rename(session, old, new))
+        self._database.write(lambda session: self._rename(session, old, new, Kind.TABLE))
+
+    def rename_view(self, old: TableName, new: TableName) -> None:
+        check_new_table(new)
+        self._database.write(lambda session: self._rename(session, old, new, Kind.VIEW))
 
     def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
         return self._database.read(lambda session: self._namespaces.children(session, parent or ()))
@@ -137,15 +142,20 @@ class SqlCatalog:
             self._move(session, change, typed=_TYPE_COLUMN in rows.columns)
 
     def _check(self, session: Session, change: PointerSwap, rows: Rows) -> None:
-        check_pointer(change, self._pointer(change.table, rows))
+        check_pointer(change, self._entry(change.table, rows))
         if change.expected is None:
-            _refuse_taken(change.table, rows)
             self._namespaces.require(session, change.table.namespace)
+            if change.kind is Kind.VIEW and _TYPE_COLUMN not in rows.columns:
+                raise Unsupported(
+                    f"cannot create view {change.table}: catalog {self.name} has no column {_TYPE_COLUMN} for its kind",
+                    hint="Open it with Iceberg's JDBC catalog and jdbc.schema-version=V1 once, which adds the column",
+                )
 
     def _move(self, session: Session, change: PointerSwap, *, typed: bool) -> None:
         key = self._key(change.table)
         if change.expected is None:
-            rows = session.execute(_INSERT_V1 if typed else _INSERT_V0, (*key, change.new))
+            kind = (_TYPES[change.kind],) if typed else ()
+            rows = session.execute(_INSERT_V1 if typed else _INSERT_V0, (*key, change.new, *kind))
         elif change.new is None:
             rows = session.execute(_DELETE, (*key, change.expected))
         elif change.new != change.expected:
@@ -156,13 +166,17 @@ class SqlCatalog:
         if rows.changed != 1:
             raise CommitConflict(f"{change.table} was moved while {change.new} was about to be committed")
 
-    def _rename(self, session: Session, old: TableName, new: TableName) -> None:
-        if self._pointer(old, self._select(session, old)) is None:
-            raise NoSuchTable(f"cannot rename {old}: there is no such table")
+    def _list(self, session: Session, namespace: Namespace, kind: Kind) -> list[TableName]:
+        self._namespaces.require(session, namespace)
+        rows = _by_column(session.execute(_LIST, (self.name, text_of(namespace))))
+        return sorted(TableName(namespace, str(row["table_name"])) for row in rows if _kind(row) is kind)
+
+    def _rename(self, session: Session, old: TableName, new: TableName, kind: Kind) -> None:
+        require_kind(old, kind, self._entry(old, self._select(session, old)))
         if old == new:
             return
         self._namespaces.require(session, new.namespace)
-        _refuse_taken(new, self._select(session, new))
+        refuse_taken(new, self._entry(new, self._select(session, new)))
         if session.execute(_RENAME, (text_of(new.namespace), new.name, *self._key(old))).changed != 1:
             raise CommitConflict(f"{old} was changed while it was being renamed")
 
@@ -172,37 +186,20 @@ class SqlCatalog:
     def _key(self, table: TableName) -> tuple[str, str, str]:
         return self.name, text_of(table.namespace), table.name
 
-    def _pointer(self, table: TableName, rows: Rows) -> str | None:
-        """Return the pointer in a table's row, or None when there is no row or it is a view's."""
-        for entry in _entries(rows):
-            if entry.is_view:
-                return None
-            if not entry.pointer:
-                raise CatalogError(f"{table} has no metadata location in catalog {self.name}")
-            return entry.pointer
+    def _entry(self, name: TableName, rows: Rows) -> Entry | None:
+        """Return what a name's row says, or None when there is no row."""
+        for row in _by_column(rows):
+            location = row["metadata_location"]
+            if not location:
+                raise CatalogError(f"{name} has no metadata location in catalog {self.name}")
+            return Entry(_kind(row), str(location))
         return None
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A row of iceberg_tables, whatever its shape."""
-
-    name: str
-    pointer: str | None
-    is_view: bool
+def _by_column(rows: Rows) -> list[dict[str, Value]]:
+    return [dict(zip(rows.columns, values, strict=True)) for values in rows.values]
 
 
-def _entries(rows: Rows) -> list[_Entry]:
-    found = (dict(zip(rows.columns, values, strict=True)) for values in rows.values)
-    return [_decode_entry(row) for row in found]
-
-
-def _decode_entry(row: Mapping[str, Value]) -> _Entry:
-    location = row["metadata_location"]
-    is_view = row.get(_TYPE_COLUMN) not in (None, _TABLE_TYPE)
-    return _Entry(str(row["table_name"]), None if location is None else str(location), is_view)
-
-
-def _refuse_taken(table: TableName, rows: Rows) -> None:
-    for entry in _entries(rows):
-        raise AlreadyExists(f"the name {table} is taken by a {'view' if entry.is_view else 'table'}")
+def _kind(row: Mapping[str, Value]) -> Kind:
+    # A row without a type is from before there were views.
+    return Kind.TABLE if row.get(_TYPE_COLUMN) in (None, _TYPES[Kind.TABLE]) else Kind.VIEW

@@ -23,7 +23,7 @@ OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 
 
 class CommandOnDemand(click.RichCommand):
-    """A command that the module of a name holds under the name of the command; loaded when it is called."""
+    """A command that a module holds under the command's name, with _ for -; loaded when it is called."""
 
     def __init__(self, name: str, module: str, short_help: str) -> None:
         super().__init__(name=name, short_help=short_help)
@@ -31,7 +31,7 @@ class CommandOnDemand(click.RichCommand):
 
     def load(self) -> click.Command:
         """Load the command itself."""
-        command: click.Command = getattr(import_module(self._module), str(self.name))
+        command: click.Command = getattr(import_module(self._module), str(self.name).replace("-", "_"))
         return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
@@ -44,6 +44,10 @@ COMMANDS = (
     CommandOnDemand("create", "icefield.cli.tables", "Create an empty table."),
     CommandOnDemand("describe", "icefield.cli.describe", "Show everything about a table but its rows."),
     CommandOnDemand("drop", "icefield.cli.tables", "Take a table out of the catalog; its files stay."),
+    CommandOnDemand("views", "icefield.cli.views", "List the views of the lake, or of one namespace."),
+    CommandOnDemand("view", "icefield.cli.views", "Show a view's query, columns and history."),
+    CommandOnDemand("create-view", "icefield.cli.views", "Give a query a name."),
+    CommandOnDemand("drop-view", "icefield.cli.views", "Take a view out of the catalog; its files stay."),
     CommandOnDemand("ingest", "icefield.cli.ingest", "Append Parquet, CSV or JSON lines files to a table."),
     CommandOnDemand("query", "icefield.cli.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.plans", "Count rows."),

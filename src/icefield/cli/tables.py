@@ -65,13 +65,23 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
         plan = _plan_drop(lake, table)
         if not dry_run and not yes:
             talk(str(plan))
-            _confirm()
+            confirm_drop()
         if not dry_run:
             lake.drop_table(table)
     if settings.as_json:
         print_json(kebab({**asdict(plan), "dropped": not dry_run}))
     else:
         print_text(f"{'would drop' if dry_run else 'dropped'} {plan}")
+
+
+def confirm_drop() -> None:
+    """Ask whether to drop; raise InvalidInput unless the answer is yes."""
+    try:
+        confirmed = click.confirm("Drop it?", err=True)
+    except click.Abort:  # the answer was cut short, or nobody is there to give one
+        confirmed = False
+    if not confirmed:
+        raise InvalidInput("nothing was dropped: it was not confirmed", hint="Answer y, or give --yes")
 
 
 @dataclass(frozen=True)
@@ -89,15 +99,6 @@ class _Drop:
             return f"{self.table} (its metadata at {self.metadata_file} cannot be read); its files stay"
         rows = "" if self.rows is None else f", {counted(self.rows, 'row')}"
         return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); its files stay in {self.location}"
-
-
-def _confirm() -> None:
-    try:
-        confirmed = click.confirm("Drop it?", err=True)
-    except click.Abort:  # the answer was cut short, or nobody is there to give one
-        confirmed = False
-    if not confirmed:
-        raise InvalidInput("nothing was dropped: it was not confirmed", hint="Answer y, or give --yes")
 
 
 def _plan_drop(lake: Lake, name: str) -> _Drop:

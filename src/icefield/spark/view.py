@@ -59,11 +59,12 @@ def conform_to_view(frame: DataFrame, schema: Schema, query_columns: Sequence[st
             f"{', '.join(query_columns or [f.name for f in wanted])}",
             hint="Replace the view",
         )
-    given = schema_from_spark(frame.schema)
     # By position, because a query may give one name to two columns.
     placed = frame.toDF(*(str(index) for index in range(len(frame.columns))))
+    placed = placed.select([F.col(str(index)) for index in range(len(wanted))])
+    given = schema_from_spark(placed.schema).fields
     return placed.select(
-        [_conformed(F.col(str(index)), given.fields[index].type, want) for index, want in enumerate(wanted)]
+        [_conformed(F.col(have.name), have.type, want) for have, want in zip(given, wanted, strict=True)]
     )
 
 

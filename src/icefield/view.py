@@ -1,0 +1,243 @@
+"""A view: a named query over tables and views of the lake, read through Spark.
+
+A handle follows the view: every verb works on the newest version. Names in the query are resolved when it is read, each
+once: tables at their current snapshot, views by their own query. Filters of the query are applied by Spark; they do not
+yet rule out files by metadata.
+
+Raises NotFound, NoSuchTable, Unsupported (no query in Spark's dialect), InvalidInput, SchemaMismatch, CorruptFile.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog, Kind, check_new_table
+from icefield.commit.view import load_view_metadata
+from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
+from icefield.expr.select import Parts, parse_query
+from icefield.model.names import Namespace, TableName
+from icefield.model.view import (
+    SqlRepresentation,
+    VersionLogEntry,
+    ViewDefinition,
+    ViewMetadata,
+    ViewVersion,
+)
+from icefield.rows import as_schema, load_spark_engine
+from icefield.storage.store import Store
+from icefield.table import Table
+from icefield.types.schema import Schema, assign_fresh_ids
+
+SPARK = "spark"
+# The name that Iceberg's own views in Spark use.
+QUERY_COLUMNS = "spark.query-column-names"
+MAX_DEPTH = 50
+MAX_TABLES = 1000
+SUMMARY = {"engine-name": "icefield"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where names are looked up."""
+
+    catalog: Catalog
+    store: Store
+    ambient: Ambient
+
+
+class View:
+    """A handle on one view of a lake."""
+
+    def __init__(self, source: Source, name: TableName) -> None:
+        self._source = source
+        self._name = name
+        self._location: str | None = None
+        self._metadata: ViewMetadata | None = None
+
+    @property
+    def name(self) -> str:
+        """The full name, such as `shop.recent`."""
+        return str(self._name)
+
+    @property
+    def metadata(self) -> ViewMetadata:
+        """The newest metadata."""
+        return self.refresh()
+
+    @property
+    def metadata_location(self) -> str:
+        """Where the newest metadata file is."""
+        self.refresh()
+        assert self._location is not None
+        return self._location
+
+    @property
+    def sql(self) -> str:
+        """The query in Spark's dialect."""
+        return spark_sql_of(self._name, self.metadata.current_version)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.metadata.schema
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The view's properties."""
+        return dict(self.metadata.properties)
+
+    def versions(self) -> list[ViewVersion]:
+        """List the versions that are kept, oldest first."""
+        return sorted(self.metadata.versions, key=lambda version: version.version_id)
+
+    def history(self) -> list[VersionLogEntry]:
+        """List which version was current, and from when on."""
+        return list(self.metadata.version_log)
+
+    def to_spark(self) -> Any:
+        """Return the rows as a DataFrame; nothing is read before it is used."""
+        return Reading(self._source).frame(self._name)
+
+    def refresh(self) -> ViewMetadata:
+        """Load the newest metadata, if it moved."""
+        location = self._source.catalog.pointer(self._name, Kind.VIEW)
+        if self._metadata is None or location != self._location:
+            loaded = load_view_metadata(self._source.store, location)
+            if self._metadata is not None and loaded.view_uuid != self._metadata.view_uuid:
+                raise NotFound(f"view {self.name} was dropped and made anew meanwhile", hint="Open it again")
+            self._metadata, self._location = loaded, location
+        return self._metadata
+
+    def __repr__(self) -> str:
+        return f"View({self.name!r})"
+
+
+@dataclass(frozen=True)
+class ViewQuery:
+    """A query that is to become a view, as the user gives it."""
+
+    sql: str
+    default_namespace: Namespace
+    schema: object | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def define_view(source: Source, name: TableName, query: ViewQuery) -> tuple[ViewDefinition, dict[str, str]]:
+    """Return the definition and the properties; the columns come from Spark, which runs no job, unless they are given.
+
+    A query that reads the view itself, at any depth, is refused.
+    """
+    parse_query(query.sql)
+    properties = dict(query.properties)
+    if query.schema is None:
+        frame = Reading(source, (name,)).query(query.sql, query.default_namespace)
+        fields = as_schema(frame).fields
+        schema = assign_fresh_ids(Schema(tuple(replace(f, required=False) for f in fields)))
+        if not any("," in column for column in frame.columns):
+            properties.setdefault(QUERY_COLUMNS, ",".join(frame.columns))
+    else:
+        schema = assign_fresh_ids(as_schema(query.schema))
+    representations = (SqlRepresentation(query.sql, SPARK),)
+    return ViewDefinition(schema, representations, query.default_namespace, summary=SUMMARY), properties
+
+
+def spark_sql_of(name: TableName, version: ViewVersion) -> str:
+    """Return a version's query in Spark's dialect."""
+    found = version.find_sql(SPARK)
+    if found is None:
+        known = ", ".join(version.dialects) or "none"
+        raise Unsupported(f"view {name} has no query in the dialect spark (dialects: {known})")
+    return found
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What a name stands for, and how many tables stand behind it."""
+
+    frame: Any
+    tables: int
+
+
+class Reading:
+    """One reading of queries over the lake: every name is resolved once, so it means the same throughout.
+
+    inside: views that must not be met, because they are being defined.
+    """
+
+    def __init__(self, source: Source, inside: Sequence[TableName] = ()) -> None:
+        self._source = source
+        self._inside = list(inside)
+        self._opened: dict[TableName, _Opened] = {}
+
+    def frame(self, name: TableName) -> Any:
+        """Open a table or view as a DataFrame."""
+        return self._open(name).frame
+
+    def query(self, sql: str, default_namespace: Namespace) -> Any:
+        """Open a query as a DataFrame; names of one part are looked up in the default namespace."""
+        return self._query(sql, default_namespace).frame
+
+    def _open(self, name: TableName) -> _Opened:
+        if name not in self._opened:
+            self._opened[name] = self._open_anew(name)
+        return self._opened[name]
+
+    def _open_anew(self, name: TableName) -> _Opened:
+        source = self._source
+        found = source.catalog.find(name)
+        if found is None:
+            reader = f"view {self._inside[-1]} reads" if self._inside else "the query reads"
+            raise NoSuchTable(f"{reader} {name}, which is neither a table nor a view of the lake")
+        if found.kind is Kind.TABLE:
+            return _Opened(Table(source.catalog, source.store, source.ambient, name).scan().to_spark(), 1)
+        self._check_way(name)
+        self._inside.append(name)
+        try:
+            return self._open_view(name, load_view_metadata(source.store, found.pointer))
+        finally:
+            self._inside.pop()
+
+    def _open_view(self, name: TableName, metadata: ViewMetadata) -> _Opened:
+        version = metadata.current_version
+        if version.default_catalog not in (None, self._source.catalog.name):
+            raise Unsupported(
+                f"view {name} reads from the catalog {version.default_catalog!r}, and the lake is the catalog "
+                f"{self._source.catalog.name!r}"
+            )
+        opened = self._query(spark_sql_of(name, version), version.default_namespace)
+        recorded = metadata.properties.get(QUERY_COLUMNS)
+        columns = recorded.split(",") if recorded else None
+        frame = load_spark_engine().conform_to_view(opened.frame, metadata.schema, columns)
+        return _Opened(frame, opened.tables)
+
+    def _query(self, sql: str, default_namespace: Namespace) -> _Opened:
+        query = parse_query(sql)
+        opened = {parts: self._open(self._resolve(parts, default_namespace)) for parts in query.tables}
+        # Spark's plan grows with every mention of a view in another, which can be exponential in their number.
+        tables = sum(each.tables for each in opened.values())
+        if tables > MAX_TABLES:
+            raise InvalidInput(f"the query reads {tables} tables in all, more than {MAX_TABLES}")
+        frames = {parts: each.frame for parts, each in opened.items()}
+        scope = self._source.ambient.random_uuid().hex
+        return _Opened(load_spark_engine().query(query, frames, scope), tables)
+
+    def _resolve(self, parts: Parts, default_namespace: Namespace) -> TableName:
+        if len(parts) == 1:
+            return self._name(default_namespace, parts[0])
+        name = self._name(parts[:-1], parts[-1])
+        if len(parts) > 2 and parts[0] == self._source.catalog.name and self._source.catalog.find(name) is None:
+            return self._name(parts[1:-1], parts[-1])
+        return name
+
+    def _name(self, namespace: Namespace, last: str) -> TableName:
+        name = TableName(namespace, last)
+        check_new_table(name)
+        return name
+
+    def _check_way(self, name: TableName) -> None:
+        if name in self._inside:
+            way = " -> ".join(str(each) for each in [*self._inside[self._inside.index(name) :], name])
+            raise InvalidInput(f"views cannot read each other in a circle: {way}")
+        if len(self._inside) >= MAX_DEPTH:
+            raise InvalidInput(f"view {name} stands below more than {MAX_DEPTH} other views")
