@@ -1,0 +1,58 @@
+"""Take tables from where they were made into the repository, without what no reader needs."""
+
+import shutil
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.golden.expected import Expected, save
+
+TABLES = Path(__file__).parent / "tables"
+
+
+class Workshop(Protocol):
+    """One table in the making."""
+
+    recipe: Any
+    folder: Path
+
+    def metadata_path(self) -> Path:
+        """Return the newest metadata file."""
+        ...
+
+    def describe(self) -> Expected:
+        """Read the table as its maker does, and put down what it says."""
+        ...
+
+
+def keep_all(workshops: Iterable[Workshop]) -> int:
+    """Make and keep tables; return how many failed."""
+    return sum(not _made(workshop) for workshop in workshops)
+
+
+def _made(workshop: Workshop) -> bool:
+    name = workshop.recipe.name
+    try:
+        workshop.recipe.make(workshop)
+        expected = workshop.describe()
+    except Exception:
+        traceback.print_exc()
+        print(f"{name}: failed", flush=True)
+        return False
+    size = _keep(workshop)
+    save(expected)
+    print(f"{name}: {len(expected['rows'])} rows, {size} bytes", flush=True)
+    return True
+
+
+def _keep(workshop: Workshop) -> int:
+    """Copy the newest state of a table into the repository; return its size in bytes."""
+    target = TABLES / workshop.folder.name
+    newest = workshop.metadata_path().name
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(workshop.folder, target, ignore=shutil.ignore_patterns("*.crc", "_SUCCESS"))
+    for older in target.glob("metadata/*metadata.json"):
+        if older.name != newest:
+            older.unlink()
+    return sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
