@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from icefield.codec.manifest import decode_manifest
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import ManifestHeader
+from icefield.codec.manifest_header import DATA_MANIFEST, ManifestHeader
 from icefield.codec.manifest_inherit import inherit
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
@@ -35,7 +35,17 @@ AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "snappy": "snappy", "z
 COUNTS = tuple(f"{what}_{of}_count" for what in ("added", "existing", "deleted") for of in ("files", "rows"))
 ManifestRow = dict[str, object]
 # What must be known of entries to give a manifest other statuses.
-REWRITTEN = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path", "record_count"))
+REWRITTEN = ManifestColumns(
+    (
+        "status",
+        "snapshot_id",
+        "sequence_number",
+        "file_path",
+        "record_count",
+        "referenced_data_file",
+        "content_size_in_bytes",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,7 @@ class ManifestShape:
 
     schema: Schema
     spec: PartitionSpec
+    content: int = DATA_MANIFEST
 
     def header(self, format_version: int) -> ManifestHeader:
         return ManifestHeader(
@@ -52,6 +63,7 @@ class ManifestShape:
             partition_spec_id=self.spec.spec_id,
             schema_id=self.schema.schema_id,
             format_version=format_version,
+            content=self.content,
         )
 
     @property
@@ -152,7 +164,7 @@ def rewrite_without(
     Data files are copied as the bytes they are, with statistics that are not even decoded.
     """
     spec = find_spec(base, source.manifest.column("partition_spec_id")[0].as_py())
-    shape = ManifestShape(base.schema_of_spec(spec), spec)
+    shape = ManifestShape(base.schema_of_spec(spec), spec, source.manifest.column("content")[0].as_py())
     location = _new_location(base, workshop)
     header = shape.header(base.format_version)
     data = rewrite_manifests([source], header, shape.partition, snapshot_id, location, manifest_codec(base))
@@ -176,7 +188,7 @@ def describe_manifest(location: str, length: int, entries: pa.Table, shape: Mani
         "manifest_path": location,
         "manifest_length": length,
         "partition_spec_id": shape.spec.spec_id,
-        "content": 0,
+        "content": shape.content,
         "partitions": [_summary(entries.column(partition_column(f.field_id)), f.type) for f in shape.partition],
     }
     for word, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):

@@ -7,22 +7,19 @@ overwrite never saw would survive it, or rows that somebody else removed would c
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from icefield.codec.manifest_rewrite import ManifestSource
-from icefield.codec.manifest_schema import DELETED, EXISTING
 from icefield.commit.action import Change, Workshop
-from icefield.commit.manifests import AddedManifests, ManifestRow, ManifestShape, load_entries, rewrite_without
+from icefield.commit.loop import remove_quietly
+from icefield.commit.manifests import AddedManifests, ManifestShape
+from icefield.commit.removal import remove_files
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
 from icefield.errors import ConcurrentChange
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, Operation, Snapshot
-from icefield.scan.manifests import has_live_files, load_manifests
-from icefield.scan.plan import ScanPlan, plan_added_files
+from icefield.scan.plan import ScanPlan, plan_added_deletes, plan_added_files
 from icefield.types.schema import Schema
 
 SHOWN_FILES = 3
@@ -48,18 +45,27 @@ class OverwriteFiles:
             self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
         added, snapshot_id = self._manifests.write(base, workshop), self._manifests.snapshot_id
         partitions = self._shape.partitions_of(self._files) | set(self._replaced.files.column("partition").to_pylist())
-        kept, rewritten = self._without_replaced(base, workshop, snapshot_id)
+        removal = remove_files(self._replaced.files, base, workshop, snapshot_id)
+        rewritten = [str(row["manifest_path"]) for row in removal.rewritten]
+        if removal.missing:
+            remove_quietly(workshop.store, rewritten)
+            raise ConcurrentChange(
+                f"cannot overwrite: {len(removal.missing)} file(s) that it replaces were meanwhile removed, "
+                f"such as {min(removal.missing)}",
+                hint="Nothing was changed; run the overwrite again",
+            )
         draft = SnapshotDraft(
             snapshot_id,
             self._operation(),
-            new=[*added, *rewritten],
+            new=[*added, *removal.rewritten],
             added=tally(self._files),
             removed=tally(self._replaced.files),
-            kept=kept,
+            removed_vectors=removal.vectors,
+            kept=removal.kept,
             changed_partitions=len(partitions),
         )
         change = propose_snapshot(draft, base, workshop)
-        return Change(change.updates, change.requirements, [*change.files, *(_path(row) for row in rewritten)])
+        return Change(change.updates, change.requirements, [*change.files, *rewritten])
 
     def reusable_files(self) -> Sequence[str]:
         return self._manifests.locations if self._manifests else ()
@@ -78,6 +84,13 @@ class OverwriteFiles:
                     f"{found.num_rows} file(s) that may hold matching rows, such as {_some(found)}",
                     hint="Nothing was changed; run the overwrite again to see the new rows",
                 )
+            deletes = plan_added_deletes(workshop.store, base, snapshot, self._replaced)
+            if deletes.num_rows:
+                raise ConcurrentChange(
+                    f"cannot overwrite: snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile deleted rows "
+                    f"of files that it replaces, by {_some(deletes)}",
+                    hint="Nothing was changed; run the overwrite again, or the rows would come back",
+                )
 
     def _snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
         """Yield every snapshot that came between the plan and the base."""
@@ -91,57 +104,6 @@ class OverwriteFiles:
                 f"cannot overwrite: snapshot {planned.snapshot_id}, on which it was planned, left main's history",
                 hint="Nothing was changed; run the overwrite again",
             )
-
-    def _without_replaced(
-        self, base: TableMetadata, workshop: Workshop, snapshot_id: int
-    ) -> tuple[pa.Table | None, list[ManifestRow]]:
-        """Return the manifests that stay as they are, and new ones for those that lose files."""
-        manifests = load_manifests(workshop.store, base.ref_head(MAIN))
-        if manifests is None:
-            return None, []
-        gone = self._replaced.files.column("file_path").combine_chunks()
-        missing = set(gone.to_pylist())
-        untouched = np.ones(manifests.num_rows, np.bool_)
-        rewritten: list[ManifestRow] = []
-        planned = set(self._replaced.files.column("manifest_path").to_pylist())
-        for at in _planned_first(manifests, planned):
-            if not missing:
-                break
-            manifest = manifests.slice(at, 1)
-            data, entries = load_entries(manifest, workshop)
-            status = _statuses(entries, gone)
-            hit = pc.equal(status, DELETED)
-            if not pc.any(hit).as_py():
-                continue
-            untouched[at] = False
-            missing -= set(entries.filter(hit).column("file_path").to_pylist())
-            source = ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status)
-            rewritten.append(rewrite_without(source, entries, base, workshop, snapshot_id))
-        if missing:
-            raise ConcurrentChange(
-                f"cannot overwrite: {len(missing)} file(s) that it replaces were meanwhile removed, "
-                f"such as {min(missing)}",
-                hint="Nothing was changed; run the overwrite again",
-            )
-        # A manifest that only remembers deleted files has told its story in the snapshot that deleted them.
-        return manifests.filter(pa.array(untouched & has_live_files(manifests))), rewritten
-
-
-def _planned_first(manifests: pa.Table, planned: set[str]) -> list[int]:
-    """Order manifests so that those which held the files at planning time come first; usually no other is opened."""
-    paths = manifests.column("manifest_path").to_pylist()
-    return sorted(range(len(paths)), key=lambda at: paths[at] not in planned)
-
-
-def _statuses(entries: pa.Table, gone: pa.Array) -> pa.Array:
-    """Mark live entries as deleted now or as existing; what was deleted before is left out. (spec: Manifests)"""
-    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
-    hit = pc.is_in(entries.column("file_path").combine_chunks(), value_set=gone)
-    return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())
-
-
-def _path(row: ManifestRow) -> str:
-    return str(row["manifest_path"])
 
 
 def _some(files: pa.Table) -> str:

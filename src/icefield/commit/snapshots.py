@@ -36,8 +36,24 @@ class SnapshotDraft:
     new: Sequence[ManifestRow]
     added: Tally
     removed: Tally = NOTHING
+    removed_vectors: Tally = NOTHING
     kept: pa.Table | None = None
     changed_partitions: int = 0
+
+    def changes(self) -> dict[str, int]:
+        """Count what changes, in the words of the summary."""
+        return {
+            "added-data-files": self.added.files,
+            "added-records": self.added.records,
+            "added-files-size": self.added.bytes,
+            "deleted-data-files": self.removed.files,
+            "deleted-records": self.removed.records,
+            "removed-delete-files": self.removed_vectors.files,
+            "removed-dvs": self.removed_vectors.files,
+            "removed-position-deletes": self.removed_vectors.records,
+            "removed-files-size": self.removed.bytes + self.removed_vectors.bytes,
+            "changed-partition-count": self.changed_partitions,
+        }
 
 
 def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Workshop) -> Change:
@@ -59,7 +75,7 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
         manifest_list=location,
         parent_snapshot_id=parent_id,
         schema_id=base.current_schema_id,
-        summary=summarise(draft.operation, draft.added, draft.removed, parent, draft.changed_partitions),
+        summary=summarise(draft.operation, draft.changes(), parent),
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else next_row_id - first_row_id,
     )

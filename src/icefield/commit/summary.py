@@ -5,6 +5,7 @@
 All totals are written on every commit: one engine of the field cannot append to a table whose parent lacks them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ TOTALS = {
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of data files on one side of a change."""
+    """Counts of files on one side of a change."""
 
     files: int = 0
     records: int = 0
@@ -40,20 +41,9 @@ def tally(files: pa.Table) -> Tally:
     return Tally(files.num_rows, records, pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
 
 
-def summarise(
-    operation: Operation, added: Tally, removed: Tally, parent: Snapshot | None, changed_partitions: int
-) -> dict[str, str]:
+def summarise(operation: Operation, changes: Mapping[str, int], parent: Snapshot | None) -> dict[str, str]:
     """Build the summary; totals that the parent lacks cannot be known and are left out."""
     summary = {"operation": operation.value}
-    changes = {
-        "added-data-files": added.files,
-        "added-records": added.records,
-        "added-files-size": added.bytes,
-        "deleted-data-files": removed.files,
-        "deleted-records": removed.records,
-        "removed-files-size": removed.bytes,
-        "changed-partition-count": changed_partitions,
-    }
     summary |= {key: str(value) for key, value in changes.items() if value}
     for total, (plus, minus) in TOTALS.items():
         before = _total_before(parent, total)

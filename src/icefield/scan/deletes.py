@@ -24,7 +24,7 @@ from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.file_task import DeleteFile, DeleteKind
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries, partition_columns
+from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries, partition_columns
 from icefield.scan.manifests import find_spec
 from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
@@ -50,6 +50,7 @@ COLUMNS = ManifestColumns(
 )
 DELETE_KEYS = pa.struct([("vector", pa.int64()), ("target", pa.int64()), ("group", pa.int64())])
 PUFFIN, PARQUET = "PUFFIN", "PARQUET"
+NO_DELETES = pa.schema([("file_path", pa.string())]).empty_table()
 NEVER = -1  # older than any sequence number
 NO_GROUP = -2  # unlike any group, and unlike NOT_FOUND
 EVERYWHERE = 0
@@ -146,6 +147,17 @@ def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table
         for batch in batches_of_one_spec(manifests)
     ]
     return build_delete_index(parts)
+
+
+def added_deletes(store: Store, manifests: pa.Table, paths: pa.ChunkedArray) -> pa.Table:
+    """Load the delete files that these manifests add and that name one of the data files, or name none at all."""
+    found = [NO_DELETES]
+    for batch in batches_of_one_spec(manifests):
+        entries = load_entries(store, batch, COLUMNS, ADDED_ONLY)
+        targets = _targets(entries)
+        applies = pc.or_(targets.is_null(), pc.is_in(targets, value_set=paths.combine_chunks()))
+        found.append(entries.filter(applies).select(NO_DELETES.column_names))
+    return pa.concat_tables(found)
 
 
 def build_delete_index(parts: Sequence[tuple[PartitionSpec, pa.Table]]) -> DeleteIndex:

@@ -38,7 +38,7 @@ from icefield.scan.constants import (
     identity_constants,
     identity_sources,
 )
-from icefield.scan.deletes import DELETE_KEYS, DeleteIndex, load_delete_index, match_none
+from icefield.scan.deletes import DELETE_KEYS, NO_DELETES, DeleteIndex, added_deletes, load_delete_index, match_none
 from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries
 from icefield.scan.manifests import (
     Mask,
@@ -181,6 +181,17 @@ def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, 
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
     return planner.plan(own.filter(pa.array(keep)))[0]
+
+
+def plan_added_deletes(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
+    """Find the delete files that one snapshot added and that may apply to the files of a plan."""
+    manifests = load_manifests(store, snapshot)
+    if manifests is None:
+        return NO_DELETES
+    own = manifests.filter(pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id))
+    own = _of_content(own, DELETE_MANIFEST)
+    own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.point.schema)))
+    return added_deletes(store, own, like.files.column("file_path"))
 
 
 @dataclass(frozen=True)

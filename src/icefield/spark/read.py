@@ -31,6 +31,7 @@ from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows
 from icefield.spark.types import presented_field, reads_natively, stored_field, stored_type
 from icefield.storage.store import Store
 from icefield.types.datatypes import (
+    DecimalType,
     ListType,
     MapType,
     NestedField,
@@ -47,6 +48,7 @@ from icefield.types.schema import Schema
 
 BLOCK_BYTES = 128 * 1024 * 1024
 MIN_FILE_BYTES = 4 * 1024 * 1024  # what opening a file costs, in bytes that could be read instead
+MAX_LONG_DIGITS = 18
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
@@ -81,7 +83,7 @@ def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Ro
 def _reads_natively(request: FilesToRead) -> pa.ChunkedArray:
     """Say which files Spark's reader can read alone."""
     known = find_name_mapping(request.metadata.properties) is None and all(
-        not is_metadata_column(f.field_id) and reads_natively(f, request.history) and not _has_inner_default(f)
+        not is_metadata_column(f.field_id) and reads_natively(f, request.history) and not _has_difficult_default(f)
         for f in request.schema.fields
     )
     if not known:
@@ -89,11 +91,12 @@ def _reads_natively(request: FilesToRead) -> pa.ChunkedArray:
     return pc.and_(request.files.column("delete_keys").is_null(), request.files.column("is_complete"))
 
 
-def _has_inner_default(field: NestedField) -> bool:
-    """Say whether something inside a column has a default, of which Spark's reader knows nothing."""
-    return any(f.initial_default is not None for _, f in walk(field.type)) or (
-        field.initial_default is not None and not isinstance(field.type, PrimitiveType)
-    )
+def _has_difficult_default(field: NestedField) -> bool:
+    """Say whether a column has a default that Spark's reader cannot give: inside it, or a decimal wider than a long."""
+    if any(f.initial_default is not None for _, f in walk(field.type)):
+        return True
+    wide = isinstance(field.type, DecimalType) and field.type.precision > MAX_LONG_DIGITS
+    return field.initial_default is not None and (wide or not isinstance(field.type, PrimitiveType))
 
 
 def _read_natively(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:

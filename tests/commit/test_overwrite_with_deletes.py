@@ -1,0 +1,158 @@
+"""Overwrites of tables with row-level deletes: deleted rows stay deleted, vectors go with their files."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import icefield
+from icefield.codec.deletion_vector import deletion_vector_blob
+from icefield.codec.manifest_encode import encode_manifest
+from icefield.codec.manifest_header import DELETE_MANIFEST
+from icefield.codec.manifest_schema import ADDED, POSITION_DELETES, entry_arrow_schema
+from icefield.codec.puffin import encode_puffin
+from icefield.commit.action import Change, Workshop
+from icefield.commit.loop import Committer
+from icefield.commit.manifests import ManifestShape, describe_manifest
+from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
+from icefield.commit.summary import NOTHING
+from icefield.errors import ConcurrentChange
+from icefield.lake import Lake
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import parse_table_name
+from icefield.model.snapshot import Operation
+from icefield.scan.manifests import load_manifests
+from icefield.table import Table
+
+
+@dataclass(frozen=True)
+class DeletePositions:
+    """Another engine's delete: a deletion vector for one data file."""
+
+    data_file: str
+    positions: tuple[int, ...]
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        location = f"{base.location}/data/{workshop.ambient.random_uuid()}.puffin"
+        puffin, footer = encode_puffin([deletion_vector_blob(np.array(self.positions, np.int64), self.data_file)])
+        workshop.store.put_new(location, puffin)
+        shape = ManifestShape(base.schema, base.spec, DELETE_MANIFEST)
+        entry = {
+            "status": ADDED,
+            "content": POSITION_DELETES,
+            "file_path": location,
+            "file_format": "PUFFIN",
+            "record_count": len(self.positions),
+            "file_size_in_bytes": len(puffin),
+            "referenced_data_file": self.data_file,
+            "content_offset": footer.blobs[0].offset,
+            "content_size_in_bytes": footer.blobs[0].length,
+        }
+        entries = pa.Table.from_pylist([entry], schema=entry_arrow_schema(shape.partition))
+        manifest = f"{base.location}/metadata/{workshop.ambient.random_uuid()}.avro"
+        data = encode_manifest(entries, shape.header(base.format_version), shape.partition, manifest)
+        workshop.store.put_new(manifest, data)
+        new = [describe_manifest(manifest, len(data), entries, shape)]
+        draft = SnapshotDraft(workshop.ambient.random_id(), Operation.DELETE, new, NOTHING)
+        return propose_snapshot(draft, base, workshop)
+
+    def reusable_files(self) -> tuple[str, ...]:
+        return ()
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return icefield.connect("memory:")
+
+
+@pytest.fixture
+def table(lake: Lake) -> Table:
+    """Two files of ids 0..4 and 10..14, with id 1 and id 11 deleted by vectors."""
+    made = lake.create_table("t.t", "id long, s string", format_version=3)
+    for first in (0, 10):
+        made.append(pa.table({"id": list(range(first, first + 5)), "s": ["x"] * 5}))
+    for file in made.scan().files().column("file_path").to_pylist():
+        delete(lake, made, DeletePositions(file, (1,)))
+    return made
+
+
+def delete(lake: Lake, table: Table, action: DeletePositions) -> None:
+    committer = Committer(lake.catalog, lake.store, lake.ambient, parse_table_name(table.name))
+    committer.commit([action], table.metadata.table_uuid)
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan().to_arrow().read_all().column("id").to_pylist())
+
+
+def vectors(lake: Lake, table: Table) -> int:
+    manifests = load_manifests(lake.store, table.metadata.current_snapshot)
+    assert manifests is not None
+    deletes = manifests.filter(pc.equal(manifests.column("content"), DELETE_MANIFEST))
+    live = pc.add(deletes.column("added_files_count"), deletes.column("existing_files_count"))
+    return pc.sum(live).as_py() or 0
+
+
+def test_rows_deleted_by_vectors_are_not_read_or_counted(table: Table) -> None:
+    assert ids(table) == [0, 2, 3, 4, 10, 12, 13, 14]
+    assert table.count() == 8
+    assert table.scan(where="id < 10").count() == 4
+
+
+def test_rows_that_stay_of_a_file_stay_without_its_deleted_ones(lake: Lake, table: Table) -> None:
+    before = {r["id"]: r["_row_id"] for r in table.scan(select=["id", "_row_id"]).to_arrow().read_all().to_pylist()}
+    table.overwrite(pa.table({"id": [99], "s": ["new"]}), where="id = 3")
+    assert ids(table) == [0, 2, 4, 10, 12, 13, 14, 99]
+    after = {r["id"]: r["_row_id"] for r in table.scan(select=["id", "_row_id"]).to_arrow().read_all().to_pylist()}
+    assert {i: after[i] for i in before if i != 3} == {i: before[i] for i in before if i != 3}
+    assert after[99] not in before.values()
+
+
+def test_the_vector_of_a_removed_file_goes_with_it(lake: Lake, table: Table) -> None:
+    assert vectors(lake, table) == 2
+    snapshot = table.overwrite(pa.table({"id": [99], "s": ["new"]}), where="id < 10")
+    assert snapshot is not None
+    assert vectors(lake, table) == 1
+    assert ids(table) == [10, 12, 13, 14, 99]
+    assert snapshot.summary["removed-dvs"] == snapshot.summary["removed-position-deletes"] == "1"
+    table.overwrite(pa.table({"id": [100], "s": ["new"]}))
+    assert vectors(lake, table) == 0
+    assert ids(table) == [100]
+
+
+def test_a_concurrent_delete_of_replaced_rows_is_not_lost(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = table.scan(where="id < 10").files().column("file_path").to_pylist()
+    racing = lake.table("t.t")
+    swap = lake.catalog.swap
+
+    def delete_first(swaps: object) -> None:
+        monkeypatch.setattr(lake.catalog, "swap", swap)
+        # A vector is replaced as a whole; here a second one is enough to be in the way.
+        delete(lake, racing, DeletePositions(file, (1, 2)))
+        swap(swaps)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lake.catalog, "swap", delete_first)
+    with pytest.raises(ConcurrentChange, match="deleted rows of files that it replaces"):
+        table.overwrite(pa.table({"id": [99], "s": ["new"]}), where="id = 3")
+
+
+def test_a_concurrent_delete_elsewhere_is_no_conflict(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(pa.table({"id": [20, 21], "s": ["y", "y"]}))
+    (other,) = table.scan(where="id >= 20").files().column("file_path").to_pylist()
+    racing = lake.table("t.t")
+    swap = lake.catalog.swap
+
+    def delete_first(swaps: object) -> None:
+        monkeypatch.setattr(lake.catalog, "swap", swap)
+        delete(lake, racing, DeletePositions(other, (0,)))
+        swap(swaps)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lake.catalog, "swap", delete_first)
+    table.overwrite(pa.table({"id": [99], "s": ["new"]}), where="id = 3")
+    assert ids(table) == [0, 2, 4, 10, 12, 13, 14, 21, 99]
