@@ -94,7 +94,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(orders: Icefield, tmp_path: P
         (("create", "shop.orders", "id long"), "shop.orders"),
         (("create", "shop.x", "id lung"), "unknown type 'lung'"),
         (("create", "shop.x", "id long", "--partition-by", "week(id)"), "cannot read the transform 'week(id)'"),
-        (("create", "shop.x", "id long", "--property", "key"), "cannot read the property 'key'"),
+        (("create", "shop.x", "id long", "--property", "key"), "cannot read --property 'key'"),
         (("--lake", "s3://bucket", "tables"), "s3 is not supported"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_near_miss_is_answered_with_a_hint(orders: Icefield) -> None:
 
 
 def test_a_fault_of_ours_says_so_and_exits_2(orders: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: object) -> None:
+    def broken(_: object, **__: object) -> None:
         raise KeyError("pointer")
 
     monkeypatch.setattr(lakes, "connect", broken)

@@ -86,3 +86,29 @@ def test_a_table_that_cannot_be_read_can_be_dropped(orders: Icefield, tmp_path: 
     assert orders("describe", "shop.orders").code == 1
     assert "cannot be read" in orders("drop", "shop.orders", "--yes").out
     assert orders("tables").out == ""
+
+
+def test_create_takes_a_format_version(icefield: Icefield) -> None:
+    assert icefield("create", "a.old", "id long", "--format-version", "1").code == 0
+    assert icefield("describe", "a.old", "--json").json["format-version"] == 1
+    refused = icefield("create", "a.new", "id long", "--format-version", "4")
+    assert (refused.code, "4" in refused.err) == (1, True)
+
+
+def test_upgrade_asks_and_raises_the_version(orders: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, "n\n")
+    ran = orders("upgrade", "shop.orders")
+    assert (ran.code, "cannot go back" in ran.err) == (1, True)
+    assert orders("upgrade", "shop.orders", "--dry-run").out == "would upgrade shop.orders from format version 2 to 3\n"
+    assert orders("describe", "shop.orders", "--json").json["format-version"] == 2
+    answer(monkeypatch, "y\n")
+    assert orders("upgrade", "shop.orders").out == "upgraded shop.orders from format version 2 to 3\n"
+    assert orders("describe", "shop.orders", "--json").json["format-version"] == 3
+    done = orders("upgrade", "shop.orders", "--json").json
+    assert done == {"table": "shop.orders", "from": 3, "to": 3, "upgraded": False}
+
+
+@pytest.mark.parametrize(("version", "why"), [("1", "back to 1"), ("4", "knows versions 1, 2, 3")])
+def test_upgrade_refuses_what_cannot_be(orders: Icefield, version: str, why: str) -> None:
+    ran = orders("upgrade", "shop.orders", "--to", version, "--dry-run")
+    assert (ran.code, why in ran.err) == (1, True)

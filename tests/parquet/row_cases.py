@@ -102,7 +102,8 @@ def _values_of(kind: Type) -> st.SearchStrategy[Any]:
             return st.lists(_field_of(kind.element), max_size=3)
         case MapType():
             return st.lists(st.tuples(_field_of(kind.key), _field_of(kind.value)), max_size=2)
-        case PrimitiveType():
+        case _:
+            assert isinstance(kind, PrimitiveType)
             return values_of(kind)
 
 

@@ -17,12 +17,12 @@ def open_lake(settings: Settings) -> Lake:
             f"no lake at {settings.lake}",
             hint=f"Name one with --lake DIR or {LAKE_VARIABLE}, or make one with `icefield create` or `icefield demo`",
         )
-    return connect(settings.lake)
+    return connect(settings.lake, roots=settings.roots)
 
 
 def make_lake(settings: Settings) -> Lake:
     """Open the lake, making it if it is not there."""
-    return connect(settings.lake)
+    return connect(settings.lake, roots=settings.roots)
 
 
 def _is_lake(target: str) -> bool:

@@ -57,14 +57,16 @@ def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> li
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _parse_properties(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    properties: dict[str, str] = {}
+def parse_pairs(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Read an option that is given as `key=value`, any number of times."""
+    pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise InvalidInput(f"cannot read the property {text!r}", hint="Write it as --property key=value")
-        properties[key] = value
-    return properties
+            name = option.opts[0]
+            raise InvalidInput(f"cannot read {name} {text!r}", hint=f"Write it as {name} key=value")
+        pairs[key] = value
+    return pairs
 
 
 _DEFINITION = (
@@ -82,7 +84,7 @@ _DEFINITION = (
         "properties",
         metavar="KEY=VALUE",
         multiple=True,
-        callback=_parse_properties,
+        callback=parse_pairs,
         help="A table property. May be given again.",
     ),
 )

@@ -1,8 +1,9 @@
-"""What every command shares: --lake, --json and --debug, before or after the name of the command.
+"""What every command shares: --lake, --root, --json and --debug, before or after the name of the command.
 
 A command takes the settings with `@click.pass_obj`.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import rich_click as click
 
 LAKE_VARIABLE = "ICEFIELD_LAKE"
+ROOTS_VARIABLE = "ICEFIELD_ROOTS"
 DEBUG_VARIABLE = "ICEFIELD_DEBUG"
 DEFAULT_LAKE = "lake"
 
@@ -19,6 +21,7 @@ class Settings:
     """What one run of the command line was told; filled in while its options are parsed."""
 
     lake: str = DEFAULT_LAKE
+    roots: tuple[str, ...] = ()
     as_json: bool = False
     debug: bool = False
 
@@ -27,6 +30,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     """Read the defaults that the environment gives."""
     return Settings(
         lake=environment.get(LAKE_VARIABLE) or DEFAULT_LAKE,
+        roots=tuple(root for root in environment.get(ROOTS_VARIABLE, "").split(os.pathsep) if root),
         debug=environment.get(DEBUG_VARIABLE, "") not in ("", "0"),
     )
 
@@ -62,6 +66,15 @@ def _shared_options() -> list[click.Option]:
             help=f"The directory of the lake. [default: ${LAKE_VARIABLE}, else '{DEFAULT_LAKE}']",
         ),
         click.RichOption(
+            ["--root", "roots"],
+            metavar="DIR",
+            multiple=True,
+            default=None,
+            expose_value=False,
+            callback=_keep("roots"),
+            help=f"A further directory that tables may have files in. May be given again. [default: ${ROOTS_VARIABLE}]",
+        ),
+        click.RichOption(
             ["--json", "as_json"],
             is_flag=True,
             default=None,
@@ -82,7 +95,7 @@ def _shared_options() -> list[click.Option]:
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
-        if value is not None:
+        if value is not None and value != ():
             setattr(context.ensure_object(Settings), name, value)
 
     return keep

@@ -1,4 +1,4 @@
-"""icefield tables, create, drop: which tables there are."""
+"""icefield tables, create, drop, upgrade: which tables there are, and of which format version."""
 
 from dataclasses import asdict, dataclass
 
@@ -10,7 +10,9 @@ from icefield.cli.output import counted, kebab, print_json, print_text, talk
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.errors import CorruptFile, InvalidInput, MissingFile
 from icefield.lake import Lake
+from icefield.model.metadata import FORMAT_VERSION, FORMAT_VERSIONS
 from icefield.model.names import parse_table_name
+from icefield.model.updates import UpgradeFormatVersion, apply
 
 
 @click.command(cls=LakeCommand)
@@ -33,11 +35,20 @@ def tables(settings: Settings, namespace: str | None) -> None:
 @table_argument()
 @click.argument("schema")
 @definition_options()
+@click.option(
+    "--format-version",
+    type=click.IntRange(min(FORMAT_VERSIONS), max(FORMAT_VERSIONS)),
+    default=FORMAT_VERSION,
+    show_default=True,
+    help="The version of the table format.",
+)
 @click.pass_obj
-def create(
+def create(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
     table: str,
     schema: str,
+    *,
+    format_version: int,
     partition_by: tuple[str, ...],
     order_by: tuple[str, ...],
     properties: dict[str, str],
@@ -47,7 +58,14 @@ def create(
     SCHEMA is a text such as 'id long not null, ts timestamptz, tags list<string>'.
     """
     with make_lake(settings) as lake:
-        made = lake.create_table(table, schema, partition_by=partition_by, order_by=order_by, properties=properties)
+        made = lake.create_table(
+            table,
+            schema,
+            partition_by=partition_by,
+            order_by=order_by,
+            properties=properties,
+            format_version=format_version,
+        )
         if settings.as_json:
             print_json({"table": made.name, "location": made.location, "metadata-file": made.metadata_location})
         else:
@@ -65,7 +83,7 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
         plan = _plan_drop(lake, table)
         if not dry_run and not yes:
             talk(str(plan))
-            confirm_drop()
+            confirm("Drop it?", "nothing was dropped")
         if not dry_run:
             lake.drop_table(table)
     if settings.as_json:
@@ -74,14 +92,40 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
         print_text(f"{'would drop' if dry_run else 'dropped'} {plan}")
 
 
-def confirm_drop() -> None:
-    """Ask whether to drop; raise InvalidInput unless the answer is yes."""
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.option("--to", "version", type=int, default=max(FORMAT_VERSIONS), show_default=True, help="The format version.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.pass_obj
+def upgrade(settings: Settings, table: str, version: int, *, yes: bool, dry_run: bool) -> None:
+    """Raise a table to a later format version. No file is written anew, and there is no way back."""
+    with open_lake(settings) as lake:
+        found = lake.table(table)
+        before = found.metadata.format_version
+        apply(found.metadata, [UpgradeFormatVersion(version)], now_ms=0)  # raises if it cannot be done
+        plan = f"{found.name} from format version {before} to {version}"
+        if not dry_run and not yes and before != version:
+            talk(f"{plan}; engines that do not know version {version} cannot read it any more, and it cannot go back")
+            confirm("Upgrade it?", "nothing was changed")
+        if not dry_run:
+            found.upgrade(version)
+    if settings.as_json:
+        print_json({"table": found.name, "from": before, "to": version, "upgraded": not dry_run and before != version})
+    elif before == version:
+        print_text(f"{found.name} has format version {version} already")
+    else:
+        print_text(f"{'would upgrade' if dry_run else 'upgraded'} {plan}")
+
+
+def confirm(question: str, otherwise: str) -> None:
+    """Ask a question; raise InvalidInput unless the answer is yes."""
     try:
-        confirmed = click.confirm("Drop it?", err=True)
+        confirmed = click.confirm(question, err=True)
     except click.Abort:  # the answer was cut short, or nobody is there to give one
         confirmed = False
     if not confirmed:
-        raise InvalidInput("nothing was dropped: it was not confirmed", hint="Answer y, or give --yes")
+        raise InvalidInput(f"{otherwise}: it was not confirmed", hint="Answer y, or give --yes")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import rich_click as click
 from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.output import moment, print_json, print_section, print_text, talk
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.cli.tables import confirm_drop
+from icefield.cli.tables import confirm
 from icefield.view import View
 
 NAME = click.argument("name", metavar="VIEW")
@@ -70,7 +70,7 @@ def drop_view(settings: Settings, name: str, *, yes: bool, dry_run: bool) -> Non
         location = lake.view(name).metadata_location
         if not dry_run and not yes:
             talk(f"{name} ({location})")
-            confirm_drop()
+            confirm("Drop it?", "nothing was dropped")
         if not dry_run:
             lake.drop_view(name)
     if settings.as_json:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from icefield.errors import Unsupported
 from icefield.types.datatypes import (
+    EdgeAlgorithm,
     GeographyType,
     GeometryType,
     ListType,
@@ -30,7 +31,7 @@ def file_schema(schema: Schema) -> Schema:
 
 def _check_writable(field: NestedField, path: tuple[str, ...]) -> None:
     inner = len(path) > 1
-    if isinstance(field.type, VariantType) or (inner and isinstance(field.type, GeometryType | GeographyType)):
+    if not _is_writable(field.type, inner=inner):
         where = " inside another column" if inner else ""
         raise Unsupported(
             f"cannot write rows of this table: column {'.'.join(path)!r} is {field.type}{where}, "
@@ -39,6 +40,18 @@ def _check_writable(field: NestedField, path: tuple[str, ...]) -> None:
         )
     if isinstance(field.type, ListType | MapType) and any(_is_unknown(f.type) for _, f in walk(field.type)):
         raise Unsupported(f"cannot write rows of this table: column {'.'.join(path)!r} has parts of unknown type")
+
+
+def _is_writable(kind: Type, *, inner: bool) -> bool:
+    match kind:
+        case VariantType():
+            return False
+        case GeometryType():
+            return not inner
+        case GeographyType():
+            return not inner and kind.algorithm is EdgeAlgorithm.SPHERICAL
+        case _:
+            return True
 
 
 def _stored(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:

@@ -5,7 +5,17 @@ import uuid
 import pyarrow as pa
 
 from icefield.types.arrow import arrow_type, python_values
-from icefield.types.datatypes import EMPTY_STRUCT, Default, PrimitiveType, StructType, Type, UUIDType, Value
+from icefield.types.datatypes import (
+    EMPTY_STRUCT,
+    Default,
+    DoubleType,
+    FloatType,
+    PrimitiveType,
+    StructType,
+    Type,
+    UUIDType,
+    Value,
+)
 
 
 def natural_value(given: object, kind: PrimitiveType) -> Value | None:
@@ -15,6 +25,8 @@ def natural_value(given: object, kind: PrimitiveType) -> Value | None:
     try:
         if isinstance(kind, UUIDType):
             return given if isinstance(given, uuid.UUID) else uuid.UUID(str(given))
+        if isinstance(given, float) and not isinstance(kind, FloatType | DoubleType):
+            raise TypeError(f"{given!r} is a float")
         wanted = arrow_type(kind)
         array = pa.array([given]).cast(wanted) if isinstance(given, str) else pa.array([given], wanted)
     except (pa.ArrowException, TypeError, OverflowError) as error:
