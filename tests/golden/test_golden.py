@@ -59,7 +59,7 @@ def test_opens_tables_whose_rows_it_refuses(expected: Expected) -> None:
         to_arrow(planned)
 
 
-@pytest.mark.parametrize("expected", cases({}))
+@pytest.mark.parametrize("expected", cases())
 def test_manifest_lists_are_as_their_maker_wrote_them(expected: Expected) -> None:
     metadata = load(expected["metadata"])
     assert metadata.format_version == expected["format_version"]
@@ -72,7 +72,7 @@ def test_manifest_lists_are_as_their_maker_wrote_them(expected: Expected) -> Non
             assert _about(row) == _about(_as_listed(expected["manifests"][row["manifest_path"]]))
 
 
-@pytest.mark.parametrize("expected", cases({}))
+@pytest.mark.parametrize("expected", cases())
 def test_manifests_are_as_their_maker_wrote_them(expected: Expected) -> None:
     for path, manifest in expected["manifests"].items():
         entries = decode_manifest(GoldenStore().read(path), path, IN_MANIFESTS)

@@ -114,7 +114,9 @@ class Schema:
             raise InvalidInput(f"column {name!r} is ambiguous: {', '.join(self.name_of(i) for i in ids)}")
         near = difflib.get_close_matches(name, self._ids_by_name, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else None
-        raise InvalidInput(f"no column {name!r} (columns: {', '.join(f.name for f in self.fields)})", hint=hint)
+        # Metadata columns can be named, but are not what somebody looks for who missed a column.
+        shown = ", ".join(f.name for f in self.fields if f.field_id <= MAX_FIELD_ID)
+        raise InvalidInput(f"no column {name!r} (columns: {shown})", hint=hint)
 
     def name_of(self, field_id: int) -> str:
         """Return the dotted name of a field."""
