@@ -266,6 +266,24 @@ def test_a_file_that_is_no_database_is_named_and_left(tmp_path: Path) -> None:
     assert (tmp_path / "c.db").read_bytes() == b"PAR1" * 1000
 
 
+def test_a_damaged_file_whose_fault_has_no_text_is_named(tmp_path: Path) -> None:
+    """SQLite quotes the name of the table that does not parse, and Python cannot decode what it quotes."""
+    path = tmp_path / "c.db"
+    query(path, SCHEMA["iceberg_tables"])
+    path.write_bytes(path.read_bytes().replace(b"iceberg_tables", b"iceberg_tabl\xff\xff").replace(b"NULL", b"N\xffLL"))
+    check_unusable(path, "is damaged|holds no catalog|failed", create=False)
+
+
+def test_a_table_without_a_column_that_is_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+    query(path, SCHEMA["iceberg_tables"].replace("metadata_location", "metadata_locatiom", 1))
+    with (
+        closing(open_sqlite_catalog(path)) as catalog,
+        pytest.raises(CatalogError, match="no column metadata_location"),
+    ):
+        catalog.find(T)
+
+
 def test_a_file_that_was_replaced_under_an_open_catalog_takes_no_more_commits(path: Path, catalog: SqlCatalog) -> None:
     catalog.pointer(T)
     shutil.copy(path, path.with_suffix(".copy"))

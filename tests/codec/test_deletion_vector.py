@@ -1,8 +1,6 @@
 """Deletion vectors: round trips, what the frame promises, and damaged blobs."""
 
 import zlib
-from collections.abc import Iterator
-from random import Random
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.codec.cases import LOCATION
 from tests.codec.position_cases import positions_of_all_shapes
-from tests.codec.test_mutants import mutate, survives
 
 from icefield.codec.deletion_vector import (
     decode_deletion_vector,
@@ -88,32 +85,3 @@ def test_a_blob_that_cannot_be_is_refused(blob: bytes, fault: str) -> None:
     with pytest.raises(CorruptFile, match=fault) as refused:
         decode_deletion_vector(blob, LOCATION)
     assert refused.value.location == LOCATION
-
-
-def mutants(count: int) -> Iterator[bytes]:
-    """Damage vectors within a sound frame, or now and then the frame itself."""
-    bodies = [encode_deletion_vector(rows)[4:-4] for rows in positions_of_all_shapes(below=1 << 34)]
-    small = [body for body in bodies if len(body) < 1000]
-    for seed in range(count):
-        dice = Random(seed)
-        chosen = dice.choice(bodies if seed % 100 == 0 else small)
-        yield mutate(framed(chosen), dice) if seed % 20 == 0 else framed(mutate(chosen, dice))
-
-
-def check_mutants(count: int) -> None:
-    def decode(blob: bytes) -> None:
-        positions = decode_deletion_vector(blob, LOCATION, max_positions=1 << 20)
-        assert np.all(positions[1:] > positions[:-1])
-        assert not len(positions) or positions[0] >= 0
-
-    outcomes = [survives(decode, blob) for blob in mutants(count)]
-    assert 0.02 < sum(outcomes) / count < 0.98
-
-
-def test_mutants_decode_or_are_refused() -> None:
-    check_mutants(1500)
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_mutants_decode_or_are_refused() -> None:
-    check_mutants(100_000)

@@ -2,6 +2,7 @@
 
 import io
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import fastavro
@@ -9,9 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.codec.cases import LOCATION, WIDE, Manifest, entry, header, manifests, plain, table
+from tests.codec.cases import LOCATION, WIDE, Manifest, entry, header, make_manifest, manifests, plain, table
 
 from icefield.codec.avro_codecs import CODECS
+from icefield.codec.avro_container import parse_header
 from icefield.codec.manifest import decode_manifest, decode_manifests
 from icefield.codec.manifest_columns import ALL, PLAN, ManifestColumns
 from icefield.codec.manifest_encode import encode_manifest
@@ -163,3 +165,12 @@ def test_the_header_says_what_was_put_in(version: int, content: int) -> None:
     made = header(version, content if version > 1 else 0)
     data = encode_manifest(table([entry(snapshot_id=1)]), made, (), LOCATION)
     assert decode_manifest_header(data, LOCATION) == made
+
+
+def test_a_file_cut_off_anywhere_is_refused() -> None:
+    made = make_manifest(5, version=3, rows=9)
+    data = encode(made.table, made.partition, 3, "null")
+    first = parse_header(data, LOCATION).end
+    for size in sorted(Random(0).sample(range(first + 1, len(data)), 150)):
+        with pytest.raises(CorruptFile):
+            decode_manifest(data[:size], LOCATION)

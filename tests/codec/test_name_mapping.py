@@ -1,5 +1,7 @@
 """Name mappings: their JSON, and how they follow a schema."""
 
+import json
+
 import pytest
 from hypothesis import given
 from tests.expr.cases import effort
@@ -92,3 +94,10 @@ def test_a_name_that_was_mapped_never_changes_its_field() -> None:
     mapping = remap_schema(map_schema(before), again)
     assert mapping.find("a") == MappedField(("a",), 1)
     assert MappedField((), 9) in mapping.fields
+
+
+def test_a_name_that_stands_twice_among_very_many_is_named() -> None:
+    """Each counted among all the others, so many would take minutes."""
+    names = [str(number) for number in range(100_000)]
+    with pytest.raises(InvalidInput, match="names stand twice: 7$"):
+        decode_name_mapping(json.dumps([{"names": names}, {"names": ["7"]}]))

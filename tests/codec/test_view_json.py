@@ -2,14 +2,12 @@
 
 import gzip
 import json
-from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.codec.cases import LOCATION
-from tests.codec.test_mutants import mutate, survives
 
 from icefield.codec.view_json import decode_view, encode_view
 from icefield.errors import CorruptFile, Unsupported
@@ -148,25 +146,3 @@ def test_any_value_under_any_key_is_read_or_refused(key: str, value: Any) -> Non
         except (CorruptFile, Unsupported):
             continue
         assert decode_view(encode_view(view), LOCATION) == view
-
-
-def check_mutants(count: int) -> None:
-    whole = encoded()
-
-    def decode(data: bytes) -> None:
-        try:
-            decode_view(data, LOCATION)
-        except Unsupported:
-            return
-
-    outcomes = [survives(decode, mutate(whole, Random(seed))) for seed in range(count)]
-    assert 0.02 < sum(outcomes) / count < 0.98
-
-
-def test_mutants_decode_or_are_refused() -> None:
-    check_mutants(1000)
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_mutants_decode_or_are_refused() -> None:
-    check_mutants(100_000)

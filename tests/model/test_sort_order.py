@@ -111,3 +111,12 @@ def test_nulls_come_first_going_up_and_last_going_down_unless_said(
 def test_types_without_an_order_cannot_be_sorted_by(kind: str) -> None:
     with pytest.raises(InvalidInput, match="'c'"):
         parse_order_by(["c desc"], parse_schema(f"c {kind}"))
+
+
+def test_any_number_of_blanks_in_a_term_costs_no_more_than_reading_them() -> None:
+    """Each tried as the first of the ending, so many would take hours."""
+    blanks = " " * 200_000
+    (field,) = parse_order_by([f"id{blanks}desc{blanks}nulls{blanks}first{blanks}"], SCHEMA).fields
+    assert (field.direction, field.null_order) == (Direction.DESC, NullOrder.FIRST)
+    with pytest.raises(InvalidInput):
+        parse_order_by([f"id{blanks}x"], SCHEMA)

@@ -178,3 +178,14 @@ def test_pyiceberg_reads_the_same_value(case: tuple[tuple[PrimitiveType, peer.Pr
     assert (read.bytes if isinstance(read, uuid.UUID) else read) == (
         value.bytes if isinstance(value, uuid.UUID) else value
     )
+
+
+def test_a_decimal_of_a_million_digits_is_refused_before_it_is_a_number() -> None:
+    """As an integer it would take half a minute."""
+    for text in ("9" * 1_000_000, f"-{'9' * 1_000_000}", "1" * 39, f"0{'1' * 39}"):
+        with pytest.raises(ValueError, match="more than 38 digits"):
+            decode_json_value(text, DecimalType(38, 0))
+    assert decode_json_value(f"-000{'9' * 38}", DecimalType(38, 0)) == -(10**38 - 1)
+    assert decode_json_value("-0.05", DecimalType(2, 2)) == Decimal("-0.05")
+    with pytest.raises(ValueError, match="more than 2 digits"):
+        decode_json_value("1.05", DecimalType(2, 2))

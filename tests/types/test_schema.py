@@ -162,3 +162,12 @@ def test_identifiers_are_required_and_primitive_and_no_floats(text: str) -> None
 def test_fresh_ids_carry_the_identifiers_along() -> None:
     schema = Schema((NestedField(7, "a", IntegerType(), required=True),), identifier_field_ids=(7,))
     assert assign_fresh_ids(schema).identifier_field_ids == (1,)
+
+
+def test_what_stands_twice_among_very_many_columns_is_named() -> None:
+    """Each counted among all the others, so many would take a quarter of an hour."""
+    fields = [NestedField(number, str(number), IntegerType()) for number in range(1, 100_000)]
+    with pytest.raises(InvalidInput, match=r"field ids twice: \[7\]"):
+        Schema((*fields, NestedField(7, "other", IntegerType())))
+    with pytest.raises(InvalidInput, match="stand twice in the table: 7$"):
+        Schema((*fields, NestedField(100_000, "7", IntegerType())))

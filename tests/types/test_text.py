@@ -173,3 +173,17 @@ def test_faults_are_placed(text: str, place: str) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidInput):
         assert parse_schema(text).fields
+
+
+@pytest.mark.parametrize("text", ["geometry(", "geography(", "geography(x, ", "geography(x,y "])
+def test_any_number_of_blanks_in_a_stored_type_costs_no_more_than_reading_them(text: str) -> None:
+    """Tried in every way that they could be shared out, so many would take years."""
+    with pytest.raises(InvalidInput, match="unknown type"):
+        parse_stored_type(text + " " * 100_000)
+
+
+def test_blanks_around_what_a_shape_is_made_of_do_not_count() -> None:
+    blanks = " " * 1000
+    assert parse_stored_type(f"geometry{blanks}({blanks}srid:1{blanks})") == parse_stored_type("geometry(srid:1)")
+    spaced = f"geography({blanks}srid:1{blanks},{blanks}KARNEY{blanks})"
+    assert parse_stored_type(spaced) == parse_stored_type("geography(srid:1, karney)")

@@ -282,3 +282,11 @@ def test_widths_and_counts_are_positive_ints(make: Callable[[], Transform]) -> N
 )
 def test_partition_values_for_people(transform: Transform, kind: PrimitiveType, value: Value | None, text: str) -> None:
     assert transform.human(value, kind) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["bucket[0]", "bucket[2147483648]", f"bucket[{'9' * 5000}]", f"truncate[{'9' * 5000}]"]
+)
+def test_a_number_that_no_transform_has_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_transform(text)

@@ -43,6 +43,7 @@ SCHEMA: Mapping[str, str] = {
 }
 
 _TYPE_COLUMN = "iceberg_type"
+_READ_COLUMNS = ("table_name", "metadata_location")
 _TYPES = {Kind.TABLE: "TABLE", Kind.VIEW: "VIEW"}
 _SELECT = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
 _LIST = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?"
@@ -197,6 +198,8 @@ class SqlCatalog:
 
 
 def _by_column(rows: Rows) -> list[dict[str, Value]]:
+    if missing := [column for column in _READ_COLUMNS if column not in rows.columns]:
+        raise CatalogError(f"the table iceberg_tables has no column {', '.join(missing)}")
     return [dict(zip(rows.columns, values, strict=True)) for values in rows.values]
 
 

@@ -24,7 +24,7 @@ from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.database import Result, Rows, Session, Value
 from icefield.catalog.sql import SCHEMA, SqlCatalog
 from icefield.catalog.sqlite_connections import SqliteConnections
-from icefield.catalog.sqlite_errors import explain, is_busy, is_read_only
+from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only
 from icefield.errors import CatalogError, CommitStateUnknown
 
 _FIRST_PAUSE_S = 0.0005
@@ -106,7 +106,7 @@ class SqliteDatabase:
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
             self._while_busy(lambda: self.send_commit(connection))
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             # Locked out by readers (without a write-ahead log): the transaction still stands and is certainly not in.
             if is_busy(error) and connection.in_transaction:
                 _roll_back(connection)
@@ -133,7 +133,7 @@ class SqliteDatabase:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise explain(error, self._path, self._settings.busy_timeout_s) from error
 
     def _open(self) -> sqlite3.Connection:

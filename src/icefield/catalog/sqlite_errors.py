@@ -5,20 +5,23 @@ from pathlib import Path
 
 from icefield.errors import CatalogError
 
+# Python's module fails so on SQLite's own message where that quotes bytes of a damaged file.
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Say whether another process or thread held the file, so that waiting helps."""
     return _code(error) in _BUSY
 
 
-def is_read_only(error: sqlite3.Error) -> bool:
+def is_read_only(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Say whether the file could not be written."""
     return _code(error) == sqlite3.SQLITE_READONLY
 
 
-def explain(error: sqlite3.Error, path: Path, waited_s: float) -> CatalogError:
+def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: float) -> CatalogError:
     """Return the error to show for one of SQLite's, which changed nothing."""
     if is_busy(error):
         hint = "Look for a process that holds the file, or give a longer busy_timeout_s"
@@ -30,7 +33,7 @@ def explain(error: sqlite3.Error, path: Path, waited_s: float) -> CatalogError:
         return CatalogError(f"the catalog {path} is read-only", hint=hint)
     if _code(error) == sqlite3.SQLITE_NOTADB:
         return CatalogError(f"{path} is not a SQLite database", hint="Give the path of the catalog's own file")
-    if _code(error) == sqlite3.SQLITE_CORRUPT:
+    if _code(error) == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
         return CatalogError(f"the catalog {path} is damaged: {error}", hint="Restore it from a copy")
     return CatalogError(f"the catalog {path} failed: {error}")
 
@@ -48,6 +51,6 @@ def _explain_unopened(path: Path) -> CatalogError:
     return CatalogError(f"cannot open the catalog {path}", hint=hint)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: sqlite3.Error | UnicodeDecodeError) -> int:
     # The low byte is the kind, the rest its variety. Errors that the module raises by itself have no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF

@@ -3,6 +3,7 @@
 Decoding raises InvalidInput: the mapping is a table property, written by people as well as by programs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +77,8 @@ def _decode(fields: list[dict[str, Any]], depth: int) -> NameMapping:
     decoded = tuple(_decode_field(f, depth) for f in fields)
     names = [name for f in decoded for name in f.names]
     if len(set(names)) != len(names):
-        raise ValueError(f"names stand twice: {', '.join(sorted({n for n in names if names.count(n) > 1}))}")
+        twice = sorted(name for name, uses in Counter(names).items() if uses > 1)
+        raise ValueError(f"names stand twice: {', '.join(twice)}")
     return NameMapping(decoded)
 
 

@@ -53,7 +53,9 @@ class SortOrder:
 
 
 UNSORTED = SortOrder()
-_TERM = re.compile(r"(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*", re.IGNORECASE | re.DOTALL)
+# Found one after the other from the end: one pattern for the whole term would try every blank as the first of its end.
+_NULLS = re.compile(r"\snulls\s+(first|last)\Z", re.IGNORECASE)
+_DIRECTION = re.compile(r"\s(asc|desc)\Z", re.IGNORECASE)
 
 
 def parse_order_by(texts: Sequence[str], schema: Schema) -> SortOrder:
@@ -67,11 +69,18 @@ def parse_order_by(texts: Sequence[str], schema: Schema) -> SortOrder:
 def _parse_term(text: str, schema: Schema) -> SortField:
     if not isinstance(text, str):
         raise InvalidInput(f"a sort term is a text, not {text!r}", hint="Write it as: column [asc|desc] [nulls first]")
-    found = _TERM.fullmatch(text)
-    assert found is not None, "the pattern takes any text"
-    transform, column = parse_transform_call(found[1])
+    term, nulls_word = _split_off(text, _NULLS)
+    term, direction_word = _split_off(term, _DIRECTION)
+    transform, column = parse_transform_call(term)
     source = find_source(schema, column, transform, text)
-    direction = Direction((found[2] or "asc").lower())
+    direction = Direction(direction_word or "asc")
     default = NullOrder.FIRST if direction is Direction.ASC else NullOrder.LAST
-    nulls = NullOrder(f"nulls-{found[3].lower()}") if found[3] else default
+    nulls = NullOrder(f"nulls-{nulls_word}") if nulls_word else default
     return SortField(source.field_id, transform, direction, nulls)
+
+
+def _split_off(text: str, ending: re.Pattern[str]) -> tuple[str, str | None]:
+    """Return a term without its ending, and the word in that, if it has one."""
+    text = text.rstrip()
+    found = ending.search(text)
+    return (text[: found.start()], found[1].lower()) if found else (text, None)

@@ -4,14 +4,14 @@ A column that the file does not have is, in this order: the value of its identit
 (spec: Column Projection)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
-from icefield.types.datatypes import ListType, MapType, NestedField, StructType, UnknownType, Value
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, UnknownType, Value
 from icefield.types.schema import Schema
 
 
@@ -64,6 +64,8 @@ class Projection:
         return pa.nulls(rows, arrow_type(wanted.type))
 
     def _project(self, array: pa.Array, stored: pa.Field, wanted: NestedField) -> pa.Array:
+        if not _SHAPES.get(type(wanted.type), _any_shape)(array.type):
+            raise ValueError(f"its column {stored.name!r} is {array.type}, where {wanted.type} belongs")
         match wanted.type:
             case StructType(fields):
                 return self._project_struct(array, stored, fields)
@@ -99,3 +101,19 @@ class Projection:
         keys = self._project(array.keys, stored.type.key_field, kind.key)
         items = self._project(array.items, stored.type.item_field, kind.value)
         return map_around(array, kind, keys, items)
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _any_shape(kind: pa.DataType) -> bool:
+    # Of values without parts the cast says whether they fit.
+    return True
+
+
+_SHAPES: dict[type[Type], Callable[[pa.DataType], bool]] = {
+    StructType: pa.types.is_struct,
+    ListType: _is_any_list,
+    MapType: pa.types.is_map,
+}

@@ -4,6 +4,7 @@ Raises InvalidInput for a schema that breaks a rule and for a name that is not t
 """
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -56,7 +57,7 @@ class Schema:
         _check_depth(self.struct, MAX_DEPTH)
         ids = [field.field_id for _, field in walk(self.struct)]
         if len(set(ids)) != len(ids):
-            twice = sorted({i for i in ids if ids.count(i) > 1})
+            twice = sorted(i for i, uses in Counter(ids).items() if uses > 1)
             raise InvalidInput(f"the schema uses field ids twice: {twice}")
         _check_names(self.struct, ())
         _check_unknown(self.struct)
@@ -218,7 +219,7 @@ def _check_names(kind: Type, path: tuple[str, ...]) -> None:
         if not name:
             raise InvalidInput(f"a column under {'.'.join(path) or 'the table'} has an empty name")
     if len(set(names)) != len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, uses in Counter(names).items() if uses > 1)
         raise InvalidInput(f"column names stand twice in {'.'.join(path) or 'the table'}: {', '.join(twice)}")
     for field in children(kind):
         _check_names(field.type, (*path, field.name))

@@ -40,8 +40,9 @@ SQL_WORDS = {
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]", re.ASCII)
-_GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^)]*?)\s*\))?", re.IGNORECASE)
-_GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?", re.IGNORECASE)
+# Blanks inside the parentheses are taken off afterwards: a pattern for them tries every way to share out many of them.
+_GEOMETRY = re.compile(r"geometry\s*(?:\(([^)]*)\))?", re.IGNORECASE)
+_GEOGRAPHY = re.compile(r"geography\s*(?:\(([^,)]*)(?:,([^)]*))?\))?", re.IGNORECASE)
 _TOKEN = re.compile(
     r"\s*(?:(?P<shape>(?i:geometry|geography)\s*\([^)]*\))|(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)+)`"
     r"|(?P<number>\d+)|(?P<mark>[<>(),:\[\]]))"
@@ -57,9 +58,9 @@ def parse_stored_type(text: str) -> PrimitiveType | VariantType:
     if lower == VariantType.word:
         return VariantType()
     if found := _GEOMETRY.fullmatch(text):
-        return GeometryType(DEFAULT_CRS if found[1] is None else found[1])
+        return GeometryType(DEFAULT_CRS if found[1] is None else found[1].strip())
     if found := _GEOGRAPHY.fullmatch(text):
-        return GeographyType(DEFAULT_CRS if found[1] is None else found[1], _parse_algorithm(found[2]))
+        return GeographyType(DEFAULT_CRS if found[1] is None else found[1].strip(), _parse_algorithm(found[2]))
     if found := _DECIMAL.fullmatch(lower):
         return DecimalType(_parse_number(found[1]), _parse_number(found[2]))
     if found := _FIXED.fullmatch(lower):
@@ -228,8 +229,8 @@ class _Parser:
 
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
-    at = 0
-    while at < len(text.rstrip()):
+    at, end = 0, len(text.rstrip())
+    while at < end:
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup is None:
             raise InvalidInput(f"cannot parse the schema at character {at + 1}: {text[at : at + 30]!r}")
@@ -249,6 +250,7 @@ def _parse_number(text: str) -> int:
 def _parse_algorithm(text: str | None) -> EdgeAlgorithm:
     if text is None:
         return EdgeAlgorithm.SPHERICAL
+    text = text.strip()
     try:
         return EdgeAlgorithm(text.lower())
     except ValueError as error:

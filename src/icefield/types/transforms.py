@@ -261,6 +261,7 @@ class Unknown(Transform):
 
 SIMPLE_TRANSFORMS: dict[str, Transform] = {t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
 _WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d+)\]")
+_MAX_DIGITS = 10
 _NUMBERED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate": Truncate}
 
 
@@ -269,6 +270,8 @@ def parse_transform(text: str) -> Transform:
     if text in SIMPLE_TRANSFORMS:
         return SIMPLE_TRANSFORMS[text]
     if found := _WITH_NUMBER.fullmatch(text):
+        if len(found[2]) > _MAX_DIGITS:
+            raise InvalidInput(f"the number of the transform {text[:40]}… is too large")
         return _NUMBERED[found[1]](int(found[2]))
     return Unknown(text)
 

@@ -1,0 +1,104 @@
+"""Run damaged files through a decoder and hold it to its promise: decode, or refuse with an error of its own.
+
+The damage comes from a seed, so a failing mutant can be made again:
+
+    python -m tests.fuzz.child <decoder> --first <seed> --count 1
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.fuzz.corpus import File
+from tests.fuzz.mutate import Mutation
+
+from icefield.codec import avro_engine
+from icefield.errors import CorruptFile, IcefieldError
+
+LOCATION = "s3://lake/fuzz/damaged"
+_PLENTY_BYTES = 1 << 60
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A decoder under test.
+
+    normal, marked: how many mutants the normal run and the marked test try; ICEFIELD_EFFORT multiplies the latter.
+    refusals: what it may raise; pure helpers say ValueError.
+    """
+
+    name: str
+    files: Callable[[], Sequence[File]]
+    decode: Callable[[File], Any]
+    mutate: Mutation
+    normal: int = 1000
+    marked: int = 5000
+    refusals: tuple[type[Exception], ...] = (IcefieldError,)
+    engine: str = "compiled"
+    child: bool = False
+    """Foreign code decodes here, which may take the process down with it."""
+
+
+@dataclass
+class Outcome:
+    """How many mutants went which way."""
+
+    decoded: int = 0
+    refused: int = 0
+
+
+class Broken(AssertionError):
+    """A mutant that was neither decoded nor refused."""
+
+
+def run(decoder: Decoder, seeds: Iterable[int], before: Callable[[int], None] = lambda seed: None) -> Outcome:
+    """Try the mutants of some seeds; `before` is told which one is next."""
+    outcome, files = Outcome(), decoder.files()
+    with engine(decoder.engine):
+        for seed in seeds:
+            before(seed)
+            if _survives(decoder, files, seed):
+                outcome.decoded += 1
+            else:
+                outcome.refused += 1
+    return outcome
+
+
+def check_sound(decoder: Decoder) -> None:
+    """Decode every file as it is: a corpus that is refused unharmed would test nothing."""
+    with engine(decoder.engine):
+        for file in decoder.files():
+            decoder.decode(file)
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    """Force the Avro kernels to run as plain Python or as machine code."""
+    before = avro_engine.BUDGET
+    avro_engine.BUDGET = avro_engine.Budget(_PLENTY_BYTES if name == "plain" else 0)
+    try:
+        yield
+    finally:
+        avro_engine.BUDGET = before
+
+
+def _survives(decoder: Decoder, files: Sequence[File], seed: int) -> bool:
+    dice = Random(seed)
+    file, other = dice.choice(files), dice.choice(files)
+    data, what = decoder.mutate(file.data, dice, other.data)
+    try:
+        decoder.decode(File(file.name, data))
+    except decoder.refusals as error:
+        if isinstance(error, CorruptFile) and error.location != LOCATION and not decoder.child:
+            raise Broken(_told(decoder, seed, file, what, "the error names another location")) from error
+        return False
+    except Exception as error:
+        raise Broken(_told(decoder, seed, file, what, f"{type(error).__name__}: {error}"[:300])) from error
+    return True
+
+
+def _told(decoder: Decoder, seed: int, file: File, what: str, fault: str) -> str:
+    again = f"python -m tests.fuzz.child {decoder.name} --first {seed} --count 1"
+    return f"{decoder.name}: seed {seed}, file {file.name}, mutation: {what}: {fault}\nagain: {again}"
