@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from tests.expr.cases import effort
 
 from icefield.errors import CommitConflict, IcefieldError, InvalidInput, NoSuchSnapshot, Unsupported
+from icefield.model.apply import APPLY, CHECK, apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec, parse_partition_by
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.model.sort_order import SortOrder, parse_order_by
 from icefield.model.updates import (
-    APPLY,
-    CHECK,
     AddPartitionSpec,
     AddSchema,
     AddSnapshot,
@@ -28,16 +27,16 @@ from icefield.model.updates import (
     AssertTableUUID,
     RemoveProperties,
     RemoveSnapshotRef,
+    RemoveSnapshots,
     Requirement,
     SetCurrentSchema,
     SetDefaultSortOrder,
     SetDefaultSpec,
+    SetLocation,
     SetProperties,
     SetSnapshotRef,
     Update,
     UpgradeFormatVersion,
-    apply,
-    check,
 )
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
@@ -57,6 +56,7 @@ def committed(base: TableMetadata, made: Snapshot, ref: str = MAIN) -> TableMeta
 
 ONE = committed(EMPTY, snapshot(1, 1, 2000))
 TWO = committed(ONE, snapshot(2, 2, 3000, parent=1))
+THREE = committed(TWO, snapshot(3, 3, 4000, parent=2))
 
 
 def log_of(metadata: TableMetadata) -> list[tuple[int, int]]:
@@ -376,3 +376,27 @@ def test_the_fold_does_not_depend_on_where_it_is_cut(updates: list[Update], at: 
         return replace(table, snapshot_log=tuple(SnapshotLogEntry(0, e.snapshot_id) for e in table.snapshot_log))
 
     assert run(updates) == run(updates[:at], updates[at:])
+
+
+# Removing snapshots.
+
+
+def test_removed_snapshots_are_gone_and_the_log_has_no_hole() -> None:
+    table = THREE
+    after = apply(table, [RemoveSnapshots(frozenset({1}))], 5000)
+    assert [s.snapshot_id for s in after.snapshots] == [2, 3]
+    assert [e.snapshot_id for e in after.snapshot_log] == [2, 3]
+    middle = apply(table, [RemoveSnapshots(frozenset({2}))], 5000)
+    assert [e.snapshot_id for e in middle.snapshot_log] == [3]
+
+
+def test_r08_a_snapshot_that_a_ref_points_at_cannot_be_removed() -> None:
+    table = apply(TWO, [SetSnapshotRef("keep", SnapshotRef(1, RefKind.TAG))], 5000)
+    with pytest.raises(CommitConflict, match="keep"):
+        apply(table, [RemoveSnapshots(frozenset({1}))], 5000)
+    with pytest.raises(CommitConflict, match="main"):
+        apply(table, [RemoveSnapshots(frozenset({2}))], 5000)
+
+
+def test_a_location_is_set_without_a_slash_at_its_end() -> None:
+    assert apply(ONE, [SetLocation("memory://lake/new/")], 5000).location == "memory://lake/new"

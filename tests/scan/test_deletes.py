@@ -1,7 +1,7 @@
 """Which deletes apply to which data files: the index against the rules of the spec, read one pair at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +118,11 @@ def found_for(index: DeleteIndex, data: File) -> tuple[tuple[DeleteFile, ...], i
 def test_the_index_finds_what_the_rules_say(
     data: tuple[File, ...], deletes: tuple[File, ...], with_vector: set[str]
 ) -> None:
+    # What names a data file stands in its partition.
+    home = {f.path: (f.spec, f.partition) for f in data}
+    deletes = tuple(
+        d if d.target is None else replace(d, spec=home[d.target][0], partition=home[d.target][1]) for d in deletes
+    )
     vectors = [
         File("p.puffin", f.spec, f.partition, 5, DeleteKind.VECTOR, f.path) for f in data if f.path in with_vector
     ]
@@ -152,6 +157,15 @@ def test_a_vector_older_than_its_data_file_is_refused() -> None:
     index = index_of([File("p.puffin", BY_KEY, ("a",), 2, DeleteKind.VECTOR, "f1")])
     with pytest.raises(CorruptFile, match="older than its data file"):
         found_for(index, File("f1", BY_KEY, ("a",), 3))
+
+
+@pytest.mark.parametrize("kind", [DeleteKind.VECTOR, DeleteKind.POSITIONS])
+@pytest.mark.parametrize("elsewhere", [File("f1", BY_KEY, ("b",), 1), File("f1", UNPARTITIONED, (), 1)])
+def test_r26_a_delete_of_a_data_file_of_another_partition_is_refused(kind: DeleteKind, elsewhere: File) -> None:
+    index = index_of([File("d", BY_KEY, ("a",), 2, kind, "f1")])
+    assert found_for(index, File("f1", BY_KEY, ("a",), 1))[0]
+    with pytest.raises(CorruptFile, match="another partition"):
+        found_for(index, elsewhere)
 
 
 def test_a_vector_whose_place_is_not_told_is_refused() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
+from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import RefKind, SnapshotRef
-from icefield.model.updates import AddSchema, SetCurrentSchema, SetSnapshotRef, Update, apply
+from icefield.model.updates import AddSchema, SetCurrentSchema, SetSnapshotRef, Update
 from icefield.scan.point import Point, find_point
 from icefield.types.datatypes import NestedField, StringType
 from icefield.types.schema import Schema

@@ -10,9 +10,10 @@ from icefield.cli.output import counted, kebab, print_json, print_text, talk
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.errors import CorruptFile, InvalidInput, MissingFile
 from icefield.lake import Lake
+from icefield.model.apply import apply
 from icefield.model.metadata import FORMAT_VERSION, FORMAT_VERSIONS
 from icefield.model.names import parse_table_name
-from icefield.model.updates import UpgradeFormatVersion, apply
+from icefield.model.updates import UpgradeFormatVersion
 
 
 @click.command(cls=LakeCommand)

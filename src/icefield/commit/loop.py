@@ -20,10 +20,10 @@ from icefield.commit.action import Action, Workshop
 from icefield.commit.load import load_table_metadata
 from icefield.commit.retry import Outcome, SettledSwap, retry
 from icefield.errors import IcefieldError, NoSuchTable
+from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import MetadataLogEntry
-from icefield.model.updates import apply, check
 from icefield.properties import (
     METADATA_CODEC,
     METADATA_DELETE_AFTER_COMMIT,

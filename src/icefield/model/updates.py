@@ -1,22 +1,17 @@
-"""Changes to a table as data: updates, the requirements they rest on, and `apply`, the pure fold of updates.
+"""Changes to a table as data: updates, and the requirements that they rest on.
 
 The names are those of the REST protocol (rest-catalog-open-api.yaml: TableUpdate, TableRequirement), so that the same
-values can be sent to a server. Raises InvalidInput for an update that does not fit, Unsupported for a format version
-that is not known, CommitConflict from `check` and for row ids that were taken meanwhile.
+values can be sent to a server. `apply` makes them, `check` checks them.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from icefield.errors import CommitConflict, InvalidInput, NoSuchSnapshot
-from icefield.model.metadata import TableMetadata, check_format_version
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.model.snapshot import Snapshot, SnapshotRef
 from icefield.model.sort_order import SortOrder
 from icefield.types.schema import Schema
-from icefield.types.versions import check_schema_version
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,16 @@ class RemoveSnapshotRef:
 
 
 @dataclass(frozen=True)
+class RemoveSnapshots:
+    snapshot_ids: frozenset[int]
+
+
+@dataclass(frozen=True)
+class SetLocation:
+    location: str
+
+
+@dataclass(frozen=True)
 class SetProperties:
     updates: Mapping[str, str]
 
@@ -91,6 +96,8 @@ Update = (
     | AddSnapshot
     | SetSnapshotRef
     | RemoveSnapshotRef
+    | RemoveSnapshots
+    | SetLocation
     | SetProperties
     | RemoveProperties
 )
@@ -121,189 +128,27 @@ class AssertDefaultSpecId:
     spec_id: int
 
 
-Requirement = AssertTableUUID | AssertRefSnapshotId | AssertCurrentSchemaId | AssertDefaultSpecId
-
-
-def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> TableMetadata:
-    """Return the metadata with all updates made, in order."""
-    updates = tuple(updates)
-    added = {u.snapshot.snapshot_id: u.snapshot.timestamp_ms for u in updates if isinstance(u, AddSnapshot)}
-    # Time in metadata never runs backwards, whatever the writers' clocks say.
-    change = _Change(max(now_ms, metadata.last_updated_ms, *added.values()), frozenset(added))
-    for update in updates:
-        metadata = APPLY[type(update)](metadata, update, change)
-    return replace(metadata, last_updated_ms=change.now_ms)
-
-
-def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
-    """Raise CommitConflict unless everything that a change rests on still holds."""
-    for requirement in requirements:
-        actual, wanted, what = CHECK[type(requirement)](metadata, requirement)
-        if actual != wanted:
-            raise CommitConflict(f"{what} is {actual}, but the change was made for {wanted}")
+@dataclass(frozen=True)
+class AssertDefaultSortOrderId:
+    order_id: int
 
 
 @dataclass(frozen=True)
-class _Change:
-    """What holds for all updates of one change: its time, and the snapshots that it brings."""
-
-    now_ms: int
-    added: frozenset[int]
+class AssertLastAssignedFieldId:
+    field_id: int
 
 
-def _upgrade_format_version(metadata: TableMetadata, update: UpgradeFormatVersion, change: _Change) -> TableMetadata:
-    check_format_version(update.format_version, "the version to upgrade to")
-    if update.format_version < metadata.format_version:
-        raise InvalidInput(
-            f"cannot take a table of format version {metadata.format_version} back to {update.format_version}"
-        )
-    return replace(metadata, format_version=update.format_version)
+@dataclass(frozen=True)
+class AssertLastAssignedPartitionId:
+    field_id: int
 
 
-def _add_schema(metadata: TableMetadata, update: AddSchema, change: _Change) -> TableMetadata:
-    if any(s.schema_id == update.schema.schema_id for s in metadata.schemas):
-        raise InvalidInput(f"schema id {update.schema.schema_id} is taken")
-    check_schema_version(update.schema, metadata.format_version)
-    last_column_id = max(metadata.last_column_id, update.schema.highest_field_id)
-    return replace(metadata, schemas=(*metadata.schemas, update.schema), last_column_id=last_column_id)
-
-
-def _set_current_schema(metadata: TableMetadata, update: SetCurrentSchema, change: _Change) -> TableMetadata:
-    return replace(metadata, current_schema_id=metadata.schema_by_id(update.schema_id).schema_id)
-
-
-def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, change: _Change) -> TableMetadata:
-    if any(s.spec_id == update.spec.spec_id for s in metadata.specs):
-        raise InvalidInput(f"partition spec id {update.spec.spec_id} is taken")
-    last = max(metadata.last_partition_id, update.spec.highest_field_id)
-    return replace(metadata, specs=(*metadata.specs, update.spec), last_partition_id=last)
-
-
-def _set_default_spec(metadata: TableMetadata, update: SetDefaultSpec, change: _Change) -> TableMetadata:
-    return replace(metadata, default_spec_id=metadata.spec_by_id(update.spec_id).spec_id)
-
-
-def _add_sort_order(metadata: TableMetadata, update: AddSortOrder, change: _Change) -> TableMetadata:
-    if any(o.order_id == update.order.order_id for o in metadata.sort_orders):
-        raise InvalidInput(f"sort order id {update.order.order_id} is taken")
-    return replace(metadata, sort_orders=(*metadata.sort_orders, update.order))
-
-
-def _set_default_sort_order(metadata: TableMetadata, update: SetDefaultSortOrder, change: _Change) -> TableMetadata:
-    return replace(metadata, default_sort_order_id=metadata.sort_order_by_id(update.order_id).order_id)
-
-
-def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change) -> TableMetadata:
-    snapshot = update.snapshot
-    _check_sequence_number(metadata, snapshot)
-    if metadata.snapshots.find(snapshot.snapshot_id) is not None:
-        raise InvalidInput(f"snapshot id {snapshot.snapshot_id} is taken")
-    return replace(
-        metadata,
-        snapshots=metadata.snapshots.with_added(snapshot),
-        last_sequence_number=snapshot.sequence_number,
-        next_row_id=_next_row_id(metadata, snapshot),
-    )
-
-
-def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
-    number = snapshot.sequence_number
-    if metadata.format_version == 1:
-        if number != 0:
-            raise InvalidInput(
-                f"snapshot {snapshot.snapshot_id} has sequence number {number}; format version 1 has none"
-            )
-    elif number <= metadata.last_sequence_number:
-        raise InvalidInput(
-            f"snapshot {snapshot.snapshot_id} has sequence number {number}, "
-            f"but the table is at {metadata.last_sequence_number}"
-        )
-
-
-def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
-    """Return the first row id that no snapshot has taken, this one included. (spec: Snapshot Row IDs)"""
-    first, added = snapshot.first_row_id, snapshot.added_rows
-    if not metadata.has_row_ids:
-        if first is not None:
-            raise InvalidInput(
-                f"snapshot {snapshot.snapshot_id} assigns row ids, which format version {metadata.format_version} "
-                "does not have"
-            )
-        return metadata.next_row_id
-    if first is None or added is None or added < 0:
-        raise InvalidInput(
-            f"snapshot {snapshot.snapshot_id} does not say which row ids it assigns (first-row-id {first}, "
-            f"added-rows {added}); format version {metadata.format_version} demands it"
-        )
-    if first < metadata.next_row_id:
-        # Somebody else took these ids meanwhile: the same change is fine with others.
-        raise CommitConflict(
-            f"snapshot {snapshot.snapshot_id} assigns row ids from {first} on, "
-            f"but the table's next is {metadata.next_row_id}"
-        )
-    return first + added
-
-
-def _set_snapshot_ref(metadata: TableMetadata, update: SetSnapshotRef, change: _Change) -> TableMetadata:
-    snapshot = metadata.snapshots.find(update.ref.snapshot_id)
-    if snapshot is None:
-        raise NoSuchSnapshot(f"cannot set ref {update.name!r}: no snapshot {update.ref.snapshot_id}")
-    if update.name == MAIN and update.ref.kind is not RefKind.BRANCH:
-        raise InvalidInput(f"{MAIN} is a branch and cannot be made a {update.ref.kind}")
-    metadata = replace(metadata, refs={**metadata.refs, update.name: update.ref})
-    return _set_current_snapshot(metadata, snapshot, change) if update.name == MAIN else metadata
-
-
-def _set_current_snapshot(metadata: TableMetadata, snapshot: Snapshot, change: _Change) -> TableMetadata:
-    # Only a move is logged. (spec: Table Metadata Fields, snapshot-log)
-    if snapshot.snapshot_id == metadata.current_snapshot_id:
-        return metadata
-    # A snapshot of this very change is logged with its own time, an older one with the time at which it came back.
-    since_ms = snapshot.timestamp_ms if snapshot.snapshot_id in change.added else change.now_ms
-    last_ms = metadata.snapshot_log[-1].timestamp_ms if metadata.snapshot_log else since_ms
-    entry = SnapshotLogEntry(max(since_ms, last_ms), snapshot.snapshot_id)
-    return replace(metadata, current_snapshot_id=snapshot.snapshot_id, snapshot_log=(*metadata.snapshot_log, entry))
-
-
-def _remove_snapshot_ref(metadata: TableMetadata, update: RemoveSnapshotRef, change: _Change) -> TableMetadata:
-    refs = {name: ref for name, ref in metadata.refs.items() if name != update.name}
-    current = None if update.name == MAIN else metadata.current_snapshot_id
-    return replace(metadata, refs=refs, current_snapshot_id=current)
-
-
-def _set_properties(metadata: TableMetadata, update: SetProperties, change: _Change) -> TableMetadata:
-    return replace(metadata, properties={**metadata.properties, **update.updates})
-
-
-def _remove_properties(metadata: TableMetadata, update: RemoveProperties, change: _Change) -> TableMetadata:
-    kept = {key: value for key, value in metadata.properties.items() if key not in update.removals}
-    return replace(metadata, properties=kept)
-
-
-APPLY: dict[type, Callable[[TableMetadata, Any, _Change], TableMetadata]] = {
-    UpgradeFormatVersion: _upgrade_format_version,
-    AddSchema: _add_schema,
-    SetCurrentSchema: _set_current_schema,
-    AddPartitionSpec: _add_partition_spec,
-    SetDefaultSpec: _set_default_spec,
-    AddSortOrder: _add_sort_order,
-    SetDefaultSortOrder: _set_default_sort_order,
-    AddSnapshot: _add_snapshot,
-    SetSnapshotRef: _set_snapshot_ref,
-    RemoveSnapshotRef: _remove_snapshot_ref,
-    SetProperties: _set_properties,
-    RemoveProperties: _remove_properties,
-}
-
-
-def _ref_snapshot_id(metadata: TableMetadata, ref: str) -> int | None:
-    found = metadata.refs.get(ref)
-    return found.snapshot_id if found else None
-
-
-CHECK: dict[type, Callable[[TableMetadata, Any], tuple[Any, Any, str]]] = {
-    AssertTableUUID: lambda m, r: (m.table_uuid, r.table_uuid, "the table's uuid"),
-    AssertRefSnapshotId: lambda m, r: (_ref_snapshot_id(m, r.ref), r.snapshot_id, f"the snapshot of {r.ref!r}"),
-    AssertCurrentSchemaId: lambda m, r: (m.current_schema_id, r.schema_id, "the current schema id"),
-    AssertDefaultSpecId: lambda m, r: (m.default_spec_id, r.spec_id, "the default partition spec id"),
-}
+Requirement = (
+    AssertTableUUID
+    | AssertRefSnapshotId
+    | AssertCurrentSchemaId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId
+    | AssertLastAssignedFieldId
+    | AssertLastAssignedPartitionId
+)

@@ -6,7 +6,8 @@
 
 The index is built once for a scan from delete manifests; matching a batch of data files is a vectorised look-up, and
 the delete files of one data file are listed only when it is read.
-Raises CorruptFile for two vectors of one data file, and for a vector older than its file, as the reference does.
+Raises CorruptFile, as the reference does, for two vectors of one data file, for a vector older than its file, and for
+a delete file that names a data file of another partition than its own.
 """
 
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ COLUMNS = ManifestColumns(
 DELETE_KEYS = pa.struct([("vector", pa.int64()), ("target", pa.int64()), ("group", pa.int64())])
 PUFFIN, PARQUET = "PUFFIN", "PARQUET"
 NO_DELETES = pa.schema([("file_path", pa.string())]).empty_table()
+OF_ANOTHER_PARTITION = "stands in another partition than its data file"
 NEVER = -1  # older than any sequence number
 NO_GROUP = -2  # unlike any group, and unlike NOT_FOUND
 EVERYWHERE = 0
@@ -103,7 +105,7 @@ class DeleteIndex:
         everywhere = self._everywhere.newest(np.full(rows, EVERYWHERE))
         by_key = np.maximum(self._by_key.newest(group), everywhere) > numbers
         needs_reading = (by_position & ~has_vector) | by_key
-        self._check_age(vector, numbers)
+        self._check_vectors(vector, numbers, group)
         keys = pa.StructArray.from_arrays(
             [pa.array(vector), pa.array(target), pa.array(group)],
             fields=list(DELETE_KEYS),
@@ -119,18 +121,21 @@ class DeleteIndex:
         ]
         if keys["vector"] != NOT_FOUND:
             return (_vector(self._vectors.slice(keys["vector"], 1).to_pylist()[0]), *by_key)
-        by_target = self._by_target.since(keys["target"], sequence_number)
+        by_target = self._by_target.since(keys["target"], sequence_number, of_group=keys["group"])
         return (*by_target, *self._by_partition.since(keys["group"], sequence_number), *by_key)
 
     def _cardinality(self, vector: Longs) -> Longs:
         counts = np.append(self._vectors.column("record_count").to_numpy(), 0)
         return counts[vector]  # NOT_FOUND, the last place, has none
 
-    def _check_age(self, vector: Longs, numbers: Longs) -> None:
+    def _check_vectors(self, vector: Longs, numbers: Longs, group: Longs) -> None:
         ages = np.append(self._vectors.column("sequence_number").to_numpy(), np.iinfo(np.int64).max)[vector]
-        if (ages < numbers).any():
-            found = self._vectors.slice(int(vector[np.argmax(ages < numbers)]), 1)
-            raise CorruptFile(found["file_path"][0].as_py(), "a deletion vector in it is older than its data file")
+        groups = np.append(self._vectors.column("group").to_numpy(), NO_GROUP)[vector]
+        older, elsewhere = ages < numbers, (vector != NOT_FOUND) & (groups != group)
+        if older.any() or elsewhere.any():
+            found = self._vectors.slice(int(vector[np.argmax(older | elsewhere)]), 1)
+            why = "is older than its data file" if older.any() else OF_ANOTHER_PARTITION
+            raise CorruptFile(found["file_path"][0].as_py(), f"a deletion vector in it {why}")
 
 
 def match_none(files: int) -> Matched:
@@ -220,11 +225,15 @@ class _Scope:
         last = np.searchsorted(self._groups, groups, "right") - 1
         return np.where(self._groups[last] == groups, self._numbers[last], NEVER)
 
-    def since(self, group: int, sequence_number: int) -> list[DeleteFile]:
-        """List a group's deletes of this sequence number or newer."""
+    def since(self, group: int, sequence_number: int, *, of_group: int | None = None) -> list[DeleteFile]:
+        """List a group's deletes of this sequence number or newer; they must stand in the partition `of_group`."""
         start, end = np.searchsorted(self._groups, group), np.searchsorted(self._groups, group, "right")
         start += np.searchsorted(self._numbers[start:end], sequence_number)
-        return [_delete_file(row) for row in self._entries.slice(start, end - start).to_pylist()]
+        rows = self._entries.slice(start, end - start).to_pylist()
+        for row in rows:
+            if of_group is not None and row["group"] != of_group:
+                raise CorruptFile(row["file_path"], f"it names a data file, but {OF_ANOTHER_PARTITION}")
+        return [_delete_file(row) for row in rows]
 
 
 def _targets(entries: pa.Table) -> pa.Array:
