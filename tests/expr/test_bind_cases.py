@@ -112,7 +112,7 @@ ts = '2020-01-01 10:00:00.123456789'; FALSE
 ts < '2020-01-01 10:00:00.123456789'; ts <= TIMESTAMP '2020-01-01 10:00:00.123456'
 ts >= '2020-01-01 10:00:00.123456789'; ts >= TIMESTAMP '2020-01-01 10:00:00.123457'
 day < TIMESTAMP '2020-01-01 00:00:00.000000001'; day <= DATE '2020-01-01'
-none IS NULL;               none IS NULL
+none IS NULL;               TRUE
 vary IS NOT NULL;           vary IS NOT NULL
 vary <=> NULL;              vary IS NULL
 NOT (o.v IS NULL);          o.v IS NOT NULL

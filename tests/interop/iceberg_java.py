@@ -58,6 +58,10 @@ class IcebergJava:
             found[row["expression"]].add(row["path"])
         return found
 
+    def rewrite_table_metadata(self, metadata: bytes) -> bytes:
+        """Let Java read the metadata of a table and write it again."""
+        return self._text({"table_metadata": metadata.decode()})
+
     def view_metadata(self, catalog: str, name: str) -> bytes:
         """Return the metadata of a view in one of Java's catalogs."""
         return self._text({"catalog": catalog, "view": name})
@@ -159,6 +163,9 @@ def _run(spark: Any, job: dict[str, Any]) -> pa.Table:
         return _rows(spark.sql(job["sql"]))
     if "view" in job or "view_metadata" in job:
         return pa.table({"text": [_view(spark, job)]})
+    if "table_metadata" in job:
+        parser = spark._jvm.org.apache.iceberg.TableMetadataParser
+        return pa.table({"text": [str(parser.toJson(parser.fromJson(job["table_metadata"])))]})
     if "expressions" in job:
         return _plan(spark, job["location"], job["expressions"])
     return _rows(_scan(spark, job))

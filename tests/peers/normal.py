@@ -42,7 +42,7 @@ def normal_values(array: pa.Array, like: pa.DataType) -> list[Any]:
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
 def _structs(array: pa.Array, like: pa.StructType) -> list[Any]:

@@ -77,6 +77,9 @@ def test_statistics_are_those_that_pyiceberg_takes_from_the_footer(case: TableCa
             columns = (field for field in file.schema.fields if field.field_type.is_primitive)
             compared = [field.field_id for field in columns if field.field_id not in nans]
             ours = getattr(file.entry, name)
+            if name.endswith("bounds"):
+                # Very long values have no bounds in the footer; the manifest does have them, cut.
+                compared = [i for i in compared if i in theirs[name] or not _has_long_values(file, i)]
             assert {i: ours.get(i) for i in compared} == {i: theirs[name].get(i) for i in compared}, name
 
 
@@ -116,10 +119,14 @@ def test_required_columns_are_required_in_the_file(gallery: Gallery) -> None:
         assert file.parquet.schema_arrow.field("s").nullable
 
 
+def _has_long_values(file: File, field_id: int) -> bool:
+    values = file.rows.column(file.schema.find_column_name(field_id) or "").to_pylist()
+    return any(isinstance(v, str | bytes) and len(v) > LONGEST_IN_FOOTER for v in values)
+
+
 def _check_bounds(entry: DataFile, field_id: int, kind: PrimitiveType, known: list[Any]) -> None:
     lower, upper = entry.lower_bounds.get(field_id), entry.upper_bounds.get(field_id)
-    # The footer, where bounds come from, leaves out very long ones.
-    if not known or any(isinstance(v, str | bytes) and len(v) > LONGEST_IN_FOOTER for v in (min(known), max(known))):
+    if not known:
         assert (lower, upper) == (None, None)
         return
     assert lower is not None

@@ -57,10 +57,10 @@ class Draft:
     def check(self) -> None:
         """Refuse a schema that the table's current spec or order cannot be used with."""
         for part in self.spec.fields:
-            if not self.schema.by_id.keys() >= set(part.source_ids) and not isinstance(part.transform, Void):
-                raise InvalidInput(
-                    f"cannot drop the source of partition field {part.name!r}", hint="Drop the partition field first"
-                )
+            if not self.schema.by_id.keys() >= set(part.source_ids):
+                # Void fields, which version 1 keeps, need it too: in manifests their type is that of the source.
+                hint = None if isinstance(part.transform, Void) else "Drop the partition field first"
+                raise InvalidInput(f"cannot drop the source of partition field {part.name!r}", hint=hint)
         for term in self.order.fields:
             if not self.schema.by_id.keys() >= set(term.source_ids):
                 raise InvalidInput("cannot drop a column that rows are ordered by", hint="Set another order first")

@@ -158,6 +158,9 @@ def _bind_in(predicate: ast.In, schema: Schema, *, negated: bool) -> Bound:
 
 def _bind_is_null(predicate: ast.IsNull, schema: Schema, *, negated: bool) -> Bound:
     reference = find_reference(predicate.column, schema)
+    if isinstance(schema.by_id[reference.field_id].type, UnknownType):
+        # Always null, and in no file.
+        return FALSE if negated else TRUE
     return bound.NotNull(reference) if negated else bound.IsNull(reference)
 
 

@@ -117,16 +117,21 @@ def _widens(incoming: Type, wanted: Type) -> bool:
 def _absent(field: NestedField, rows: int) -> pa.Array:
     """Return what rows get that do not name a field. (spec: Default values)"""
     if field.write_default is None:
-        return pa.nulls(rows, arrow_type(field.type))
+        return _nulls(field, rows)
     if isinstance(field.type, StructType):
         columns = [_absent(f, rows) for f in field.type.fields]
         return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in field.type.fields])
     return repeated_value(field.write_default, field.type, rows)
 
 
+def _nulls(field: NestedField, rows: int) -> pa.Array:
+    nulls = pa.nulls(rows, arrow_type(field.type))
+    return _conform_struct(nulls, field.type.fields, field.name) if isinstance(field.type, StructType) else nulls
+
+
 def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
     if pa.types.is_null(array.type):
-        return pa.nulls(len(array), arrow_type(field.type))
+        return _nulls(field, len(array))
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     match field.type:

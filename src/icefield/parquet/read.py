@@ -60,7 +60,9 @@ class TableReader:
         if where == TRUE:
             return batches
         keep = arrow_filter(where, lambda reference: wanted.paths[reference.field_id])
-        return (batch.filter(keep) for batch in batches)
+        # As tables: an Arrow batch that keeps no row fails where uuids stand inside other types.
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        return (kept for table in tables for kept in table.filter(keep).to_batches())
 
     def _rows(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield rows of the row groups that may hold matching ones, whether they match or not, without deleted ones."""

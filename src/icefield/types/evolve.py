@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from icefield.errors import InvalidInput
 from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
+    EMPTY_STRUCT,
     DateType,
     DecimalType,
     Default,
@@ -87,6 +88,7 @@ def add_column(
             hint="Add it as optional, or give it a default, which format version 3 allows",
         )
     _check_default(column.name, column.type, column.default)
+    _check_struct_default(column.name, column.type, column.default, lambda f: f.initial_default)
     added = NestedField(0, column.name, column.type, column.required, column.doc, column.default, column.default)
     (numbered,) = renumber((added,), draw_id, {})
 
@@ -176,6 +178,7 @@ def set_default(schema: Schema, name: str, default: Default | None) -> Schema:
     if field.required and default is None and field.write_default is not None:
         raise InvalidInput(f"cannot take the default from column {name!r}: it is required")
     _check_default(name, field.type, default)
+    _check_struct_default(name, field.type, default, lambda f: f.write_default)
     return _change_field(schema, field.field_id, lambda f: replace(f, write_default=default))
 
 
@@ -229,6 +232,18 @@ def _check_default(name: str, kind: Type, default: Default | None) -> None:
         encode_json_value(default, kind)
     except ValueError as error:
         raise InvalidInput(f"column {name!r} cannot have the default {default!r}: {error}") from error
+
+
+def _check_struct_default(
+    name: str, kind: Type, default: Default | None, default_of: Callable[[NestedField], Default | None]
+) -> None:
+    """Refuse a struct of its fields' defaults where a required field has none: it would be null."""
+    if default != EMPTY_STRUCT or not isinstance(kind, StructType):
+        return
+    for field in kind.fields:
+        if field.required and default_of(field) is None:
+            raise InvalidInput(f"column {name!r} cannot have the default {{}}: {field.name!r} is required, without one")
+        _check_struct_default(f"{name}.{field.name}", field.type, default_of(field), default_of)
 
 
 def _widened_defaults(field: NestedField, kind: Type) -> NestedField:

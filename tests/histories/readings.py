@@ -1,0 +1,51 @@
+"""Histories for other readers: the table as it ended, one earlier snapshot, and the rows that both must show."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pyarrow as pa
+from tests.histories.features import Features
+from tests.histories.history import History
+from tests.histories.model import Fields
+from tests.peers.normal import Row, normal_rows
+
+from icefield.lake import Lake
+from icefield.table import Table
+from icefield.types.arrow import arrow_schema
+from icefield.types.schema import Schema
+
+STEPS = 8
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One version of a table, and what is in it; the newest has no snapshot id."""
+
+    table: Table
+    snapshot_id: int | None
+    fields: Fields
+    rows: list[Row]
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    def shows(self, read: pa.Table) -> bool:
+        """Say whether what somebody read is what there is."""
+        if read.num_rows == 0:
+            return not self.rows
+        return read.column_names == self.names and normal_rows(read, arrow_schema(Schema(self.fields))) == self.rows
+
+
+def make_history(lake: Lake, seed: int, features: Features) -> History:
+    """Make the history of a seed."""
+    return History(Random(seed), lake, f"histories.of_{seed}", features).run(STEPS)
+
+
+def readings(history: History) -> Iterator[Reading]:
+    """Return what is to be read of a table that was written at all."""
+    if history.past:
+        yield Reading(history.table, None, history.model.fields, history.model.normal_rows())
+        middle = history.past[len(history.past) // 2]
+        yield Reading(history.table, middle.snapshot_id, middle.fields, middle.rows)

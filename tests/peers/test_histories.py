@@ -1,0 +1,72 @@
+"""Tables with random histories are read by PyIceberg and DuckDB: as they ended, and as they were once."""
+
+from typing import Any
+
+import pytest
+from pyiceberg.table import StaticTable
+from tests.histories.features import Features
+from tests.histories.readings import Reading, make_history, readings
+from tests.peers.duckdb_reader import DuckDBReader
+from tests.peers.gallery import Gallery
+from tests.peers.normal import Row, normal_rows, sorted_rows
+
+from icefield.types.arrow import arrow_schema
+from icefield.types.datatypes import ListType, MapType, StructType, TimestampNsType, Type, UnknownType, children, walk
+from icefield.types.schema import Schema
+
+SEEDS = range(16)
+# PyIceberg 0.12.0 knows nanoseconds in rows, but not as partition values and defaults; nor the default `{}` of a
+# struct, nor dates that became timestamps.
+PYICEBERG = Features(newer_kinds=(UnknownType(),), struct_defaults=False, dates_become_timestamps=False)
+# DuckDB 1.5.5 refuses a table with a column of timestamptz_ns or unknown, or with the default `{}` of a struct.
+DUCKDB = Features(newer_kinds=(TimestampNsType(),), struct_defaults=False)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pyiceberg_reads_what_a_history_left(seed: int, gallery: Gallery) -> None:
+    for reading in readings(make_history(gallery.lake, seed, PYICEBERG)):
+        table = StaticTable.from_metadata(reading.table.metadata_location)
+        rows = table.scan(snapshot_id=reading.snapshot_id).to_arrow()
+        assert rows.column_names == reading.names
+        found = normal_rows(rows, arrow_schema(Schema(reading.fields)))
+        assert _without_null_lists(found, reading) == _without_null_lists(reading.rows, reading)
+
+
+@pytest.mark.parametrize("seed", [seed + len(SEEDS) for seed in SEEDS])
+def test_duckdb_reads_what_a_history_left(seed: int, gallery: Gallery, duckdb_reader: DuckDBReader) -> None:
+    for reading in readings(make_history(gallery.lake, seed, DUCKDB)):
+        if not _is_older_than_its_table(reading):
+            location = reading.table.metadata_location
+            assert reading.shows(duckdb_reader.read(location, snapshot_id=reading.snapshot_id))
+
+
+def _is_older_than_its_table(reading: Reading) -> bool:
+    """DuckDB refuses a manifest list of version 1 in a table that was upgraded since."""
+    metadata = reading.table.metadata
+    snapshot = metadata.current_snapshot
+    if reading.snapshot_id is not None:
+        snapshot = metadata.snapshot_by_id(reading.snapshot_id)
+    assert snapshot
+    return metadata.format_version > 1 and snapshot.sequence_number == 0
+
+
+def _without_null_lists(rows: list[Row], reading: Reading) -> list[Row]:
+    """PyIceberg reads a null list or map of structs as an empty one."""
+    kinds = [field.type for field in reading.fields]
+    return sorted_rows(tuple(map(_emptied, row, kinds)) for row in rows)
+
+
+def _emptied(value: Any, kind: Type) -> Any:
+    of_structs = isinstance(kind, ListType | MapType) and any(isinstance(f.type, StructType) for _, f in walk(kind))
+    if value is None:
+        return () if of_structs else None
+    inner = [field.type for field in children(kind)]
+    match kind:
+        case StructType():
+            return tuple(map(_emptied, value, inner))
+        case ListType():
+            return tuple(_emptied(each, inner[0]) for each in value)
+        case MapType():
+            return tuple((key, _emptied(each, inner[1])) for key, each in value)
+        case _:
+            return value
