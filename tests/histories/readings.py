@@ -38,9 +38,9 @@ class Reading:
         return read.column_names == self.names and normal_rows(read, arrow_schema(Schema(self.fields))) == self.rows
 
 
-def make_history(lake: Lake, seed: int, features: Features) -> History:
-    """Make the history of a seed."""
-    return History(Random(seed), lake, f"histories.of_{seed}", features).run(STEPS)
+def make_history(lake: Lake, reader: str, seed: int, features: Features) -> History:
+    """Make the history of a seed, with what a reader knows."""
+    return History(Random(seed), lake, f"histories.{reader}_{seed}", features).run(STEPS)
 
 
 def readings(history: History) -> Iterator[Reading]:
