@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import icefield
+
+pytestmark = pytest.mark.slow
 
 WRITER = """
 import sys

@@ -16,6 +16,8 @@ from icefield.catalog.sqlite import open_sqlite_catalog
 from icefield.errors import AlreadyExists, CommitConflict
 from icefield.model.names import parse_table_name
 
+pytestmark = pytest.mark.slow
+
 WORKER = Path(__file__).with_name("increment_worker.py")
 TABLE, OTHER = parse_table_name("a.t"), parse_table_name("a.u")
 WORKERS, INCREMENTS = 8, 20

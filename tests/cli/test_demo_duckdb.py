@@ -10,6 +10,8 @@ from icefield.cli.demo_duckdb import ask_duckdb
 from icefield.cli.demo_orders import SCHEMA, arrow_orders
 from icefield.lake import Lake
 
+pytestmark = pytest.mark.slow
+
 
 def test_duckdb_finds_what_was_written(lake: Lake) -> None:
     table = lake.create_table("shop.orders", SCHEMA, partition_by=["day(ts)"])

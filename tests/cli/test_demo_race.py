@@ -24,6 +24,8 @@ from icefield.cli.demo_race import (
 from icefield.errors import CommitError
 from icefield.lake import Lake
 
+pytestmark = pytest.mark.slow
+
 TOTAL = 1_200
 
 
