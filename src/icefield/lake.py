@@ -29,6 +29,8 @@ from icefield.storage.location import check_inside, join_location, location_of_p
 from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store
 from icefield.table import Table
+from icefield.table_head import LiveHead
+from icefield.transaction import SERIALIZABLE, Transaction
 from icefield.types.schema import assign_fresh_ids
 from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
 
@@ -189,6 +191,13 @@ class Lake:
         """Give a view another name."""
         self.catalog.rename_view(parse_table_name(name), parse_table_name(new_name))
 
+    def transaction(self, *, isolation: str = SERIALIZABLE) -> Transaction:
+        """Begin a transaction over any tables: read at one moment, changed in one swap at the end of its block.
+
+        isolation: `serializable` also fails when a table that was only read was changed meanwhile; `snapshot` does not.
+        """
+        return Transaction(self.catalog, self.store, self.ambient, isolation)
+
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
         self.catalog.create_namespace(parse_namespace(name), properties)
@@ -228,7 +237,7 @@ class Lake:
         return f"Lake({self.warehouse!r})"
 
     def _open(self, name: TableName) -> Table:
-        table = Table(self.catalog, self.store, self.ambient, name)
+        table = Table(LiveHead(self.catalog, self.store, self.ambient, name), self.store, self.ambient)
         table.refresh()
         return table
 

@@ -11,22 +11,20 @@ from itertools import chain
 import pyarrow as pa
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog
-from icefield.commit.action import Action
+from icefield.commit.action import Action, Target
 from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
-from icefield.commit.load import load_table_metadata
-from icefield.commit.loop import Committer, remove_quietly
 from icefield.commit.name_mapping import EnsureNameMapping
 from icefield.commit.overwrite import OverwriteFiles
+from icefield.commit.properties import ChangeProperties
+from icefield.commit.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.upgrade import UpgradeTable
-from icefield.errors import IcefieldError, NoSuchTable
+from icefield.errors import NoSuchSnapshot
 from icefield.expr.ast import Predicate
 from icefield.expr.bind import bind
 from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.parquet.conform import check_arrow_schema
 from icefield.parquet.read import table_reader
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
@@ -36,7 +34,9 @@ from icefield.scan.point import AsOf, find_point
 from icefield.storage.store import Store
 from icefield.table_adoption import Files, describe_files
 from icefield.table_evolution import TableEvolution
+from icefield.table_head import TableHead
 from icefield.table_scan import TableScan
+from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 
 LOCAL_TASK = "00000-0"
@@ -45,18 +45,16 @@ LOCAL_TASK = "00000-0"
 class Table:
     """A handle on one table of a lake."""
 
-    def __init__(self, catalog: Catalog, store: Store, ambient: Ambient, name: TableName) -> None:
-        self._catalog = catalog
+    def __init__(self, head: TableHead, store: Store, ambient: Ambient, ref: str = MAIN) -> None:
+        self._head = head
         self._store = store
         self._ambient = ambient
-        self._name = name
-        self._location: str | None = None
-        self._metadata: TableMetadata | None = None
+        self._ref = ref
 
     @property
     def name(self) -> str:
         """The full name, such as `shop.orders`."""
-        return str(self._name)
+        return str(self._head.name)
 
     @property
     def metadata(self) -> TableMetadata:
@@ -66,9 +64,7 @@ class Table:
     @property
     def metadata_location(self) -> str:
         """Where the newest metadata file is; other engines can open the table from it."""
-        self.refresh()
-        assert self._location is not None
-        return self._location
+        return self._head.load().location
 
     @property
     def location(self) -> str:
@@ -92,13 +88,12 @@ class Table:
 
     def refresh(self) -> TableMetadata:
         """Load the newest metadata, if it moved."""
-        location = self._catalog.pointer(self._name)
-        if self._metadata is None or location != self._location:
-            loaded = load_table_metadata(self._store, location)
-            if self._metadata is not None and not loaded.is_table(self._metadata.table_uuid):
-                raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
-            self._metadata, self._location = loaded, location
-        return self._metadata
+        return self._head.load().metadata
+
+    def at(self, branch: str) -> "Table":
+        """Return a handle on a branch: it reads and writes there."""
+        self.refresh().ref_head(branch)
+        return Table(self._head, self._store, self._ambient, branch)
 
     def append(self, rows: object) -> Snapshot | None:
         """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row."""
@@ -106,7 +101,7 @@ class Table:
         files = self._write(rows, base, ())
         if files.num_rows == 0:
             return None
-        return self._commit(AppendFiles(files, base.spec, base.schema), files)
+        return self._commit(AppendFiles(files, base.spec, base.schema, self._target()), files)
 
     def overwrite(self, rows: object, where: Predicate | str | None = None) -> Snapshot | None:
         """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
@@ -115,12 +110,16 @@ class Table:
         matching rows.
         """
         base = self.refresh()
-        plan = plan_scan(self._store, base, find_point(base, None), bind(where, base.schema))
+        plan = plan_scan(self._store, base, find_point(base, self._ref), bind(where, base.schema))
         files = self._write(rows, base, [plan])
-        action = OverwriteFiles(files, base.spec, base.schema, plan)
+        action = OverwriteFiles(files, base.spec, base.schema, plan, self._target())
         if action.changes_nothing:
             return None
         return self._commit(action, files)
+
+    def delete(self, where: Predicate | str) -> Snapshot | None:
+        """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
+        return self.overwrite(arrow_schema(self.schema).empty_table(), where)
 
     def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
         """Take in Parquet files that others wrote, where they lie; no row is read or copied.
@@ -133,17 +132,18 @@ class Table:
         adopted = describe_files(self._store, base, files, partition)
         if adopted.columns.num_rows == 0:
             return None
-        append = AppendFiles(adopted.columns, base.spec, base.schema)
+        append = AppendFiles(adopted.columns, base.spec, base.schema, self._target())
         # The files are not ours: they stay, whatever becomes of the commit.
         actions: list[Action] = [append] if adopted.have_ids else [EnsureNameMapping(), append]
-        return self._commit_actions(actions).ref_head(MAIN)
+        return self._head.commit(actions).ref_head(self._ref)
 
     def scan(
         self, where: Predicate | str | None = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> TableScan:
         """Plan a read of the rows that match, with some columns or all, now or as of a snapshot id, time or ref."""
         metadata = self.refresh()
-        return TableScan(self._store, self._name, metadata, find_point(metadata, as_of), where, select)
+        point = find_point(metadata, self._ref if as_of is None else as_of)
+        return TableScan(self._store, self._head.name, metadata, point, where, select)
 
     @contextmanager
     def evolve(self) -> Iterator[TableEvolution]:
@@ -151,7 +151,7 @@ class Table:
         change = TableEvolution(self.refresh())
         yield change
         if change.steps:
-            self._commit_actions([EvolveTable(change.steps)])
+            self._head.commit([EvolveTable(change.steps)])
 
     def upgrade(self, format_version: int = 3) -> None:
         """Raise the table to a later format version in place: no data file and no manifest is written anew.
@@ -159,7 +159,7 @@ class Table:
         Readers that do not know the version can no longer read the table, and there is no way back.
         """
         if self.refresh().format_version != format_version:
-            self._commit_actions([UpgradeTable(format_version)])
+            self._head.commit([UpgradeTable(format_version)])
 
     def count(self) -> int:
         """Count all rows."""
@@ -177,8 +177,44 @@ class Table:
         """Return branches and tags."""
         return dict(self.metadata.refs)
 
+    def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+        """Make a branch, which goes on from this one or from another version.
+
+        retention: min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms.
+        """
+        self._create_ref(name, RefKind.BRANCH, at, retention)
+
+    def tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+        """Name a version for good. retention: max_ref_age_ms."""
+        self._create_ref(name, RefKind.TAG, at, retention)
+
+    def drop_ref(self, name: str) -> None:
+        """Forget a branch or tag; its snapshots stay until they expire."""
+        self._head.commit([DropRef(name)])
+
+    def publish(self, branch: str) -> Snapshot | None:
+        """Move this branch to the head of another that goes on from it; all its snapshots show at once."""
+        return self._head.commit([FastForward(self._ref, branch)]).ref_head(self._ref)
+
+    def roll_back(self, snapshot_id: int) -> Snapshot | None:
+        """Move this branch back to one of its ancestors."""
+        return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
+
+    def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
+        """Set and remove properties, in one commit."""
+        self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
+
     def __repr__(self) -> str:
-        return f"Table({self.name!r})"
+        return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
+
+    def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
+        snapshot = find_point(self.refresh(), self._ref if at is None else at).snapshot
+        if snapshot is None:
+            raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
+        self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
+
+    def _target(self) -> Target:
+        return Target(self._ref)
 
     def _write(self, rows: object, base: TableMetadata, replaced: Sequence[ScanPlan]) -> pa.Table:
         """Write rows, and what is left of files that are replaced in part, to new data files."""
@@ -211,15 +247,4 @@ class Table:
                 yield from reader.read_rest(task, schema, plan.where)
 
     def _commit(self, action: Action, files: pa.Table) -> Snapshot | None:
-        try:
-            return self._commit_actions([action]).ref_head(MAIN)
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(self._store, files.column("file_path").to_pylist())
-            raise
-
-    def _commit_actions(self, actions: Sequence[Action]) -> TableMetadata:
-        committer = Committer(self._catalog, self._store, self._ambient, self._name)
-        committed = committer.commit(actions, self.refresh().table_uuid)
-        self._metadata, self._location = committed.metadata, committed.location
-        return committed.metadata
+        return self._head.commit([action], files.column("file_path").to_pylist()).ref_head(self._ref)

@@ -27,6 +27,7 @@ from icefield.model.view import (
 from icefield.rows import as_schema, load_spark_engine
 from icefield.storage.store import Store
 from icefield.table import Table
+from icefield.table_head import LiveHead
 from icefield.types.schema import Schema, assign_fresh_ids
 
 SPARK = "spark"
@@ -190,7 +191,8 @@ class Reading:
             reader = f"view {self._inside[-1]} reads" if self._inside else "the query reads"
             raise NoSuchTable(f"{reader} {name}, which is neither a table nor a view of the lake")
         if found.kind is Kind.TABLE:
-            return _Opened(Table(source.catalog, source.store, source.ambient, name).scan().to_spark(), 1)
+            head = LiveHead(source.catalog, source.store, source.ambient, name)
+            return _Opened(Table(head, source.store, source.ambient).scan().to_spark(), 1)
         self._check_way(name)
         self._inside.append(name)
         try:

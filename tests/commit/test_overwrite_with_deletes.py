@@ -14,7 +14,7 @@ from icefield.codec.manifest_header import DELETE_MANIFEST
 from icefield.codec.manifest_schema import ADDED, POSITION_DELETES, entry_arrow_schema
 from icefield.codec.puffin import encode_puffin
 from icefield.commit.action import Change, Workshop
-from icefield.commit.loop import Committer
+from icefield.commit.loop import Committer, Part
 from icefield.commit.manifests import ManifestShape, describe_manifest
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import NOTHING
@@ -79,8 +79,8 @@ def table(lake: Lake) -> Table:
 
 
 def delete(lake: Lake, table: Table, action: DeletePositions) -> None:
-    committer = Committer(lake.catalog, lake.store, lake.ambient, parse_table_name(table.name))
-    committer.commit([action], table.metadata.table_uuid)
+    committer = Committer(lake.catalog, lake.store, lake.ambient)
+    committer.commit([Part(parse_table_name(table.name), [action], table.metadata.table_uuid)])
 
 
 def ids(table: Table) -> list[int]:

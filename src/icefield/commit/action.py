@@ -5,12 +5,13 @@ After a lost race it is asked again on the new base; files that do not depend on
 files) are written once and reused, files that do (manifest lists) are written anew.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from icefield.ambient import Ambient
 from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
@@ -36,6 +37,17 @@ class Workshop:
         """Return the location of a file in the table's metadata directory."""
         folder = base.properties.get("write.metadata.path", join_location(base.location, "metadata"))
         return join_location(folder, name)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a snapshot goes: the branch whose head it becomes, and keys that its summary is to have beside ours."""
+
+    ref: str = MAIN
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+ON_MAIN = Target()
 
 
 class Action(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ON_MAIN, Change, Target, Workshop
 from icefield.commit.manifests import AddedManifests, ManifestShape
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
@@ -17,7 +17,8 @@ from icefield.types.schema import Schema
 class AppendFiles:
     """Adds data files in new manifests; the manifests are written once, whatever the number of tries."""
 
-    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema) -> None:
+    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, target: Target = ON_MAIN) -> None:
+        self._target = target
         self._files = files
         self._shape = ManifestShape(schema, spec)
         self._manifests: AddedManifests | None = None
@@ -31,6 +32,8 @@ class AppendFiles:
             new=self._manifests.write(base, workshop),
             added=tally(self._files),
             changed_partitions=len(self._shape.partitions_of(self._files)),
+            ref=self._target.ref,
+            extra=self._target.summary,
         )
         return propose_snapshot(draft, base, workshop)
 

@@ -1,4 +1,4 @@
-"""Commit to a table: load, propose, write the new metadata, swap; in the one loop that `retry` holds.
+"""Commit to one table or several: load, propose, write the new metadata, swap; in the one loop that `retry` holds.
 
 Invariants:
 - The swap is the only step that others can see. Everything before it writes new files that nobody refers to.
@@ -9,7 +9,7 @@ Raises ConcurrentChange (a concurrent commit contradicts this one), CommitConfli
 CommitStateUnknown (it may have landed: look before doing it again), NoSuchTable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from icefield.codec.metadata_json import compress_metadata, encode_metadata
 from icefield.commit.action import Action, Workshop
 from icefield.commit.load import load_table_metadata
 from icefield.commit.retry import Outcome, SettledSwap, retry
-from icefield.errors import IcefieldError, NoSuchTable
+from icefield.errors import ConcurrentChange, IcefieldError, NoSuchTable
 from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
@@ -41,68 +41,120 @@ class Committed:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a commit does to one table."""
+
+    table: TableName
+    actions: Sequence[Action]
+    expected_uuid: UUID
+
+
+@dataclass(frozen=True)
 class Committer:
-    """Commits actions to one table."""
+    """Commits actions to one table, or to several at once."""
 
     catalog: Catalog
     store: Store
     ambient: Ambient
-    table: TableName
 
-    def commit(self, actions: Sequence[Action], expected_uuid: UUID) -> Committed:
-        """Make all actions in one swap, trying again when others come first."""
+    def commit(self, parts: Sequence[Part], unmoved: Mapping[TableName, str] | None = None) -> list[Committed]:
+        """Make all actions in one swap, trying again when others come first.
+
+        unmoved: pointers of tables that were only read, and must still stand where they did.
+        """
+        still = [PointerSwap(table, pointer, pointer) for table, pointer in (unmoved or {}).items()]
         try:
             return retry(
                 self.ambient,
-                self.table,
-                lambda: self._load(expected_uuid),
-                lambda location, base: self._attempt(actions, location, base),
+                parts[0].table,
+                lambda: self._load(parts, still),
+                lambda _, bases: self._attempt(parts, bases, still),
             )
         except IcefieldError as error:
             if error.cleanable:
-                self._remove([location for action in actions for location in action.reusable_files()])
+                self._remove([f for part in parts for action in part.actions for f in action.reusable_files()])
             raise
 
-    def _load(self, expected_uuid: UUID) -> tuple[str, TableMetadata]:
-        location = self.catalog.pointer(self.table)
-        base = load_table_metadata(self.store, location)
-        if not base.is_table(expected_uuid):
-            raise NoSuchTable(f"table {self.table} was dropped and made anew since it was opened", hint="Open it again")
-        return location, base
+    def _load(self, parts: Sequence[Part], still: Sequence[PointerSwap]) -> tuple[str, "_Bases"]:
+        for read in still:
+            if self.catalog.pointer(read.table) != read.expected:
+                raise ConcurrentChange(
+                    f"cannot commit: {read.table}, which the transaction read, was changed meanwhile",
+                    hint="Nothing was changed; run the transaction again",
+                )
+        bases = _Bases([self._load_base(part) for part in parts])
+        return bases.tables[0].location, bases
 
-    def _attempt(self, actions: Sequence[Action], base_location: str, base: TableMetadata) -> Committed:
+    def _load_base(self, part: Part) -> Committed:
+        location = self.catalog.pointer(part.table)
+        base = load_table_metadata(self.store, location)
+        if not base.is_table(part.expected_uuid):
+            raise NoSuchTable(f"table {part.table} was dropped and made anew since it was opened", hint="Open it again")
+        return Committed(base, location)
+
+    def _attempt(self, parts: Sequence[Part], bases: "_Bases", still: Sequence[PointerSwap]) -> list[Committed]:
         workshop = Workshop(self.store, self.ambient)
         written: list[str] = []
+        made: list[Committed] = []
+        dropped: list[str] = []
         try:
-            metadata = base
-            for action in actions:
-                change = action.propose(metadata, workshop)
-                written.extend(change.files)
-                check(metadata, change.requirements)
-                metadata = apply(metadata, change.updates, self.ambient.now_ms())
-            metadata, dropped = _with_log_entry(metadata, base, base_location)
-            location = write_metadata(metadata, base_location, workshop)
-            written.append(location)
-            self._swap(base_location, location)
+            for part, base in zip(parts, bases.tables, strict=True):
+                proposed = propose_all(part.actions, base.metadata, workshop, written)
+                metadata, old = _with_log_entry(proposed, base.metadata, base.location)
+                location = write_metadata(metadata, base.location, workshop)
+                written.append(location)
+                made.append(Committed(metadata, location))
+                dropped.extend(old)
+            moves = [
+                PointerSwap(part.table, base.location, new.location)
+                for part, base, new in zip(parts, bases.tables, made, strict=True)
+            ]
+            self._swap([*moves, *still])
         except IcefieldError as error:
             if error.cleanable:
                 self._remove(written)
             raise
         self._remove(dropped)
-        return Committed(metadata, location)
+        return made
 
-    def _swap(self, expected: str, new: str) -> None:
+    def _swap(self, changes: Sequence[PointerSwap]) -> None:
+        # All of them landed or none did, so that what became of the first tells of all.
+        first = changes[0]
+
         def judge(current: str) -> Outcome:
             log = [entry.metadata_file for entry in load_table_metadata(self.store, current).metadata_log]
-            if new in log:
+            if first.new in log:
                 return Outcome.LANDED
             # Only a log that reaches back to `expected` proves that something else came after it.
-            return Outcome.LOST if expected in log else Outcome.UNKNOWN
+            return Outcome.LOST if first.expected in log else Outcome.UNKNOWN
 
-        SettledSwap(self.catalog, self.ambient, judge).make(PointerSwap(self.table, expected, new))
+        SettledSwap(self.catalog, self.ambient, judge).make(*changes)
 
     def _remove(self, locations: Sequence[str]) -> None:
         remove_quietly(self.store, locations)
+
+
+def propose_all(
+    actions: Sequence[Action], base: TableMetadata, workshop: Workshop, written: list[str]
+) -> TableMetadata:
+    """Propose actions, each on the table as the previous one left it; `written` learns of the files for this base."""
+    for action in actions:
+        change = action.propose(base, workshop)
+        written.extend(change.files)
+        check(base, change.requirements)
+        base = apply(base, change.updates, workshop.ambient.now_ms())
+    return base
+
+
+@dataclass(frozen=True)
+class _Bases:
+    """The tables as an attempt finds them; the first one's properties say how often to try."""
+
+    tables: Sequence[Committed]
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.tables[0].metadata.properties
 
 
 def remove_quietly(store: Store, locations: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ON_MAIN, Change, Target, Workshop
 from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import AddedManifests, ManifestShape
 from icefield.commit.removal import remove_files
@@ -18,7 +18,7 @@ from icefield.commit.summary import tally
 from icefield.errors import ConcurrentChange
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN, Operation, Snapshot
+from icefield.model.snapshot import Operation, Snapshot
 from icefield.scan.plan import ScanPlan, plan_added_deletes, plan_added_files
 from icefield.types.schema import Schema
 
@@ -28,7 +28,10 @@ SHOWN_FILES = 3
 class OverwriteFiles:
     """Replaces every file of a scan plan by new ones; the new files hold what is to stay of partly matching ones."""
 
-    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, replaced: ScanPlan) -> None:
+    def __init__(
+        self, files: pa.Table, spec: PartitionSpec, schema: Schema, replaced: ScanPlan, target: Target = ON_MAIN
+    ) -> None:
+        self._target = target
         self._files = files
         self._shape = ManifestShape(schema, spec)
         self._replaced = replaced
@@ -45,7 +48,7 @@ class OverwriteFiles:
             self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
         added, snapshot_id = self._manifests.write(base, workshop), self._manifests.snapshot_id
         partitions = self._shape.partitions_of(self._files) | set(self._replaced.files.column("partition").to_pylist())
-        removal = remove_files(self._replaced.files, base, workshop, snapshot_id)
+        removal = remove_files(self._replaced.files, base, self._target.ref, workshop, snapshot_id)
         rewritten = [str(row["manifest_path"]) for row in removal.rewritten]
         if removal.missing:
             remove_quietly(workshop.store, rewritten)
@@ -63,6 +66,8 @@ class OverwriteFiles:
             removed_vectors=removal.vectors,
             kept=removal.kept,
             changed_partitions=len(partitions),
+            ref=self._target.ref,
+            extra=self._target.summary,
         )
         change = propose_snapshot(draft, base, workshop)
         return Change(change.updates, change.requirements, [*change.files, *rewritten])
@@ -95,13 +100,14 @@ class OverwriteFiles:
     def _snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
         """Yield every snapshot that came between the plan and the base."""
         planned = self._replaced.point.snapshot
-        for snapshot in base.ancestors(base.ref_head(MAIN)):
+        for snapshot in base.ancestors(base.ref_head(self._target.ref)):
             if planned is not None and snapshot.snapshot_id == planned.snapshot_id:
                 return
             yield snapshot
         if planned is not None:
             raise ConcurrentChange(
-                f"cannot overwrite: snapshot {planned.snapshot_id}, on which it was planned, left main's history",
+                f"cannot overwrite: snapshot {planned.snapshot_id}, on which it was planned, left the history of "
+                f"{self._target.ref}",
                 hint="Nothing was changed; run the overwrite again",
             )
 

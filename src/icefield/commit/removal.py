@@ -18,7 +18,6 @@ from icefield.commit.action import Workshop
 from icefield.commit.manifests import ManifestRow, load_entries, rewrite_without
 from icefield.commit.summary import NOTHING, Tally
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN
 from icefield.scan.manifests import has_live_files, load_manifests
 
 
@@ -36,9 +35,9 @@ class Removal:
     vectors: Tally = NOTHING
 
 
-def remove_files(files: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> Removal:
-    """Remove planned files from the head of main."""
-    manifests = load_manifests(workshop.store, base.ref_head(MAIN))
+def remove_files(files: pa.Table, base: TableMetadata, ref: str, workshop: Workshop, snapshot_id: int) -> Removal:
+    """Remove planned files from the head of a branch."""
+    manifests = load_manifests(workshop.store, base.ref_head(ref))
     paths = set(files.column("file_path").to_pylist())
     if manifests is None:
         return Removal(None, [], paths)

@@ -4,7 +4,7 @@ A caller says how to load a base, how to make one attempt on it, and how to judg
 swap took place. Raises CommitConflict (still losing after all retries) and CommitStateUnknown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -77,27 +77,28 @@ class SettledSwap:
     ambient: Ambient
     judge: Callable[[str], Outcome]
 
-    def make(self, change: PointerSwap) -> None:
-        """Move the pointer. Raises CommitConflict if others came first, CommitStateUnknown if nobody can tell."""
+    def make(self, *changes: PointerSwap) -> None:
+        """Move pointers, all at once. Raises CommitConflict if others came first, CommitStateUnknown if unclear."""
         try:
-            self.catalog.swap([change])
+            self.catalog.swap(changes)
         except CommitStateUnknown as unknown:
-            self._settle(change, unknown)
+            self._settle(changes, unknown)
 
-    def _settle(self, change: PointerSwap, unknown: CommitStateUnknown) -> None:
-        """Find out whether a swap whose reply was lost took place.
+    def _settle(self, changes: Sequence[PointerSwap], unknown: CommitStateUnknown) -> None:
+        """Find out whether a swap whose reply was lost took place; the first pointer tells of all.
 
         The new location was never used before, so wherever it shows up in the history the swap landed. While the
         pointer still stands at `expected`, swapping again is safe: whichever of the two requests arrives first makes
         the other fail.
         """
+        change = changes[0]
         for look in range(SETTLE_LOOKS):
             match self._look(change):
                 case Outcome.LANDED:
                     return
                 case Outcome.LOST:
                     raise CommitConflict(f"{change.table} moved on without this commit") from unknown
-                case Outcome.UNMOVED if self._swap_again(change):
+                case Outcome.UNMOVED if self._swap_again(changes):
                     return
             self.ambient.sleep(SETTLE_WAIT_SECONDS * 2**look)
         raise CommitStateUnknown(
@@ -114,9 +115,9 @@ class SettledSwap:
         except IcefieldError:
             return Outcome.UNKNOWN
 
-    def _swap_again(self, change: PointerSwap) -> bool:
+    def _swap_again(self, changes: Sequence[PointerSwap]) -> bool:
         try:
-            self.catalog.swap([change])
+            self.catalog.swap(changes)
         except IcefieldError:
             return False
         return True

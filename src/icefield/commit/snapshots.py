@@ -1,7 +1,7 @@
 """Build a snapshot: its manifest list, its summary, and the updates that make it the head of a branch."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,9 @@ from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.commit.action import Change, Workshop
 from icefield.commit.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
 from icefield.commit.summary import NOTHING, Tally, summarise
+from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN, Operation, Snapshot, SnapshotRef
+from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
 from icefield.scan.manifests import load_manifests
 
@@ -29,6 +30,7 @@ class SnapshotDraft:
     """What a snapshot does to its parent.
 
     new: manifests that it adds. kept: rows of the parent's manifest list that stay; None keeps all.
+    ref: the branch whose head it becomes. extra: more keys for the summary.
     """
 
     snapshot_id: int
@@ -39,6 +41,8 @@ class SnapshotDraft:
     removed_vectors: Tally = NOTHING
     kept: pa.Table | None = None
     changed_partitions: int = 0
+    ref: str = MAIN
+    extra: Mapping[str, str] = field(default_factory=dict)
 
     def changes(self) -> dict[str, int]:
         """Count what changes, in the words of the summary."""
@@ -57,8 +61,9 @@ class SnapshotDraft:
 
 
 def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Workshop) -> Change:
-    """Write the manifest list of a draft on a base, and propose it as the head of `main`."""
-    parent = base.ref_head(MAIN)
+    """Write the manifest list of a draft on a base, and propose it as the head of its branch."""
+    check_branch(base, draft.ref)
+    parent = base.ref_head(draft.ref)
     parent_id = parent.snapshot_id if parent else None
     sequence_number = base.next_sequence_number
     first_row_id = base.next_row_id if base.has_row_ids else None
@@ -75,15 +80,22 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
         manifest_list=location,
         parent_snapshot_id=parent_id,
         schema_id=base.current_schema_id,
-        summary=summarise(draft.operation, draft.changes(), parent),
+        summary={**draft.extra, **summarise(draft.operation, draft.changes(), parent)},
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else next_row_id - first_row_id,
     )
     return Change(
-        updates=[AddSnapshot(snapshot), SetSnapshotRef(MAIN, _moved(base.refs.get(MAIN), snapshot))],
-        requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(MAIN, parent_id)],
+        updates=[AddSnapshot(snapshot), SetSnapshotRef(draft.ref, _moved(base.refs.get(draft.ref), snapshot))],
+        requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(draft.ref, parent_id)],
         files=[location],
     )
+
+
+def check_branch(base: TableMetadata, ref: str) -> None:
+    """Refuse to write to what is no branch: a tag stands still."""
+    found = base.refs.get(ref)
+    if found is not None and found.kind is not RefKind.BRANCH:
+        raise InvalidInput(f"cannot write to {ref!r}: it is a tag", hint="Make a branch from it and write there")
 
 
 def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int]:

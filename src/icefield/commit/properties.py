@@ -1,0 +1,27 @@
+"""Change a table's properties. Changes of different keys commute; of one key the last one counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from icefield.commit.action import Change, Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import AssertTableUUID, RemoveProperties, SetProperties
+from icefield.properties import check_properties
+
+
+@dataclass(frozen=True)
+class ChangeProperties:
+    """Sets some properties and removes others."""
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[str, ...] = ()
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        kept = {key: value for key, value in base.properties.items() if key not in self.removals}
+        check_properties({**kept, **self.updates})
+        return Change(
+            [RemoveProperties(self.removals), SetProperties(self.updates)], [AssertTableUUID(base.table_uuid)]
+        )
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

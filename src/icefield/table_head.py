@@ -1,0 +1,62 @@
+"""Where a table handle finds the newest metadata, and what becomes of the actions that it makes.
+
+A `LiveHead` follows the catalog, and commits at once. In a transaction another head stands in its place.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog
+from icefield.commit.action import Action
+from icefield.commit.load import load_table_metadata
+from icefield.commit.loop import Committed, Committer, Part, remove_quietly
+from icefield.errors import IcefieldError, NoSuchTable
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.storage.store import Store
+
+
+class TableHead(Protocol):
+    """The newest version of one table, as a handle sees it."""
+
+    name: TableName
+
+    def load(self) -> Committed:
+        """Return the newest metadata, and where it is."""
+        ...
+
+    def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
+        """Make actions; data files that were written for them are removed if they certainly do not land."""
+        ...
+
+
+class LiveHead:
+    """The table as the catalog has it."""
+
+    def __init__(self, catalog: Catalog, store: Store, ambient: Ambient, name: TableName) -> None:
+        self.name = name
+        self._catalog = catalog
+        self._store = store
+        self._ambient = ambient
+        self._known: Committed | None = None
+
+    def load(self) -> Committed:
+        location = self._catalog.pointer(self.name)
+        if self._known is None or location != self._known.location:
+            loaded = load_table_metadata(self._store, location)
+            if self._known is not None and not loaded.is_table(self._known.metadata.table_uuid):
+                raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
+            self._known = Committed(loaded, location)
+        return self._known
+
+    def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
+        committer = Committer(self._catalog, self._store, self._ambient)
+        part = Part(self.name, actions, self.load().metadata.table_uuid)
+        try:
+            (self._known,) = committer.commit([part])
+        except IcefieldError as error:
+            if error.cleanable:
+                remove_quietly(self._store, data_files)
+            raise
+        return self._known.metadata
