@@ -14,10 +14,12 @@ from icefield.ambient import Ambient
 from icefield.commit.action import Action, Target
 from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
+from icefield.commit.loop import remove_quietly
 from icefield.commit.name_mapping import EnsureNameMapping
 from icefield.commit.overwrite import OverwriteFiles
 from icefield.commit.properties import ChangeProperties
 from icefield.commit.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
+from icefield.commit.token import check_token, find_commit
 from icefield.commit.upgrade import UpgradeTable
 from icefield.errors import NoSuchSnapshot
 from icefield.expr.ast import Predicate
@@ -95,31 +97,41 @@ class Table:
         self.refresh().ref_head(branch)
         return Table(self._head, self._store, self._ambient, branch)
 
-    def append(self, rows: object) -> Snapshot | None:
-        """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row."""
-        base = self.refresh()
+    def append(self, rows: object, *, token: str | None = None) -> Snapshot | None:
+        """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row.
+
+        token: a name for this very change; made again under it, the change is not made twice, and the first snapshot
+        is returned.
+        """
+        base, target = self.refresh(), self._target(token)
+        if done := find_commit(base, token):
+            return done
         files = self._write(rows, base, ())
         if files.num_rows == 0:
             return None
-        return self._commit(AppendFiles(files, base.spec, base.schema, self._target()), files)
+        return self._commit(AppendFiles(files, base.spec, base.schema, target), files, target)
 
-    def overwrite(self, rows: object, where: Predicate | str | None = None) -> Snapshot | None:
+    def overwrite(
+        self, rows: object, where: Predicate | str | None = None, *, token: str | None = None
+    ) -> Snapshot | None:
         """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
 
         Files that match whole are dropped by metadata alone; files that match in part are written again without the
         matching rows.
         """
-        base = self.refresh()
+        base, target = self.refresh(), self._target(token)
+        if done := find_commit(base, token):
+            return done
         plan = plan_scan(self._store, base, find_point(base, self._ref), bind(where, base.schema))
         files = self._write(rows, base, [plan])
-        action = OverwriteFiles(files, base.spec, base.schema, plan, self._target())
+        action = OverwriteFiles(files, base.spec, base.schema, plan, target)
         if action.changes_nothing:
             return None
-        return self._commit(action, files)
+        return self._commit(action, files, target)
 
-    def delete(self, where: Predicate | str) -> Snapshot | None:
+    def delete(self, where: Predicate | str, *, token: str | None = None) -> Snapshot | None:
         """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
-        return self.overwrite(arrow_schema(self.schema).empty_table(), where)
+        return self.overwrite(arrow_schema(self.schema).empty_table(), where, token=token)
 
     def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
         """Take in Parquet files that others wrote, where they lie; no row is read or copied.
@@ -213,8 +225,10 @@ class Table:
             raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
 
-    def _target(self) -> Target:
-        return Target(self._ref)
+    def _target(self, token: str | None = None) -> Target:
+        if token is not None:
+            check_token(token)
+        return Target(self._ref, token)
 
     def _write(self, rows: object, base: TableMetadata, replaced: Sequence[ScanPlan]) -> pa.Table:
         """Write rows, and what is left of files that are replaced in part, to new data files."""
@@ -246,5 +260,11 @@ class Table:
             for task in plan.tasks(plan.partial_files):
                 yield from reader.read_rest(task, schema, plan.where)
 
-    def _commit(self, action: Action, files: pa.Table) -> Snapshot | None:
-        return self._head.commit([action], files.column("file_path").to_pylist()).ref_head(self._ref)
+    def _commit(self, action: AppendFiles | OverwriteFiles, files: pa.Table, target: Target) -> Snapshot | None:
+        paths = files.column("file_path").to_pylist()
+        metadata = self._head.commit([action], paths)
+        made = metadata.ref_head(self._ref) if target.token is None else find_commit(metadata, target.token)
+        if made is not None and target.token is not None and made.snapshot_id != action.snapshot_id:
+            # Another run of the same change came first, and nothing refers to what was written for this one.
+            remove_quietly(self._store, [*paths, *action.reusable_files()])
+        return made

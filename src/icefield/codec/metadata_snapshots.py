@@ -44,6 +44,9 @@ class StoredSnapshot:
     def mentions(self, snapshot_id: int) -> bool:
         return str(snapshot_id).encode() in bytes(self.raw)
 
+    def holds(self, text: str) -> bool:
+        return text.encode() in bytes(self.raw)
+
     def load(self) -> Snapshot:
         try:
             wire = _SNAPSHOT.decode(self.raw)

@@ -6,10 +6,11 @@ files) are written once and reused, files that do (manifest lists) are written a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
+from icefield.commit.token import TOKEN_KEY
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
@@ -24,6 +25,9 @@ class Change:
     updates: Sequence[Update]
     requirements: Sequence[Requirement] = ()
     files: Sequence[str] = ()
+
+
+NOTHING_TO_DO = Change([])
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,15 @@ class Workshop:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a snapshot goes: the branch whose head it becomes, and keys that its summary is to have beside ours."""
+    """Where a snapshot goes: the branch whose head it becomes, and the token that it is known by."""
 
     ref: str = MAIN
-    summary: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = None
+
+    @property
+    def summary(self) -> Mapping[str, str]:
+        """What the summary is to have beside the counts."""
+        return {} if self.token is None else {TOKEN_KEY: self.token}
 
 
 ON_MAIN = Target()

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from icefield.commit.action import ON_MAIN, Change, Target, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
 from icefield.commit.manifests import AddedManifests, ManifestShape
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
+from icefield.commit.token import find_commit
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Operation
@@ -23,7 +24,14 @@ class AppendFiles:
         self._shape = ManifestShape(schema, spec)
         self._manifests: AddedManifests | None = None
 
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that this makes; None if it was never proposed."""
+        return self._manifests.snapshot_id if self._manifests else None
+
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if find_commit(base, self._target.token):
+            return NOTHING_TO_DO
         if self._manifests is None:
             self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
         draft = SnapshotDraft(

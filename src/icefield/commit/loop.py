@@ -100,6 +100,9 @@ class Committer:
         try:
             for part, base in zip(parts, bases.tables, strict=True):
                 proposed = propose_all(part.actions, base.metadata, workshop, written)
+                if proposed is base.metadata:
+                    made.append(base)
+                    continue
                 metadata, old = _with_log_entry(proposed, base.metadata, base.location)
                 location = write_metadata(metadata, base.location, workshop)
                 written.append(location)
@@ -109,7 +112,9 @@ class Committer:
                 PointerSwap(part.table, base.location, new.location)
                 for part, base, new in zip(parts, bases.tables, made, strict=True)
             ]
-            self._swap([*moves, *still])
+            if made != list(bases.tables):
+                moves.sort(key=lambda move: move.new == move.expected)  # what moves comes first: it tells of the rest
+                self._swap([*moves, *still])
         except IcefieldError as error:
             if error.cleanable:
                 self._remove(written)
@@ -142,7 +147,8 @@ def propose_all(
         change = action.propose(base, workshop)
         written.extend(change.files)
         check(base, change.requirements)
-        base = apply(base, change.updates, workshop.ambient.now_ms())
+        if change.updates:
+            base = apply(base, change.updates, workshop.ambient.now_ms())
     return base
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from icefield.codec.name_mapping import PROPERTY, encode_name_mapping, map_schema
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertCurrentSchemaId, SetProperties
 
@@ -13,7 +13,7 @@ class EnsureNameMapping:
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
         if PROPERTY in base.properties:
-            return Change([])
+            return NOTHING_TO_DO
         mapping = encode_name_mapping(map_schema(base.schema))
         return Change([SetProperties({PROPERTY: mapping})], [AssertCurrentSchemaId(base.current_schema_id)])
 

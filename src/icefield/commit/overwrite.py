@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from icefield.commit.action import ON_MAIN, Change, Target, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
 from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import AddedManifests, ManifestShape
 from icefield.commit.removal import remove_files
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
+from icefield.commit.token import find_commit
 from icefield.errors import ConcurrentChange
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -42,7 +43,14 @@ class OverwriteFiles:
         """Nothing to remove and nothing to add."""
         return bool(self._files.num_rows + self._replaced.files.num_rows == 0)
 
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that this makes; None if it was never proposed."""
+        return self._manifests.snapshot_id if self._manifests else None
+
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if find_commit(base, self._target.token):
+            return NOTHING_TO_DO
         self._check_concurrent_files(base, workshop)
         if self._manifests is None:
             self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())

@@ -54,6 +54,10 @@ class CarriedSnapshot(Protocol):
         """Return False only if decoding would certainly give another id."""
         ...
 
+    def holds(self, text: str) -> bool:
+        """Return False only if decoding would certainly give a summary without this text."""
+        ...
+
     def load(self) -> Snapshot:
         """Decode it."""
         ...
@@ -84,6 +88,15 @@ class Snapshots:
         """Find a snapshot by id, looking from the newest back."""
         at = self._find_position(snapshot_id, len(self.entries))
         return None if at is None else self._load(at)
+
+    def find_by_summary(self, key: str, value: str) -> Snapshot | None:
+        """Find the newest snapshot whose summary has a value under a key; the value is plain ASCII."""
+        for at in range(len(self.entries) - 1, -1, -1):
+            entry = self.entries[at]
+            may_be = isinstance(entry, Snapshot) or entry.holds(value)
+            if may_be and self._load(at).summary.get(key) == value:
+                return self._load(at)
+        return None
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot, its parent, and so on, as far as they are kept; a circle ends where it began."""
