@@ -43,6 +43,7 @@ LATE = {
     "icefield/rows.py": "icefield.spark.engine",
     "icefield/__init__.py": "icefield.*",
     "icefield/codec/avro_engine.py": "icefield.codec.avro_compiled",
+    "icefield/lake.py": "icefield.catalog.postgres",
 }
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

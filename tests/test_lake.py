@@ -207,8 +207,15 @@ def test_unsigned_integers_beyond_long_are_refused(lake: Lake) -> None:
 
 
 def test_connect_refuses_what_it_cannot_open(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="postgresql"):
+    with pytest.raises(Unsupported, match="mysql is not supported"):
+        icefield.connect("mysql://host/db")
+    with pytest.raises(InvalidInput, match="warehouse= is the directory"):
         icefield.connect("postgresql://host/db")
+    with pytest.raises(InvalidInput, match="warehouse= is the directory"):
+        icefield.connect(tmp_path / "lake", warehouse=tmp_path / "other")
+    with pytest.raises(InvalidInput, match="URL cannot be read") as unreadable:
+        icefield.connect("postgresql://me:sec ret@[host/db", warehouse=tmp_path / "lake")
+    assert "sec" not in str(unreadable.value)
     (tmp_path / "file").write_text("x")
     with pytest.raises(InvalidInput, match="it is a file"):
         icefield.connect(tmp_path / "file")

@@ -1,18 +1,21 @@
 """The lake: a catalog of tables and views, and the store that their files live in.
 
 `connect("lake/")` makes or opens a directory: a SQLite catalog inside, tables beside it.
+`connect("postgresql://...", warehouse="lake/")` keeps the catalog in PostgreSQL, and the tables in a directory.
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
 """
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap
+from icefield.catalog.lane import NO_LANES, FileLanes, Lanes
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.commit.create import TableDefinition, create_table
@@ -23,6 +26,7 @@ from icefield.model.names import Namespace, TableName, parse_namespace, parse_ta
 from icefield.model.partition import parse_partition_by
 from icefield.model.sort_order import parse_order_by
 from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
+from icefield.properties import SERIALIZABLE
 from icefield.rows import as_schema, load_spark_engine
 from icefield.storage.local import LocalStore
 from icefield.storage.location import check_inside, join_location, location_of_path, parse_location
@@ -30,42 +34,59 @@ from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store
 from icefield.table import Table
 from icefield.table_head import LiveHead
-from icefield.transaction import SERIALIZABLE, Transaction
+from icefield.transaction import Transaction
 from icefield.types.schema import assign_fresh_ids
 from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
 
 CATALOG_FILE = "catalog.db"
+LANES_FOLDER = "catalog.lanes"
 CATALOG_NAME = "icefield"
 MEMORY = "memory:"
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+POSTGRES_CATALOG = "icefield.catalog.postgres"  # loaded when it is asked for: its driver is an extra
 MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's name has more in it than the table's
 
 
 def connect(
     target: str | os.PathLike[str],
     *,
+    warehouse: str | os.PathLike[str] | None = None,
     roots: Iterable[str | os.PathLike[str]] = (),
     durable: bool = True,
     ambient: Ambient | None = None,
 ) -> "Lake":
     """Open a lake, making it if it is not there.
 
-    target: a directory, or `memory:` for a lake that lives in this process. roots: further directories that the
-    lake's tables may have files in. durable=False leaves out fsync: a power cut may then lose commits.
+    target: a directory, `postgresql://user:password@host/database` for a catalog on a server, or `memory:` for a lake
+    that lives in this process. warehouse: the directory of the tables, for a catalog on a server. roots: further
+    directories that the lake's tables may have files in. durable=False leaves out fsync: a power cut may then lose
+    commits.
     """
     ambient = ambient or SystemAmbient()
+    on_server = os.fspath(target).startswith(POSTGRES_SCHEMES)
+    if (warehouse is not None) != on_server:
+        raise InvalidInput("warehouse= is the directory of the tables of a catalog on a server, and goes with no other")
     if target == MEMORY:
         return Lake(MemoryCatalog(CATALOG_NAME), MemoryStore(), "memory://lake", ambient)
-    folder = _local_folder(target)
+    folder = _local_folder(target if warehouse is None else warehouse)
     allowed = [_location(folder), *(_location(Path(root)) for root in roots)]
-    settings = SqliteSettings(durable=durable)
-    catalog = open_sqlite_catalog(folder / CATALOG_FILE, name=CATALOG_NAME, settings=settings, ambient=ambient)
-    return Lake(catalog, LocalStore(roots=allowed, durable=durable), allowed[0], ambient)
+    catalog: Catalog
+    if on_server:
+        catalog = _postgres_catalog(os.fspath(target), ambient, durable=durable)
+    else:
+        settings = SqliteSettings(durable=durable)
+        catalog = open_sqlite_catalog(folder / CATALOG_FILE, name=CATALOG_NAME, settings=settings, ambient=ambient)
+    lanes = FileLanes(folder / LANES_FOLDER, ambient)
+    return Lake(catalog, LocalStore(roots=allowed, durable=durable), allowed[0], ambient, lanes)
 
 
 class Lake:
     """Namespaces, tables and views."""
 
-    def __init__(self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient) -> None:
+    def __init__(
+        self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient, lanes: Lanes = NO_LANES
+    ) -> None:
+        self._lanes = lanes
         self.catalog = catalog
         self.store = store
         self.warehouse = warehouse
@@ -196,7 +217,7 @@ class Lake:
 
         isolation: `serializable` also fails when a table that was only read was changed meanwhile; `snapshot` does not.
         """
-        return Transaction(self.catalog, self.store, self.ambient, isolation)
+        return Transaction(self.catalog, self.store, self.ambient, self._lanes, isolation=isolation)
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
@@ -237,7 +258,7 @@ class Lake:
         return f"Lake({self.warehouse!r})"
 
     def _open(self, name: TableName) -> Table:
-        table = Table(LiveHead(self.catalog, self.store, self.ambient, name), self.store, self.ambient)
+        table = Table(LiveHead(self.catalog, self.store, self.ambient, name, self._lanes), self.store, self.ambient)
         table.refresh()
         return table
 
@@ -295,13 +316,23 @@ def _redefined(
     return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)
 
 
+def _postgres_catalog(url: str, ambient: Ambient, *, durable: bool) -> Catalog:
+    try:
+        postgres = import_module(POSTGRES_CATALOG)
+    except ImportError as error:
+        hint = "Run pip install 'icefield[postgres]'"
+        raise Unsupported(f"cannot connect to PostgreSQL: {error}", hint=hint) from error
+    settings = postgres.PostgresSettings(durable=durable)
+    catalog: Catalog = postgres.open_postgres_catalog(url, name=CATALOG_NAME, settings=settings, ambient=ambient)
+    return catalog
+
+
 def _local_folder(target: str | os.PathLike[str]) -> Path:
     text = os.fspath(target)
     if "://" in text and not text.startswith("file://"):
         scheme = text.partition("://")[0]
-        raise Unsupported(
-            f"cannot connect to {text!r}: {scheme} is not supported", hint="Give a directory, such as connect('lake/')"
-        )
+        hint = "Give a directory, such as connect('lake/'), or postgresql://host/database and warehouse='lake/'"
+        raise Unsupported(f"cannot connect to {text!r}: {scheme} is not supported", hint=hint)
     folder = Path(text.removeprefix("file://")).resolve()
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"cannot open a lake at {folder}: it is a file", hint="Give a directory")

@@ -118,6 +118,32 @@ METRICS_DEFAULT = Property(
     "Which statistics files carry for a column: none, counts, truncate(n) or full.",
 )
 
+MANIFEST_MERGE = Property(
+    "commit.manifest-merge.enabled",
+    lambda text: _one_of("true", "false")(text) == "true",
+    True,
+    "Merge small manifests while appending.",
+)
+MANIFEST_MIN_COUNT_TO_MERGE = Property(
+    "commit.manifest.min-count-to-merge", _positive, 100, "How many small manifests are worth a merge."
+)
+MANIFEST_TARGET_SIZE_BYTES = Property(
+    "commit.manifest.target-size-bytes", _positive, 8 * 1024 * 1024, "Merged manifests have about this size."
+)
+SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
+DELETE_ISOLATION = Property(
+    "write.delete.isolation-level",
+    _one_of(SERIALIZABLE, SNAPSHOT),
+    SERIALIZABLE,
+    "serializable: a delete fails if rows that it would match were added meanwhile; snapshot: those rows stay.",
+)
+OVERWRITE_ISOLATION = Property(
+    "write.overwrite.isolation-level",
+    _one_of(SERIALIZABLE, SNAPSHOT),
+    SERIALIZABLE,
+    "The same for overwrites of the rows that match a filter.",
+)
+
 TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     COMMIT_RETRIES,
     COMMIT_RETRY_MIN_WAIT_MS,
@@ -131,6 +157,11 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     PARQUET_ROW_GROUP_BYTES,
     MANIFEST_CODEC,
     METRICS_DEFAULT,
+    DELETE_ISOLATION,
+    OVERWRITE_ISOLATION,
+    MANIFEST_MERGE,
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_TARGET_SIZE_BYTES,
 )
 
 

@@ -6,6 +6,7 @@ Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConfl
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from icefield.commit.action import Action, Target
 from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
 from icefield.commit.loop import remove_quietly
+from icefield.commit.manifests import ManifestShape
 from icefield.commit.name_mapping import EnsureNameMapping
 from icefield.commit.overwrite import OverwriteFiles
 from icefield.commit.properties import ChangeProperties
@@ -24,12 +26,14 @@ from icefield.commit.upgrade import UpgradeTable
 from icefield.errors import NoSuchSnapshot
 from icefield.expr.ast import Predicate
 from icefield.expr.bind import bind
+from icefield.expr.bound import columns_of
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.parquet.conform import check_arrow_schema
 from icefield.parquet.read import table_reader
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
+from icefield.properties import DELETE_ISOLATION, OVERWRITE_ISOLATION, Property
 from icefield.rows import arrow_batches, is_spark, load_spark_engine
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import AsOf, find_point
@@ -119,19 +123,11 @@ class Table:
         Files that match whole are dropped by metadata alone; files that match in part are written again without the
         matching rows.
         """
-        base, target = self.refresh(), self._target(token)
-        if done := find_commit(base, token):
-            return done
-        plan = plan_scan(self._store, base, find_point(base, self._ref), bind(where, base.schema))
-        files = self._write(rows, base, [plan])
-        action = OverwriteFiles(files, base.spec, base.schema, plan, target)
-        if action.changes_nothing:
-            return None
-        return self._commit(action, files, target)
+        return self._replace(rows, where, OVERWRITE_ISOLATION, token)
 
     def delete(self, where: Predicate | str, *, token: str | None = None) -> Snapshot | None:
         """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
-        return self.overwrite(arrow_schema(self.schema).empty_table(), where, token=token)
+        return self._replace(arrow_schema(self.schema).empty_table(), where, DELETE_ISOLATION, token)
 
     def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
         """Take in Parquet files that others wrote, where they lie; no row is read or copied.
@@ -219,6 +215,22 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
 
+    def _replace(
+        self, rows: object, where: Predicate | str | None, isolation: Property[str], token: str | None
+    ) -> Snapshot | None:
+        base, target = self.refresh(), self._target(token)
+        if done := find_commit(base, token):
+            return done
+        plan = plan_scan(self._store, base, find_point(base, self._ref), bind(where, base.schema))
+        if not is_spark(rows):
+            plan = self._touched(plan, base)
+        files = self._write(rows, base, [plan])
+        level = isolation.read(base.properties)
+        action = OverwriteFiles(files, ManifestShape(base.schema, base.spec), plan, target, isolation=level)
+        if action.changes_nothing:
+            return None
+        return self._commit(action, files, target)
+
     def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
         snapshot = find_point(self.refresh(), self._ref if at is None else at).snapshot
         if snapshot is None:
@@ -251,6 +263,17 @@ class Table:
         except BaseException:
             writer.abort()
             raise
+
+    def _touched(self, plan: ScanPlan, base: TableMetadata) -> ScanPlan:
+        """Leave files out of a plan of which no row matches: they need not be written again."""
+        reader = table_reader(self._store, base)
+        judged = [plan.point.schema.name_of(field_id) for field_id in columns_of(plan.where)]
+        partial = plan.partial_files
+        hit = [
+            any(batch.num_rows for batch in reader.read(task, plan.point.schema, judged, plan.where))
+            for task in plan.tasks(partial)
+        ]
+        return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
 
     def _rows_that_stay(
         self, base: TableMetadata, schema: Schema, replaced: Iterable[ScanPlan]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
+from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action
 from icefield.commit.load import load_table_metadata
 from icefield.commit.loop import Committed, Committer, Part, remove_quietly
@@ -34,8 +35,11 @@ class TableHead(Protocol):
 class LiveHead:
     """The table as the catalog has it."""
 
-    def __init__(self, catalog: Catalog, store: Store, ambient: Ambient, name: TableName) -> None:
+    def __init__(
+        self, catalog: Catalog, store: Store, ambient: Ambient, name: TableName, lanes: Lanes = NO_LANES
+    ) -> None:
         self.name = name
+        self._lanes = lanes
         self._catalog = catalog
         self._store = store
         self._ambient = ambient
@@ -51,7 +55,7 @@ class LiveHead:
         return self._known
 
     def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
-        committer = Committer(self._catalog, self._store, self._ambient)
+        committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
         part = Part(self.name, actions, self.load().metadata.table_uuid)
         try:
             (self._known,) = committer.commit([part])

@@ -18,27 +18,36 @@ from typing import Self
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
+from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action, Workshop
 from icefield.commit.load import load_table_metadata
 from icefield.commit.loop import Committed, Committer, Part, propose_all, remove_quietly
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
+from icefield.properties import SERIALIZABLE, SNAPSHOT
 from icefield.storage.store import Store
 from icefield.table import Table
-
-SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 
 
 class Transaction:
     """Gathers changes to tables; `lake.transaction()` makes it, and the end of its block commits it."""
 
-    def __init__(self, catalog: Catalog, store: Store, ambient: Ambient, isolation: str = SERIALIZABLE) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        ambient: Ambient,
+        lanes: Lanes = NO_LANES,
+        *,
+        isolation: str = SERIALIZABLE,
+    ) -> None:
         if isolation not in (SERIALIZABLE, SNAPSHOT):
             raise InvalidInput(f"isolation is {SERIALIZABLE} or {SNAPSHOT}, not {isolation!r}")
         self._catalog = catalog
         self._store = store
         self._ambient = ambient
+        self._lanes = lanes
         self._isolation = isolation
         self._heads: dict[TableName, _StagedHead] = {}
         self._is_over = False
@@ -90,7 +99,7 @@ class Transaction:
             return
         parts = [Part(head.name, head.actions, head.base.metadata.table_uuid) for head in changed]
         only_read = {h.name: h.base.location for h in self._heads.values() if not h.actions and h.was_read}
-        committer = Committer(self._catalog, self._store, self._ambient)
+        committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
         try:
             committer.commit(parts, only_read if self._isolation == SERIALIZABLE else {})
         except IcefieldError as error:

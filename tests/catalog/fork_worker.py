@@ -1,4 +1,6 @@
-"""Use one catalog on both sides of a fork: `fork_worker.py <scenario> <path>`.
+"""Use one catalog on both sides of a fork: `fork_worker.py <scenario> <place>`.
+
+The place is the path of a SQLite file or the URL of a PostgreSQL database.
 
 Prints what a fresh catalog finds afterwards, where the scenario did not print something else.
 """
@@ -11,12 +13,17 @@ from collections.abc import Callable
 
 from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.database import Session
+from icefield.catalog.postgres import open_postgres_catalog
 from icefield.catalog.sql import SqlCatalog
 from icefield.catalog.sqlite import open_sqlite_catalog
 from icefield.errors import CatalogError
 from icefield.model.names import parse_table_name
 
 TABLE = parse_table_name("a.t")
+
+
+def open_at(place: str) -> SqlCatalog:
+    return open_postgres_catalog(place) if place.startswith("postgresql://") else open_sqlite_catalog(place)
 
 
 def move(catalog: SqlCatalog, before: str, after: str) -> None:
@@ -113,15 +120,15 @@ def busy(catalog: SqlCatalog) -> None:
 SCENARIOS = {"guarded": guarded, "unguarded": unguarded, "unhooked": unhooked, "busy": busy}
 
 
-def main(scenario: str, path: str) -> None:
+def main(scenario: str, place: str) -> None:
     if scenario in ("unguarded", "unhooked"):
         os.register_at_fork = lambda **_: None
-    catalog = open_sqlite_catalog(path)
+    catalog = open_at(place)
     catalog.create_namespace(("a",))
     catalog.swap([PointerSwap(TABLE, None, "0")])
     SCENARIOS[scenario](catalog)
     if scenario != "unhooked":
-        print(open_sqlite_catalog(path).pointer(TABLE))
+        print(open_at(place).pointer(TABLE))
 
 
 if __name__ == "__main__":

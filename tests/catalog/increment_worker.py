@@ -1,10 +1,12 @@
-"""Race processes for one pointer: `increment_worker.py <kind> <path> <processes> <increments>`.
+"""Race processes for one pointer: `increment_worker.py <kind> <place> <processes> <increments>`.
+
+The place is the path of a SQLite file or the URL of a PostgreSQL database.
 
 Each process counts the pointer up. In the first turn all have read it before any moves it, so that a catalog which does
 not check what it replaces must lose increments. Prints the final count.
 
 With the kind `endless` one process counts on and prints each number once it is acknowledged, until it is killed.
-With the kind `first-open` nobody opened the file before; each process creates a namespace, and their number is printed.
+With the kind `first-open` nobody opened the database before: each process creates a namespace; prints their number.
 """
 
 import os
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from icefield.catalog.catalog import PointerSwap
+from icefield.catalog.postgres import open_postgres_catalog
 from icefield.catalog.sql import SqlCatalog
 from icefield.catalog.sqlite import open_sqlite_catalog
 from icefield.errors import CommitConflict
@@ -33,8 +36,12 @@ class BlindCatalog(SqlCatalog):
             )
 
 
-def open_catalog(kind: str, path: str) -> SqlCatalog:
-    catalog = open_sqlite_catalog(path)
+def open_at(place: str) -> SqlCatalog:
+    return open_postgres_catalog(place) if place.startswith("postgresql://") else open_sqlite_catalog(place)
+
+
+def open_catalog(kind: str, place: str) -> SqlCatalog:
+    catalog = open_at(place)
     return BlindCatalog(catalog._database, catalog.name) if kind == "blind" else catalog
 
 
@@ -52,17 +59,17 @@ def do_nothing() -> None:
     pass
 
 
-def count_up(kind: str, path: str, increments: int, meet: Callable[[], None]) -> None:
-    catalog = open_catalog(kind, path)
+def count_up(kind: str, place: str, increments: int, meet: Callable[[], None]) -> None:
+    catalog = open_catalog(kind, place)
     increment(catalog, meet)
     for _ in range(increments - 1):
         increment(catalog, do_nothing)
     catalog.close()
 
 
-def open_first(path: str, number: int, meet: Callable[[], None]) -> None:
+def open_first(place: str, number: int, meet: Callable[[], None]) -> None:
     meet()
-    catalog = open_sqlite_catalog(path)
+    catalog = open_at(place)
     catalog.create_namespace((f"n{number}",))
     catalog.close()
 
@@ -100,18 +107,18 @@ def fork(work: Callable[[Callable[[], None]], None], pipes: tuple[int, int, int]
     os._exit(0)
 
 
-def main(kind: str, path: str, processes: int, increments: int) -> None:
+def main(kind: str, place: str, processes: int, increments: int) -> None:
     if kind == "first-open":
-        run_processes(processes, lambda number, meet: open_first(path, number, meet))
-        print(len(open_sqlite_catalog(path).list_namespaces()))
+        run_processes(processes, lambda number, meet: open_first(place, number, meet))
+        print(len(open_at(place).list_namespaces()))
         return
-    catalog = open_sqlite_catalog(path)
+    catalog = open_at(place)
     catalog.create_namespace(("a",))
     catalog.swap([PointerSwap(TABLE, None, "0")])
     while kind == "endless":
         increment(catalog, do_nothing)
         print(catalog.pointer(TABLE), flush=True)
-    run_processes(processes, lambda _, meet: count_up(kind, path, increments, meet))
+    run_processes(processes, lambda _, meet: count_up(kind, place, increments, meet))
     print(catalog.pointer(TABLE))
 
 

@@ -1,14 +1,17 @@
 """The contract of every catalog, run by each implementation. (Races: test_swap_race.py.)"""
 
+import pickle
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
+from icefield.catalog.postgres import open_postgres_catalog
 from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.errors import (
     AlreadyExists,
@@ -18,6 +21,7 @@ from icefield.errors import (
     NamespaceNotEmpty,
     NoSuchNamespace,
     NoSuchTable,
+    Unsupported,
 )
 from icefield.model.names import TableName, parse_table_name
 
@@ -38,33 +42,61 @@ T, U = parse_table_name("shop.orders"), parse_table_name("shop.stock")
 HOSTILE = ("a_b", "aXb", "A_B", "a%", "o'brien", 'say "hi"', "-- drop", "ünï", "a b", "?1", "{x}")
 
 
-def memory_catalog(path: Path) -> Catalog:
+def memory_catalog(request: pytest.FixtureRequest) -> Catalog:
     return MemoryCatalog()
 
 
-def sqlite_catalog(path: Path) -> Catalog:
-    return open_sqlite_catalog(path / "catalog.db")
+def sqlite_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return open_sqlite_catalog(sqlite_file(request))
 
 
-def jdbc_v0_catalog(path: Path) -> Catalog:
-    return on_database(path / "catalog.db", JDBC_V0)
+def sqlite_v0_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return on_sqlite(sqlite_file(request), JDBC_V0)
 
 
-def jdbc_v1_catalog(path: Path) -> Catalog:
-    return on_database(path / "catalog.db", JDBC_V1)
+def sqlite_v1_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return on_sqlite(sqlite_file(request), JDBC_V1)
 
 
-def on_database(path: Path, statements: tuple[str, ...]) -> Catalog:
-    with closing(sqlite3.connect(path)) as connection:
+def postgres_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return open_postgres_catalog(request.getfixturevalue("postgres_url"))
+
+
+def postgres_v0_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return on_postgres(request.getfixturevalue("postgres_url"), JDBC_V0)
+
+
+def postgres_v1_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return on_postgres(request.getfixturevalue("postgres_url"), JDBC_V1)
+
+
+V0_CATALOGS = (sqlite_v0_catalog, postgres_v0_catalog)
+CATALOGS_WITH_VIEWS = (memory_catalog, sqlite_catalog, sqlite_v1_catalog, postgres_catalog, postgres_v1_catalog)
+
+
+def sqlite_file(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.getfixturevalue("tmp_path")
+    return path / "catalog.db"
+
+
+def on_sqlite(path: Path, statements: tuple[str, ...]) -> Catalog:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
     return open_sqlite_catalog(path, settings=SqliteSettings(durable=False))
 
 
-@pytest.fixture(params=[memory_catalog, sqlite_catalog, jdbc_v0_catalog, jdbc_v1_catalog])
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    make: Callable[[Path], Catalog] = request.param
-    with closing(make(tmp_path)) as catalog:
+def on_postgres(url: str, statements: tuple[str, ...]) -> Catalog:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+    return open_postgres_catalog(url)
+
+
+@pytest.fixture(params=[*V0_CATALOGS, *CATALOGS_WITH_VIEWS])
+def empty(request: pytest.FixtureRequest) -> Iterator[Catalog]:
+    make: Callable[[pytest.FixtureRequest], Catalog] = request.param
+    with closing(make(request)) as catalog:
         yield catalog
 
 
@@ -313,8 +345,16 @@ def test_hostile_names_are_only_names(empty: Catalog, name: str) -> None:
     assert state(empty) == {f"{other}.{other}": other for other in others}
 
 
-def test_a_property_without_a_value_which_jdbc_allows_reads_as_empty(tmp_path: Path) -> None:
-    with closing(jdbc_v0_catalog(tmp_path)) as catalog, closing(sqlite3.connect(tmp_path / "catalog.db")) as other:
-        with other:
-            other.execute("INSERT INTO iceberg_namespace_properties VALUES ('default', 'a', 'k', null)")
-        assert catalog.namespace_properties(("a",)) == {"k": ""}
+def test_a_property_without_a_value_which_jdbc_allows_reads_as_empty(tmp_path: Path, postgres_url: str) -> None:
+    statements = (*JDBC_V0, "INSERT INTO iceberg_namespace_properties VALUES ('default', 'a', 'k', null)")
+    for made in (on_sqlite(tmp_path / "catalog.db", statements), on_postgres(postgres_url, statements)):
+        with closing(made) as catalog:
+            assert catalog.namespace_properties(("a",)) == {"k": ""}
+
+
+@pytest.mark.parametrize("make", [sqlite_catalog, postgres_catalog])
+def test_a_catalog_with_connections_is_not_pickled(
+    make: Callable[[pytest.FixtureRequest], Catalog], request: pytest.FixtureRequest
+) -> None:
+    with closing(make(request)) as catalog, pytest.raises(Unsupported, match="Open it there"):
+        pickle.dumps(catalog)

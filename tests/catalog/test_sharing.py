@@ -1,4 +1,4 @@
-"""One SQLite file, shared live with a real PyIceberg SqlCatalog, in both shapes of its tables."""
+"""One database, shared live with a real PyIceberg SqlCatalog, in both shapes of its tables."""
 
 import json
 import sqlite3
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import (
@@ -18,10 +19,10 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
+from tests.catalog.increment_worker import open_at
 
 from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.sql import SqlCatalog
-from icefield.catalog.sqlite import open_sqlite_catalog
 from icefield.errors import AlreadyExists, CommitConflict, NoSuchTable
 from icefield.model.names import TableName, parse_table_name
 
@@ -40,27 +41,31 @@ V0_NAMESPACES = (
 
 
 class Shared:
-    """The same file through both clients."""
+    """The same database through both clients."""
 
-    def __init__(self, directory: Path, first: str) -> None:
-        self.path = directory / "c.db"
+    def __init__(self, place: str, directory: Path, first: str) -> None:
+        self.place = place
         self.warehouse = directory / "warehouse"
         if first == "icefield":
-            with closing(open_sqlite_catalog(self.path)) as catalog:
+            with closing(open_at(place)) as catalog:
                 catalog.list_namespaces()
         elif first == "v0":
             self.query(V0_TABLES)
             self.query(V0_NAMESPACES)
         self.theirs = self.open_theirs()
-        self.ours = open_sqlite_catalog(self.path)
+        self.ours = open_at(place)
 
     def open_theirs(self, **properties: str) -> PyIcebergCatalog:
-        return PyIcebergCatalog(
-            "default", uri=f"sqlite:///{self.path}", warehouse=f"file://{self.warehouse}", **properties
-        )
+        on_postgres = self.place.startswith("postgresql://")
+        uri = self.place.replace("://", "+psycopg://") if on_postgres else f"sqlite:///{self.place}"
+        return PyIcebergCatalog("default", uri=uri, warehouse=f"file://{self.warehouse}", **properties)
 
     def query(self, statement: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+        if self.place.startswith("postgresql://"):
+            with psycopg.connect(self.place, autocommit=True) as server:
+                cursor = server.execute(statement.encode())
+                return cursor.fetchall() if cursor.description else []
+        with closing(sqlite3.connect(self.place, isolation_level=None)) as connection:
             return connection.execute(statement).fetchall()
 
     def close(self) -> None:
@@ -68,9 +73,17 @@ class Shared:
         self.theirs.close()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "c.db")
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
 @pytest.fixture(params=["icefield", "pyiceberg", "v0"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shared]:
-    with closing(Shared(tmp_path, request.param)) as shared:
+def shared(request: pytest.FixtureRequest, place: str, tmp_path: Path) -> Iterator[Shared]:
+    with closing(Shared(place, tmp_path, request.param)) as shared:
         assert shared.theirs._schema_version == ("v0" if request.param == "v0" else "v1")
         yield shared
 
@@ -192,8 +205,8 @@ def test_both_write_at_once_and_no_acknowledged_commit_is_lost(shared: Shared) -
     assert shared.theirs.load_table("shop.orders").properties == {"ours": str(turns), "theirs": str(turns)}
 
 
-def test_views_get_their_column_while_we_are_open(tmp_path: Path) -> None:
-    with closing(Shared(tmp_path, "v0")) as shared:
+def test_views_get_their_column_while_we_are_open(place: str, tmp_path: Path) -> None:
+    with closing(Shared(place, tmp_path, "v0")) as shared:
         shared.ours.create_namespace(("shop",))
         shared.ours.swap([PointerSwap(T, None, "t0")])
         with closing(shared.open_theirs(schema_version="v1")):

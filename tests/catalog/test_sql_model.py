@@ -7,9 +7,11 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.postgres import PostgresServer
 
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
+from icefield.catalog.postgres import open_postgres_catalog
 from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.errors import IcefieldError
 from icefield.model.names import TableName
@@ -49,12 +51,22 @@ def answer(catalog: Catalog, call: Call) -> object:
         return type(error)
 
 
+def check_answers(catalog: Catalog, calls: list[Call]) -> None:
+    model = MemoryCatalog()
+    with closing(catalog):
+        for call in calls:
+            assert answer(catalog, call) == answer(model, call)
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.lists(CALLS, min_size=5, max_size=40))
 def test_sqlite_answers_as_memory_does(calls: list[Call]) -> None:
-    model = MemoryCatalog()
     with TemporaryDirectory() as directory:
         fast = SqliteSettings(durable=False)
-        with closing(open_sqlite_catalog(Path(directory) / "c.db", settings=fast)) as catalog:
-            for call in calls:
-                assert answer(catalog, call) == answer(model, call)
+        check_answers(open_sqlite_catalog(Path(directory) / "c.db", settings=fast), calls)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(CALLS, min_size=5, max_size=40))
+def test_postgres_answers_as_memory_does(postgres_server: PostgresServer, calls: list[Call]) -> None:
+    check_answers(open_postgres_catalog(postgres_server.new_schema()), calls)

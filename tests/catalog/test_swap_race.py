@@ -3,15 +3,19 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.catalog.increment_worker import open_at
+from tests.postgres import PostgresServer
 
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
+from icefield.catalog.postgres import open_postgres_catalog
 from icefield.catalog.sqlite import open_sqlite_catalog
 from icefield.errors import AlreadyExists, CommitConflict
 from icefield.model.names import parse_table_name
@@ -31,8 +35,29 @@ class BlindMemoryCatalog(MemoryCatalog):
             self._move(change)
 
 
-def race_processes(kind: str, path: Path, processes: int = WORKERS, increments: int = INCREMENTS) -> int:
-    command = [sys.executable, str(WORKER), kind, str(path), str(processes), str(increments)]
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """A function that returns where to make another catalog which processes can share."""
+    if request.param == "sqlite":
+        return lambda: str(tmp_path / f"{uuid.uuid4()}.db")
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.new_schema
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    """An empty catalog that threads can share."""
+    made: Catalog = MemoryCatalog()
+    if request.param == "sqlite":
+        made = open_sqlite_catalog(tmp_path / "c.db")
+    elif request.param == "postgres":
+        made = open_postgres_catalog(request.getfixturevalue("postgres_url"))
+    with closing(made):
+        yield made
+
+
+def race_processes(kind: str, place: str, processes: int = WORKERS, increments: int = INCREMENTS) -> int:
+    command = [sys.executable, str(WORKER), kind, place, str(processes), str(increments)]
     return int(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=120).stdout)
 
 
@@ -59,50 +84,48 @@ def race_threads(catalog: Catalog) -> int:
     return int(catalog.pointer(TABLE))
 
 
-def test_racing_processes_lose_no_increment(tmp_path: Path) -> None:
-    assert race_processes("sqlite", tmp_path / "c.db") == WORKERS * INCREMENTS
+def test_racing_processes_lose_no_increment(new_place: Callable[[], str]) -> None:
+    assert race_processes("checked", new_place()) == WORKERS * INCREMENTS
 
 
-def test_the_race_of_processes_finds_a_swap_without_expectation(tmp_path: Path) -> None:
-    assert race_processes("blind", tmp_path / "c.db") < WORKERS * INCREMENTS
+def test_the_race_of_processes_finds_a_swap_without_expectation(new_place: Callable[[], str]) -> None:
+    assert race_processes("blind", new_place()) < WORKERS * INCREMENTS
 
 
-def test_racing_threads_lose_no_increment(tmp_path: Path) -> None:
-    assert race_threads(MemoryCatalog()) == WORKERS * INCREMENTS
-    with closing(open_sqlite_catalog(tmp_path / "c.db")) as catalog:
-        assert race_threads(catalog) == WORKERS * INCREMENTS
+def test_racing_threads_lose_no_increment(catalog: Catalog) -> None:
+    assert race_threads(catalog) == WORKERS * INCREMENTS
 
 
 def test_the_race_of_threads_finds_a_swap_without_expectation() -> None:
     assert race_threads(BlindMemoryCatalog()) < WORKERS * INCREMENTS
 
 
-def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
-    for turn in range(3):
-        assert race_processes("first-open", tmp_path / f"{turn}.db", processes=16) == 16
+def test_many_processes_may_open_a_new_catalog_at_once(new_place: Callable[[], str]) -> None:
+    for _ in range(3):
+        assert race_processes("first-open", new_place(), processes=16) == 16
 
 
-def test_a_killed_writer_leaves_the_last_acknowledged_pointer_or_the_one_after_it(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_the_last_acknowledged_pointer_or_the_one_after_it(
+    new_place: Callable[[], str],
+) -> None:
     counter = parse_table_name("a.counter")
     for acknowledged in (1, 7, 40):
-        path = tmp_path / f"{acknowledged}.db"
-        command = [sys.executable, str(WORKER), "endless", str(path), "1", "1"]
+        place = new_place()
+        command = [sys.executable, str(WORKER), "endless", place, "1", "1"]
         with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             for _ in range(acknowledged):
                 writer.stdout.readline()
             writer.kill()
             last = [acknowledged, *(int(line) for line in writer.stdout if line.endswith("\n"))][-1]
-        with closing(open_sqlite_catalog(path)) as catalog:
+        with closing(open_at(place)) as catalog:
             found = catalog.pointer(counter)
             assert int(found) in (last, last + 1)
             catalog.swap([PointerSwap(counter, found, "next")])
             assert catalog.pointer(counter) == "next"
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_of_racing_creations_one_wins(kind: str, tmp_path: Path) -> None:
-    catalog: Catalog = MemoryCatalog() if kind == "memory" else open_sqlite_catalog(tmp_path / "c.db")
+def test_of_racing_creations_one_wins(catalog: Catalog) -> None:
     catalog.create_namespace(("a",))
     together = threading.Barrier(WORKERS)
 
@@ -114,15 +137,13 @@ def test_of_racing_creations_one_wins(kind: str, tmp_path: Path) -> None:
             return False
         return True
 
-    with closing(catalog), ThreadPoolExecutor(WORKERS) as threads:
+    with ThreadPoolExecutor(WORKERS) as threads:
         won = list(threads.map(create, range(WORKERS)))
         assert won.count(True) == 1
         assert catalog.pointer(TABLE) == str(won.index(True))
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_reader_of_two_tables_never_sees_half_a_swap(kind: str, tmp_path: Path) -> None:
-    catalog: Catalog = MemoryCatalog() if kind == "memory" else open_sqlite_catalog(tmp_path / "c.db")
+def test_a_reader_of_two_tables_never_sees_half_a_swap(catalog: Catalog) -> None:
     catalog.create_namespace(("a",))
     catalog.swap([PointerSwap(TABLE, None, "0"), PointerSwap(OTHER, None, "0")])
     done = threading.Event()
@@ -133,7 +154,7 @@ def test_a_reader_of_two_tables_never_sees_half_a_swap(kind: str, tmp_path: Path
             catalog.swap([PointerSwap(TABLE, before, after), PointerSwap(OTHER, before, after)])
         done.set()
 
-    with closing(catalog), ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(1) as threads:
         writing = threads.submit(write)
         while not done.is_set() and not writing.done():
             seen = catalog.pointers([TABLE, OTHER])

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from tests.catalog.test_catalog_contract import jdbc_v0_catalog, jdbc_v1_catalog, memory_catalog, sqlite_catalog
+from tests.catalog.test_catalog_contract import CATALOGS_WITH_VIEWS, V0_CATALOGS
 
 from icefield.catalog.catalog import Catalog, Entry, Kind, PointerSwap
 from icefield.errors import (
@@ -26,10 +25,10 @@ def view_swap(expected: str | None, new: str | None) -> PointerSwap:
     return PointerSwap(V, expected, new, Kind.VIEW)
 
 
-@pytest.fixture(params=[memory_catalog, sqlite_catalog, jdbc_v1_catalog])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    make: Callable[[Path], Catalog] = request.param
-    with closing(make(tmp_path)) as made:
+@pytest.fixture(params=CATALOGS_WITH_VIEWS)
+def catalog(request: pytest.FixtureRequest) -> Iterator[Catalog]:
+    make: Callable[[pytest.FixtureRequest], Catalog] = request.param
+    with closing(make(request)) as made:
         made.create_namespace(("shop",))
         made.swap([PointerSwap(T, None, "t0"), view_swap(None, "v0")])
         yield made
@@ -114,8 +113,11 @@ def test_a_namespace_with_a_view_is_not_empty(catalog: Catalog) -> None:
     catalog.drop_namespace(("shop",))
 
 
-def test_a_database_from_before_there_were_views_refuses_them(tmp_path: Path) -> None:
-    with closing(jdbc_v0_catalog(tmp_path)) as catalog:
+@pytest.mark.parametrize("make", V0_CATALOGS)
+def test_a_database_from_before_there_were_views_refuses_them(
+    make: Callable[[pytest.FixtureRequest], Catalog], request: pytest.FixtureRequest
+) -> None:
+    with closing(make(request)) as catalog:
         catalog.create_namespace(("shop",))
         with pytest.raises(Unsupported, match="jdbc.schema-version=V1"):
             catalog.swap([PointerSwap(T, None, "t0"), view_swap(None, "v0")])

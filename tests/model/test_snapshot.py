@@ -26,6 +26,9 @@ class Carried:
         # As the stored form does: digits may stand anywhere, also in the parent's id or in a path.
         return str(snapshot_id) in repr(self.inner)
 
+    def holds(self, text: str) -> bool:
+        return text in repr(self.inner)
+
     def load(self) -> Snapshot:
         self.loads.append(self.inner.snapshot_id)
         return self.inner
@@ -126,3 +129,14 @@ def test_ancestors_always_end(parents: dict[int, int], random: st.DrawFn) -> Non
             assert parents[child] == parent
         last = parents[walked[-1]]
         assert last in walked or last not in parents
+
+
+def test_a_snapshot_is_found_by_its_summary_and_others_stay_undecoded() -> None:
+    entries = [
+        Carried(Snapshot(i, i, i, "memory://l", summary={"token": f"batch-{i}", "other": "batch-3"})) for i in range(20)
+    ]
+    snapshots = Snapshots(tuple(entries))
+    found = snapshots.find_by_summary("token", "batch-3")
+    assert found is not None
+    assert found.snapshot_id == 3
+    assert snapshots.find_by_summary("token", "batch") is None

@@ -9,6 +9,7 @@ character. See `catalog` for the contract and `database` for what is asked of th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
 
 from icefield.catalog.catalog import (
     Entry,
@@ -134,12 +135,16 @@ class SqlCatalog:
     def close(self) -> None:
         self._database.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise Unsupported("a catalog cannot be sent to another process with its connections", hint="Open it there")
+
     def _swap(self, session: Session, changes: Sequence[PointerSwap]) -> None:
         # All expectations are checked before anything is written, so that they see one state.
         found = [self._select(session, change.table) for change in changes]
         for change, rows in zip(changes, found, strict=True):
             self._check(session, change, rows)
-        for change, rows in zip(changes, found, strict=True):
+        # Rows are locked in the order of their names, so that two swaps never wait for each other in a circle.
+        for change, rows in sorted(zip(changes, found, strict=True), key=lambda pair: pair[0].table):
             self._move(session, change, typed=_TYPE_COLUMN in rows.columns)
 
     def _check(self, session: Session, change: PointerSwap, rows: Rows) -> None:

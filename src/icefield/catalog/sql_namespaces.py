@@ -91,7 +91,7 @@ class SqlNamespaces:
         self._set(session, namespace, updates)
 
     def _set(self, session: Session, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        for key, value in {**properties, EXISTS_PROPERTY: "true"}.items():
+        for key, value in sorted({**properties, EXISTS_PROPERTY: "true"}.items()):
             if session.execute(_SET, (self._catalog_name, text_of(namespace), key, value)).changed != 1:
                 raise CommitConflict(f"namespace {text_of(namespace)} was changed while {key} was being set")
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from icefield.ambient import Ambient, SystemAmbient
+from icefield.catalog.connections import Connections
 from icefield.catalog.database import Result, Rows, Session, Value
 from icefield.catalog.sql import SCHEMA, SqlCatalog
-from icefield.catalog.sqlite_connections import SqliteConnections
 from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only
 from icefield.errors import CatalogError, CommitStateUnknown
 
@@ -68,7 +68,7 @@ class SqliteDatabase:
         self._schema = schema
         self._settings = settings or SqliteSettings()
         self._ambient = ambient or SystemAmbient()
-        self._connections = SqliteConnections(self._open)
+        self._connections = Connections(self._open, (sqlite3.Error,))
         self._file: os.stat_result | None = None
 
     def read(self, work: Callable[[Session], Result]) -> Result:

@@ -80,6 +80,11 @@ def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LI
         raise CorruptFile(location, str(error)) from error
 
 
+def count_manifests(data: bytes, location: str) -> int:
+    """Return how many manifests a list names, from the heads of its blocks alone."""
+    return sum(block.rows for block in iterate_blocks(data, parse_header(data, location), location))
+
+
 def encode_manifest_list(rows: pa.Table, header: ManifestListHeader, location: str, codec: str = DEFLATE) -> bytes:
     """Write rows of MANIFEST_LIST_ARROW_SCHEMA as the manifest list that will stand at a location."""
     raw, row_ends = _encode_rows(rows, header.format_version)

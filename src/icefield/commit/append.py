@@ -1,11 +1,13 @@
 """Append data files. Appends commute: whatever else was committed meanwhile, they still hold."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
 from icefield.commit.manifests import AddedManifests, ManifestShape
+from icefield.commit.merge import merge_manifests
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
 from icefield.commit.token import find_commit
@@ -34,16 +36,21 @@ class AppendFiles:
             return NOTHING_TO_DO
         if self._manifests is None:
             self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
+        added, snapshot_id = self._manifests.write(base, workshop), self._manifests.snapshot_id
+        merged = merge_manifests(base.ref_head(self._target.ref), base, workshop, snapshot_id)
+        made = merged.manifests if merged else []
         draft = SnapshotDraft(
-            self._manifests.snapshot_id,
+            snapshot_id,
             Operation.APPEND,
-            new=self._manifests.write(base, workshop),
+            new=[*added, *made],
+            kept=merged.kept if merged else None,
             added=tally(self._files),
             changed_partitions=len(self._shape.partitions_of(self._files)),
             ref=self._target.ref,
             extra=self._target.summary,
         )
-        return propose_snapshot(draft, base, workshop)
+        change = propose_snapshot(draft, base, workshop)
+        return replace(change, files=[*change.files, *(str(row["manifest_path"]) for row in made)])
 
     def reusable_files(self) -> Sequence[str]:
         return self._manifests.locations if self._manifests else ()

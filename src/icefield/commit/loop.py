@@ -9,12 +9,14 @@ Raises ConcurrentChange (a concurrent commit contradicts this one), CommitConfli
 CommitStateUnknown (it may have landed: look before doing it again), NoSuchTable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.codec.metadata_json import compress_metadata, encode_metadata
 from icefield.commit.action import Action, Workshop
 from icefield.commit.load import load_table_metadata
@@ -56,6 +58,7 @@ class Committer:
     catalog: Catalog
     store: Store
     ambient: Ambient
+    lanes: Lanes = NO_LANES
 
     def commit(self, parts: Sequence[Part], unmoved: Mapping[TableName, str] | None = None) -> list[Committed]:
         """Make all actions in one swap, trying again when others come first.
@@ -69,11 +72,20 @@ class Committer:
                 parts[0].table,
                 lambda: self._load(parts, still),
                 lambda _, bases: self._attempt(parts, bases, still),
+                lambda: self._turn(parts),
             )
         except IcefieldError as error:
             if error.cleanable:
                 self._remove([f for part in parts for action in part.actions for f in action.reusable_files()])
             raise
+
+    @contextmanager
+    def _turn(self, parts: Sequence[Part]) -> Iterator[None]:
+        with ExitStack() as turns:
+            # In one order, so that no two transactions wait for each other.
+            for table in sorted({part.table for part in parts}, key=str):
+                turns.enter_context(self.lanes.turn(table))
+            yield
 
     def _load(self, parts: Sequence[Part], still: Sequence[PointerSwap]) -> tuple[str, "_Bases"]:
         for read in still:

@@ -1,6 +1,6 @@
 """Write manifests, and describe each as the row that a manifest list holds of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,14 +163,23 @@ def rewrite_without(
 
     Data files are copied as the bytes they are, with statistics that are not even decoded.
     """
-    spec = find_spec(base, source.manifest.column("partition_spec_id")[0].as_py())
-    shape = ManifestShape(base.schema_of_spec(spec), spec, source.manifest.column("content")[0].as_py())
+    return merge_sources([source], entries, base, workshop, snapshot_id)
+
+
+def merge_sources(
+    sources: Sequence[ManifestSource], entries: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int
+) -> ManifestRow:
+    """Write the chosen entries of several manifests of one spec as one; `entries` are those of all, in order."""
+    first = sources[0].manifest
+    spec = find_spec(base, first.column("partition_spec_id")[0].as_py())
+    shape = ManifestShape(base.schema_of_spec(spec), spec, first.column("content")[0].as_py())
     location = _new_location(base, workshop)
     header = shape.header(base.format_version)
-    data = rewrite_manifests([source], header, shape.partition, snapshot_id, location, manifest_codec(base))
+    data = rewrite_manifests(sources, header, shape.partition, snapshot_id, location, manifest_codec(base))
     workshop.store.put_new(location, data)
-    written = entries.set_column(entries.column_names.index("status"), "status", source.status)
-    return describe_manifest(location, len(data), written.filter(source.status.is_valid()), shape)
+    status = pa.chunked_array([source.status for source in sources])
+    written = entries.set_column(entries.column_names.index("status"), "status", status)
+    return describe_manifest(location, len(data), written.filter(status.is_valid()), shape)
 
 
 def manifest_codec(base: TableMetadata) -> str:

@@ -1,8 +1,9 @@
 """Replace data files: some go, others come, in one snapshot.
 
-What must still hold when the commit lands (serializable isolation): no snapshot since the planned one added a file
-that may hold rows of the overwritten range, and every file that goes is still there. Otherwise rows that this
-overwrite never saw would survive it, or rows that somebody else removed would come back.
+What must still hold when the commit lands: every file that goes is still there, and nobody deleted rows of it since;
+otherwise rows that somebody else removed would come back. Under serializable isolation also: no snapshot since the
+planned one added a file that may hold rows of the overwritten range; otherwise rows that this overwrite never saw would
+survive it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +19,9 @@ from icefield.commit.summary import tally
 from icefield.commit.token import find_commit
 from icefield.errors import ConcurrentChange
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Operation, Snapshot
+from icefield.properties import SERIALIZABLE
 from icefield.scan.plan import ScanPlan, plan_added_deletes, plan_added_files
-from icefield.types.schema import Schema
 
 SHOWN_FILES = 3
 
@@ -30,11 +30,18 @@ class OverwriteFiles:
     """Replaces every file of a scan plan by new ones; the new files hold what is to stay of partly matching ones."""
 
     def __init__(
-        self, files: pa.Table, spec: PartitionSpec, schema: Schema, replaced: ScanPlan, target: Target = ON_MAIN
+        self,
+        files: pa.Table,
+        shape: ManifestShape,
+        replaced: ScanPlan,
+        target: Target = ON_MAIN,
+        *,
+        isolation: str = SERIALIZABLE,
     ) -> None:
         self._target = target
+        self._isolation = isolation
         self._files = files
-        self._shape = ManifestShape(schema, spec)
+        self._shape = shape
         self._replaced = replaced
         self._manifests: AddedManifests | None = None
 
@@ -91,7 +98,7 @@ class OverwriteFiles:
     def _check_concurrent_files(self, base: TableMetadata, workshop: Workshop) -> None:
         for snapshot in self._snapshots_since(base):
             found = plan_added_files(workshop.store, base, snapshot, self._replaced)
-            if found.num_rows:
+            if found.num_rows and self._isolation == SERIALIZABLE:
                 raise ConcurrentChange(
                     f"cannot overwrite: snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile added "
                     f"{found.num_rows} file(s) that may hold matching rows, such as {_some(found)}",

@@ -5,6 +5,7 @@ swap took place. Raises CommitConflict (still losing after all retries) and Comm
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -45,25 +46,39 @@ Result = TypeVar("Result")
 
 
 def retry(
-    ambient: Ambient, name: TableName, load: Callable[[], tuple[str, Base]], attempt: Callable[[str, Base], Result]
+    ambient: Ambient,
+    name: TableName,
+    load: Callable[[], tuple[str, Base]],
+    attempt: Callable[[str, Base], Result],
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Result:
-    """Load and attempt until an attempt does not lose the race, or until the base's properties say to give up."""
+    """Load and attempt until an attempt does not lose the race, or until the base's properties say to give up.
+
+    turn: what to hold from the load to the end of an attempt, so that writers come one after the other.
+    """
     started = ambient.monotonic()
     tries = 0
     while True:
-        location, base = load()
-        try:
-            return attempt(location, base)
-        except CommitConflict as conflict:
-            tries += 1
-            waited_ms = (ambient.monotonic() - started) * 1000
-            if tries > COMMIT_RETRIES.read(base.properties) or waited_ms > COMMIT_RETRY_TOTAL_MS.read(base.properties):
-                raise CommitConflict(
-                    f"gave up committing to {name} after {tries} tries in {waited_ms:.0f} ms: "
-                    "other writers came first each time",
-                    hint=f"Run it again, or raise {COMMIT_RETRIES.key} on the table",
-                ) from conflict
+        with turn():
+            location, base = load()
+            try:
+                return attempt(location, base)
+            except CommitConflict as conflict:
+                tries += 1
+                waited_ms = (ambient.monotonic() - started) * 1000
+                _check_patience(name, base.properties, tries, waited_ms, conflict)
         _back_off(ambient, tries, base.properties)
+
+
+def _check_patience(
+    name: TableName, properties: Mapping[str, str], tries: int, waited_ms: float, conflict: CommitConflict
+) -> None:
+    if tries > COMMIT_RETRIES.read(properties) or waited_ms > COMMIT_RETRY_TOTAL_MS.read(properties):
+        raise CommitConflict(
+            f"gave up committing to {name} after {tries} tries in {waited_ms:.0f} ms: "
+            "other writers came first each time",
+            hint=f"Run it again, or raise {COMMIT_RETRIES.key} on the table",
+        ) from conflict
 
 
 @dataclass(frozen=True)

@@ -11,31 +11,34 @@ from pathlib import Path
 
 import pytest
 
-from icefield.catalog.sqlite_connections import SqliteConnections
+from icefield.catalog.connections import Connections
 from icefield.errors import CatalogError, CommitConflict
 
 WORKER = Path(__file__).with_name("fork_worker.py")
 
 
-def run_scenario(name: str, path: Path) -> str:
-    command = [sys.executable, str(WORKER), name, str(path / "c.db")]
+def run_scenario(name: str, place: Path | str) -> str:
+    command = [sys.executable, str(WORKER), name, str(place)]
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout.strip()
 
 
-def test_what_a_forked_child_commits_is_there_after_the_parent_closed(tmp_path: Path) -> None:
-    assert run_scenario("guarded", tmp_path) == "2"
+def test_what_a_forked_child_commits_is_there_after_the_parent_closed(tmp_path: Path, postgres_url: str) -> None:
+    assert run_scenario("guarded", tmp_path / "c.db") == "2"
+    assert run_scenario("guarded", postgres_url) == "2"
 
 
 def test_without_the_guard_an_acknowledged_commit_of_a_forked_child_is_lost(tmp_path: Path) -> None:
-    assert run_scenario("unguarded", tmp_path) == "1"
+    assert run_scenario("unguarded", tmp_path / "c.db") == "1"
 
 
-def test_a_child_forked_behind_the_guards_back_refuses_to_work(tmp_path: Path) -> None:
-    assert "was in use when this process was forked" in run_scenario("unhooked", tmp_path)
+def test_a_child_forked_behind_the_guards_back_refuses_to_work(tmp_path: Path, postgres_url: str) -> None:
+    assert "was in use when this process was forked" in run_scenario("unhooked", tmp_path / "c.db")
+    assert "was in use when this process was forked" in run_scenario("unhooked", postgres_url)
 
 
-def test_a_fork_waits_for_the_transactions_of_other_threads(tmp_path: Path) -> None:
-    assert run_scenario("busy", tmp_path) == "2"
+def test_a_fork_waits_for_the_transactions_of_other_threads(tmp_path: Path, postgres_url: str) -> None:
+    assert run_scenario("busy", tmp_path / "c.db") == "2"
+    assert run_scenario("busy", postgres_url) == "2"
 
 
 class Opened:
@@ -43,7 +46,7 @@ class Opened:
 
     def __init__(self) -> None:
         self.opened: list[sqlite3.Connection] = []
-        self.pool = SqliteConnections(self._open)
+        self.pool = Connections(self._open, (sqlite3.Error,))
 
     def _open(self) -> sqlite3.Connection:
         self.opened.append(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
@@ -106,7 +109,7 @@ def test_a_failed_opening_does_not_hold_up_a_fork() -> None:
     def fail() -> sqlite3.Connection:
         raise sqlite3.OperationalError("no")
 
-    pool = SqliteConnections(fail)
+    pool = Connections(fail, (sqlite3.Error,))
 
     def borrow() -> None:
         with pytest.raises(sqlite3.Error), pool.borrow():

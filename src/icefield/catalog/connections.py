@@ -1,33 +1,52 @@
-"""SQLite connections of one process: each lent to one thread at a time, and none open across a fork.
+"""Database connections of one process: each lent to one thread at a time, and none open across a fork.
 
 SQLite keeps the locks that a process holds in its own memory, which a forked child inherits without the locks. A child
 then takes no lock of its own on a file that its parent has open (even through a new connection), and when the parent
-closes, the write-ahead log is deleted under the child: what it commits afterwards is acknowledged and lost. So every
-connection is closed before the fork, once the threads that use one are done; parent and child open new ones.
+closes, the write-ahead log is deleted under the child: what it commits afterwards is acknowledged and lost. On a
+connection to a server, parent and child would read each other's answers. So every connection is closed before the
+fork, once the threads that use one are done; parent and child open new ones.
 
-The hook cannot see connections of other libraries to the same file, nor run for a fork made by C code; in a child of
-the latter kind a pool that had connections refuses to work.
+The hook cannot see connections of other libraries to the same database, nor run for a fork made by C code; in a child
+of the latter kind a pool that had connections refuses to work.
 """
 
 import os
-import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Generic, Protocol, TypeVar
 
 from icefield.errors import CatalogError, CommitStateUnknown
 
 _MOST_IDLE = 8
 
 
-class SqliteConnections:
-    """A pool of connections that `open_connection` opens."""
+class Closable(Protocol):
+    """What the pool asks of a connection."""
 
-    def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
+    @property
+    def in_transaction(self) -> bool:
+        """Say whether a transaction is open on it, or it is not known, so that it cannot be lent again."""
+        ...
+
+    def close(self) -> None: ...
+
+
+Connection = TypeVar("Connection", bound=Closable)
+
+
+class Connections(Generic[Connection]):
+    """A pool of connections that `open_connection` opens.
+
+    A connection is not kept when it comes back in a transaction, or with one of `failures` or a CommitStateUnknown.
+    """
+
+    def __init__(self, open_connection: Callable[[], Connection], failures: tuple[type[Exception], ...]) -> None:
         self._open_connection = open_connection
+        self._failures: tuple[type[Exception], ...] = (*failures, CommitStateUnknown)
         self._changed = threading.Condition()
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Connection] = []
         self._borrowers: list[int] = []
         self._process = os.getpid()
         self._closed = False
@@ -35,23 +54,28 @@ class SqliteConnections:
         _close_before_fork(self)
 
     @contextmanager
-    def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection; it is kept for the next borrower unless SQLite failed on it."""
+    def borrow(self) -> Iterator[Connection]:
+        """Lend a connection, which is kept for the next borrower where it can be."""
         connection = self._take()
         try:
             yield connection
-        except (sqlite3.Error, CommitStateUnknown):
+        except self._failures:
             self._give_back(connection, keep=False)
             raise
         except BaseException:
             self._give_back(connection, keep=not connection.in_transaction)
             raise
-        self._give_back(connection, keep=True)
+        self._give_back(connection, keep=not connection.in_transaction)
 
     def close(self) -> None:
         """Close what is idle now, and what is lent when it comes back."""
         with self._changed:
             self._closed = True
+            _close_all(self._idle)
+
+    def close_idle(self) -> None:
+        """Close what is not lent, so that the next borrower gets a new one."""
+        with self._changed:
             _close_all(self._idle)
 
     def close_before_fork(self) -> None:
@@ -71,7 +95,7 @@ class SqliteConnections:
         if not self._idle and not self._borrowers:
             self._process = os.getpid()
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self) -> Connection:
         with self._changed:
             self._check_usable()
             self._borrowers.append(threading.get_ident())
@@ -83,7 +107,7 @@ class SqliteConnections:
             self._leave()
             raise
 
-    def _give_back(self, connection: sqlite3.Connection, *, keep: bool) -> None:
+    def _give_back(self, connection: Connection, *, keep: bool) -> None:
         with self._changed:
             if keep and not self._closed and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
@@ -103,16 +127,16 @@ class SqliteConnections:
             raise CatalogError("the catalog was in use when this process was forked", hint="Open it after the fork")
 
 
-def _close_all(connections: list[sqlite3.Connection]) -> None:
+def _close_all(connections: list[Any]) -> None:
     while connections:
         connections.pop().close()
 
 
-def _close_before_fork(pool: SqliteConnections) -> None:
+def _close_before_fork(pool: Connections[Any]) -> None:
     # Hooks cannot be taken back, so they must not keep the pool alive.
     reference = weakref.ref(pool)
 
-    def hook(move: Callable[[SqliteConnections], None]) -> Callable[[], None]:
+    def hook(move: Callable[[Connections[Any]], None]) -> Callable[[], None]:
         def run() -> None:
             if (found := reference()) is not None:
                 move(found)
@@ -120,7 +144,7 @@ def _close_before_fork(pool: SqliteConnections) -> None:
         return run
 
     os.register_at_fork(
-        before=hook(SqliteConnections.close_before_fork),
-        after_in_parent=hook(SqliteConnections.reopen_after_fork),
-        after_in_child=hook(SqliteConnections.restart_in_child),
+        before=hook(Connections.close_before_fork),
+        after_in_parent=hook(Connections.reopen_after_fork),
+        after_in_child=hook(Connections.restart_in_child),
     )

@@ -1,0 +1,132 @@
+"""Lanes: writers of one table queue for the last step of a commit, so that they do not undo each other's work.
+
+A lane is manners, not safety: the swap decides. Whoever cannot wait, or finds no lane, goes on without; losing a place
+costs nothing but speed. A writer that died in the queue, or that holds its turn for long, is passed.
+
+`FileLanes` keeps a file per table with two numbers, as a bakery does: the next ticket to draw, and the one that is
+served. Turns come in the order of tickets.
+"""
+
+import hashlib
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Protocol
+
+from icefield.ambient import Ambient
+from icefield.model.names import TableName
+
+try:
+    import fcntl
+except ImportError:  # there are no such locks on this system, and so no lanes
+    fcntl = None  # type: ignore[assignment]
+
+PATIENCE_S = 0.5  # for how long one turn may last before the queue passes it
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0002, 0.004
+_NUMBERS = struct.Struct("<QQ")
+
+
+class Lanes(Protocol):
+    """The lanes of a catalog's tables."""
+
+    def turn(self, table: TableName) -> AbstractContextManager[None]:
+        """Wait for one's turn, for a while; the block is the turn."""
+        ...
+
+
+class NoLanes:
+    """For catalogs where nobody queues."""
+
+    def turn(self, table: TableName) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+NO_LANES = NoLanes()
+
+
+class FileLanes:
+    """Lanes in files of a local directory, for the processes of one machine."""
+
+    def __init__(self, folder: Path, ambient: Ambient) -> None:
+        self._folder = folder
+        self._ambient = ambient
+
+    @contextmanager
+    def turn(self, table: TableName) -> Iterator[None]:
+        lane = self._open(table)
+        if lane is None:
+            yield
+            return
+        with lane:
+            ticket = lane.draw()
+            self._wait(lane, ticket)
+            try:
+                yield
+            finally:
+                lane.serve(ticket + 1)
+
+    def _open(self, table: TableName) -> "_Lane | None":
+        name = hashlib.sha256(str(table).encode()).hexdigest()[:16]
+        try:
+            self._folder.mkdir(exist_ok=True)
+            return _Lane((self._folder / name).open("a+b")) if fcntl is not None else None
+        except OSError:
+            return None  # a directory that cannot be written to has no lanes
+
+    def _wait(self, lane: "_Lane", ticket: int) -> None:
+        pause = FIRST_PAUSE_S
+        seen, since = lane.served(), self._ambient.monotonic()
+        while seen < ticket:
+            self._ambient.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_S)
+            served, now = lane.served(), self._ambient.monotonic()
+            if served != seen:
+                seen, since = served, now
+            elif now - since > PATIENCE_S:
+                lane.serve(seen + 1)  # whoever has this turn sleeps, or is dead
+
+
+class _Lane:
+    """One table's numbers, shared by all processes; changed under a lock that nobody holds while waiting."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        with self._locked():
+            if file.seek(0, 2) < _NUMBERS.size:
+                file.write(bytes(_NUMBERS.size))
+                file.flush()
+        self._shared = mmap.mmap(file.fileno(), _NUMBERS.size)
+
+    def __enter__(self) -> "_Lane":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shared.close()
+        self._file.close()
+
+    def draw(self) -> int:
+        """Take the next ticket."""
+        with self._locked():
+            drawn, served = _NUMBERS.unpack(self._shared[:])
+            # All that were drawn have been served: nobody is waiting, so that a turn is had at once.
+            _NUMBERS.pack_into(self._shared, 0, drawn + 1, served)
+        return int(drawn)
+
+    def served(self) -> int:
+        return int(_NUMBERS.unpack(self._shared[:])[1])
+
+    def serve(self, ticket: int) -> None:
+        """Let the holder of a ticket go, unless the queue is further already."""
+        with self._locked():
+            drawn, served = _NUMBERS.unpack(self._shared[:])
+            _NUMBERS.pack_into(self._shared, 0, drawn, max(served, min(ticket, drawn)))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)

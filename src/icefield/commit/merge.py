@@ -1,0 +1,82 @@
+"""Merge small manifests into larger ones while appending, so that a table of many appends stays quick to plan.
+
+A commit looks only at how many manifests there are, until there are enough of them to be worth it; then the small ones
+of each spec are written together, up to the size that the table wants. Data files are copied as the bytes they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest_header import DATA_MANIFEST
+from icefield.codec.manifest_list import count_manifests
+from icefield.codec.manifest_rewrite import ManifestSource
+from icefield.codec.manifest_schema import DELETED, EXISTING
+from icefield.commit.action import Workshop
+from icefield.commit.manifests import ManifestRow, load_entries, merge_sources
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+from icefield.properties import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
+from icefield.scan.manifests import load_manifests
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The rows of a manifest list that stay, and new manifests in place of the others."""
+
+    kept: pa.Table
+    manifests: list[ManifestRow]
+
+
+def merge_manifests(
+    parent: Snapshot | None, base: TableMetadata, workshop: Workshop, snapshot_id: int
+) -> Merged | None:
+    """Merge the small data manifests of a snapshot; None if there are too few, or the table does not want it."""
+    least = MANIFEST_MIN_COUNT_TO_MERGE.read(base.properties)
+    if parent is None or not parent.manifest_list or not MANIFEST_MERGE.read(base.properties):
+        return None
+    if count_manifests(workshop.store.read(parent.manifest_list), parent.manifest_list) < least:
+        return None
+    manifests = load_manifests(workshop.store, parent)
+    assert manifests is not None
+    bins = [rows for rows in _bins(manifests, MANIFEST_TARGET_SIZE_BYTES.read(base.properties)) if len(rows) > 1]
+    if sum(map(len, bins)) < least:
+        return None
+    merged = [_merge(manifests.take(pa.array(rows)), base, workshop, snapshot_id) for rows in bins]
+    gone = np.isin(np.arange(manifests.num_rows), np.concatenate([np.array(rows) for rows in bins]))
+    return Merged(manifests.filter(pa.array(~gone)), merged)
+
+
+def _bins(manifests: pa.Table, target_bytes: int) -> Iterator[list[int]]:
+    """Yield data manifests of one spec, in their order, that together have about the target size."""
+    is_data = manifests.column("content").to_numpy() == DATA_MANIFEST
+    sizes = manifests.column("manifest_length").to_numpy()
+    specs = manifests.column("partition_spec_id").to_numpy()
+    small = is_data & (sizes < target_bytes / 2)
+    for spec_id in np.unique(specs[small]):
+        rows: list[int] = []
+        size = 0
+        for at in np.flatnonzero(small & (specs == spec_id)).tolist():
+            if rows and size + sizes[at] > target_bytes:
+                yield rows
+                rows, size = [], 0
+            rows.append(at)
+            size += int(sizes[at])
+        yield rows
+
+
+def _merge(manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> ManifestRow:
+    sources: list[ManifestSource] = []
+    tables: list[pa.Table] = []
+    for at in range(manifests.num_rows):
+        manifest = manifests.slice(at, 1)
+        data, entries = load_entries(manifest, workshop)
+        # What was deleted before has told its story in the snapshot that deleted it. (spec: Manifests)
+        live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
+        status = pc.if_else(live, EXISTING, None).cast(pa.int32())
+        sources.append(ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status))
+        tables.append(entries)
+    return merge_sources(sources, pa.concat_tables(tables, promote_options="permissive"), base, workshop, snapshot_id)

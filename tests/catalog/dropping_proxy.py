@@ -1,0 +1,60 @@
+"""A proxy before a server that loses one COMMIT when told to: on its way there, or the answer on its way back."""
+
+import select
+import socket
+import threading
+from contextlib import suppress
+from enum import Enum
+
+_COMMIT = b"COMMIT\x00"
+
+
+class Loss(Enum):
+    """What is lost, along with the connection."""
+
+    REQUEST = "request"
+    REPLY = "reply"
+
+
+class DroppingProxy:
+    """Listens on loopback and passes bytes on to a port of loopback."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.next_loss: Loss | None = None
+        self.losses = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        # Closing alone would leave the thread that waits for the next connection waiting.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client = self._listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self._target)) as server, suppress(ConnectionError):
+            while True:
+                for ready in select.select([client, server], [], [])[0]:
+                    data = ready.recv(65536)
+                    if not data:
+                        return
+                    if ready is client and _COMMIT in data and self.next_loss:
+                        self._lose(server, data)
+                        return
+                    (server if ready is client else client).sendall(data)
+
+    def _lose(self, server: socket.socket, data: bytes) -> None:
+        loss, self.next_loss = self.next_loss, None
+        self.losses += 1
+        if loss is Loss.REPLY:
+            server.sendall(data)
+            server.recv(65536)

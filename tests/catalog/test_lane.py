@@ -1,0 +1,80 @@
+"""Lanes: turns in the order of arrival, and nobody is held up by the dead."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from icefield.ambient import SystemAmbient
+from icefield.catalog.lane import NO_LANES, FileLanes
+from icefield.model.names import parse_table_name
+
+TABLE = parse_table_name("shop.orders")
+DIES = """
+import os, sys
+from pathlib import Path
+from icefield.ambient import SystemAmbient
+from icefield.catalog.lane import FileLanes
+from icefield.model.names import parse_table_name
+with FileLanes(Path(sys.argv[1]), SystemAmbient()).turn(parse_table_name("shop.orders")):
+    os._exit(0)
+"""
+
+
+def lanes(folder: Path) -> FileLanes:
+    return FileLanes(folder / "lanes", SystemAmbient())
+
+
+def test_turns_come_one_after_the_other_and_in_order(tmp_path: Path) -> None:
+    order: list[int] = []
+    inside: list[int] = []
+    drawn = [threading.Event() for _ in range(5)]
+
+    def take(number: int) -> None:
+        if number:
+            drawn[number - 1].wait()
+        threading.Timer(0.05, drawn[number].set).start()
+        with lanes(tmp_path).turn(TABLE):
+            assert not inside
+            inside.append(number)
+            order.append(number)
+            inside.remove(number)
+
+    with lanes(tmp_path).turn(TABLE):
+        writers = [threading.Thread(target=take, args=(number,)) for number in range(5)]
+        for writer in writers:
+            writer.start()
+        drawn[-1].wait()
+    for writer in writers:
+        writer.join()
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_a_writer_that_died_in_its_turn_is_passed(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "lanes")], check=True)
+    with lanes(tmp_path).turn(TABLE):
+        pass
+    with lanes(tmp_path).turn(TABLE):
+        pass
+
+
+def test_a_turn_that_raises_ends(tmp_path: Path) -> None:
+    for _ in range(2):
+        try:
+            with lanes(tmp_path).turn(TABLE):
+                raise KeyError
+        except KeyError:
+            continue
+
+
+def test_tables_have_lanes_of_their_own(tmp_path: Path) -> None:
+    with lanes(tmp_path).turn(TABLE), lanes(tmp_path).turn(parse_table_name("shop.stock")):
+        assert len(list((tmp_path / "lanes").iterdir())) == 2
+
+
+def test_without_a_place_for_lanes_nobody_waits(tmp_path: Path) -> None:
+    (tmp_path / "lanes").write_text("a file, where a directory should be")
+    with lanes(tmp_path).turn(TABLE), lanes(tmp_path).turn(TABLE):
+        pass
+    with NO_LANES.turn(TABLE), NO_LANES.turn(TABLE):
+        pass
