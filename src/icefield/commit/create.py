@@ -1,6 +1,7 @@
 """Create a table: its first metadata file, then one swap from nothing.
 
 Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; nothing is left behind then.
+CommitStateUnknown: the answer was lost, and nobody can tell what happened.
 """
 
 from collections.abc import Mapping
@@ -9,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.commit.action import Workshop
+from icefield.commit.load import load_table_metadata
 from icefield.commit.loop import Committed, remove_quietly, write_metadata
-from icefield.errors import IcefieldError, InvalidInput
+from icefield.commit.retry import Outcome, SettledSwap
+from icefield.errors import AlreadyExists, CommitConflict, IcefieldError, InvalidInput
 from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
 from icefield.model.names import TableName
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
@@ -44,8 +47,16 @@ def create_table(
     check_schema_version(definition.schema, definition.format_version)
     metadata = _first_metadata(definition, location, ambient)
     metadata_location = write_metadata(metadata, None, Workshop(store, ambient))
+
+    def judge(current: str) -> Outcome:
+        log = [entry.metadata_file for entry in load_table_metadata(store, current).metadata_log]
+        return Outcome.LANDED if metadata_location in log else Outcome.LOST
+
     try:
-        catalog.swap([PointerSwap(name, None, metadata_location)])
+        SettledSwap(catalog, ambient, judge).make(PointerSwap(name, None, metadata_location))
+    except CommitConflict as lost:
+        remove_quietly(store, [metadata_location])
+        raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from lost
     except IcefieldError as error:
         if error.cleanable:
             remove_quietly(store, [metadata_location])

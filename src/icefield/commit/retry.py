@@ -123,9 +123,12 @@ class SettledSwap:
 
     def _look(self, change: PointerSwap) -> Outcome:
         try:
-            current = self.catalog.pointer(change.table, change.kind)
+            entry = self.catalog.find(change.table)
+            current = entry.pointer if entry is not None and entry.kind is change.kind else None
             if current == change.expected:
                 return Outcome.UNMOVED
+            if current is None:
+                return Outcome.UNKNOWN  # dropped or renamed since; nobody can tell whether ours came before
             return Outcome.LANDED if current == change.new else self.judge(current)
         except IcefieldError:
             return Outcome.UNKNOWN
