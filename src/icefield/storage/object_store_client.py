@@ -1,0 +1,122 @@
+"""Clients of object stores, made from properties when a bucket is first touched.
+
+Properties are Iceberg's (`s3.endpoint`, `s3.region`, `s3.access-key-id`, `s3.secret-access-key`, `s3.session-token`,
+`s3.path-style-access`, `client.region`); any other key of the client can be given as `s3.<key>`, `gs.<key>` or
+`az.<key>`. What is not given comes from the environment, as in the cloud's own tools (AWS_*, GOOGLE_*, AZURE_*).
+
+Each bucket has two clients. The one for reading repeats what failed by itself. The one for writing never does: a
+conditional write that landed, lost its answer and is sent again finds its own work and calls it somebody else's.
+
+Importing this module raises Unsupported where the package `obstore` is not installed.
+Raises InvalidInput for properties that mean nothing, StorageError in a forked process.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from icefield.errors import InvalidInput, LocationRefused, StorageError, Unsupported
+from icefield.storage.location import parse_location
+
+try:
+    import obstore
+    from obstore.exceptions import BaseError
+    from obstore.store import AzureStore, GCSStore, S3Store
+except ImportError as error:
+    raise Unsupported(
+        "object stores need the package obstore", hint="Install it: pip install 'icefield[object-store]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+
+__all__ = ["PREFIX_OF_SCHEME", "Client", "Clients", "obstore"]
+
+Client = S3Store | GCSStore | AzureStore
+
+# Foreign writers spell one S3 in three ways.
+PREFIX_OF_SCHEME = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "az": "az"}
+
+_ALIASES = {"client.region": "s3.region"}
+_PATH_STYLE = "path_style_access"
+_TIMEOUT = timedelta(seconds=30)
+_CONNECT_TIMEOUT = timedelta(seconds=5)
+_READING: "RetryConfig" = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
+_WRITING: "RetryConfig" = {"max_retries": 0}
+
+
+class Clients:
+    """The clients of every bucket that was touched, for threads of one process."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties = {_ALIASES.get(key, key): value for key, value in properties.items()}
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str, bool], Client] = {}
+        _check_properties(self.properties)
+
+    def reading(self, location: str) -> Client:
+        """Return the client that repeats by itself; for reads, deletes and the parts of an upload."""
+        return self._client(location, writes=False)
+
+    def writing(self, location: str) -> Client:
+        """Return the client that sends everything once."""
+        return self._client(location, writes=True)
+
+    def _client(self, location: str, *, writes: bool) -> Client:
+        _refuse_fork()
+        parsed = parse_location(location)
+        prefix = PREFIX_OF_SCHEME.get(parsed.scheme)
+        if prefix is None:
+            raise LocationRefused(f"{location} is in no object store: its scheme is {parsed.scheme}")
+        key = (prefix, parsed.authority, writes)
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = _make(prefix, parsed.authority, self.properties, _WRITING if writes else _READING)
+            return self._made[key]
+
+
+@cache
+def _process_of_clients() -> int:
+    return os.getpid()
+
+
+def _refuse_fork() -> None:
+    # All clients share threads that do not live through a fork: any call in the child would wait for them for ever.
+    if _process_of_clients() != os.getpid():
+        raise StorageError(
+            "object stores were in use when this process was forked, and cannot be used in it",
+            hint="Start processes with the method spawn or forkserver",
+        )
+
+
+def _make(prefix: str, bucket: str, properties: Mapping[str, str], retries: "RetryConfig") -> Client:
+    own = f"{prefix}."
+    config: dict[str, Any] = {
+        key.removeprefix(own).replace("-", "_"): value for key, value in properties.items() if key.startswith(own)
+    }
+    if (path_style := config.pop(_PATH_STYLE, None)) is not None:
+        config["virtual_hosted_style_request"] = "false" if path_style == "true" else "true"
+    plain = config.get("endpoint", "").startswith("http://")
+    options: ClientConfig = {"allow_http": plain, "timeout": _TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT}
+    make: Any = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}[prefix]
+    try:
+        client: Client = make(bucket, config=config, client_options=options, retry_config=retries)
+    except (BaseError, ValueError, TypeError) as error:
+        why = str(error).partition("\n")[0]
+        raise InvalidInput(f"the settings of {prefix}://{bucket} cannot be used: {why}") from error
+    return client
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        if not key.startswith(tuple(f"{prefix}." for prefix in PREFIX_OF_SCHEME.values())):
+            raise InvalidInput(f"unknown property {key!r} of an object store", hint="Known are s3.*, gs.* and az.*")
+        if not isinstance(value, str):
+            raise InvalidInput(f"the property {key} of an object store must be text, not {value!r}")
+        if key.endswith(".endpoint") and not value.startswith(("http://", "https://")):
+            raise InvalidInput(f"the property {key} cannot be {value!r}", hint="Write it as https://host[:port]")
+        if key == "s3.path-style-access" and value not in ("true", "false"):
+            raise InvalidInput(f"the property {key} cannot be {value!r}", hint="Write true or false")
