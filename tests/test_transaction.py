@@ -7,9 +7,14 @@ import pyarrow as pa
 import pytest
 
 import icefield
+from icefield.ambient import SystemAmbient
 from icefield.catalog.catalog import Catalog
-from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable
+from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable, Unsupported
 from icefield.lake import Lake
+from icefield.storage.local import LocalStore
+from icefield.storage.location import location_of_path
+from icefield.storage.object_store_directory import DirectoryStore
 from icefield.table import Table
 
 
@@ -159,3 +164,13 @@ def test_a_transaction_of_reads_commits_nothing(lake: Lake, monkeypatch: pytest.
     monkeypatch.setattr(type(lake.catalog), "swap", never)
     with lake.transaction() as tx:
         assert ids(tx.table("t.a")) == [1]
+
+
+def test_a_catalog_that_moves_one_pointer_at_a_time_says_so_before_any_work(tmp_path: Path) -> None:
+    root = location_of_path(str(tmp_path))
+    catalog = ObjectStoreCatalog(DirectoryStore(durable=False), f"{root}/catalog")
+    with Lake(catalog, LocalStore(roots=[root], durable=False), root, SystemAmbient()) as lake:
+        lake.create_table("t.a", "id long").append(rows(1))
+        with pytest.raises(Unsupported, match="one pointer at a time"):
+            lake.transaction()
+        assert ids(lake.table("t.a")) == [1]

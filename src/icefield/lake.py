@@ -217,6 +217,11 @@ class Lake:
 
         isolation: `serializable` also fails when a table that was only read was changed meanwhile; `snapshot` does not.
         """
+        if not self.catalog.swaps_many:
+            raise Unsupported(
+                "this catalog moves one pointer at a time, so that it has no transactions over several tables",
+                hint="Commit the tables one after another, or keep the catalog in a database",
+            )
         return Transaction(self.catalog, self.store, self.ambient, self._lanes, isolation=isolation)
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:

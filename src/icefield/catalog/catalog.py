@@ -64,6 +64,7 @@ class Catalog(Protocol):
     """Namespaces, tables, views and their pointers."""
 
     name: str
+    swaps_many: bool  # whether several pointers can be moved at once
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         """Move several pointers at once, or none."""

@@ -23,6 +23,8 @@ from icefield.model.names import Namespace, TableName
 class MemoryCatalog:
     """Two dictionaries under one lock; every method is one critical section."""
 
+    swaps_many = True
+
     def __init__(self, name: str = "default") -> None:
         self.name = name
         self._lock = threading.RLock()

@@ -55,6 +55,8 @@ Result = TypeVar("Result")
 class ObjectStoreCatalog:
     """A catalog whose records are below `root`, which nothing else should use."""
 
+    swaps_many = False
+
     def __init__(
         self, store: ConditionalStore, root: str, name: str = "default", *, ambient: Ambient | None = None
     ) -> None:

@@ -73,6 +73,8 @@ _RENAME = (
 class SqlCatalog:
     """Tables, views and namespaces of one catalog name in a shared database."""
 
+    swaps_many = True
+
     def __init__(self, database: Database, name: str) -> None:
         self.name = name
         self._database = database

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql import types as spark_types
 
 from icefield.codec.name_mapping import find_name_mapping
+from icefield.errors import Unsupported
 from icefield.expr.bound import TRUE, Bound
 from icefield.expr.spark_sql import quoted_path, spark_sql
 from icefield.model.metadata import TableMetadata
@@ -86,9 +87,20 @@ def _reads_natively(request: FilesToRead) -> pa.ChunkedArray:
         not is_metadata_column(f.field_id) and reads_natively(f, request.history) and not _has_difficult_default(f)
         for f in request.schema.fields
     )
-    if not known:
+    if not known or not _is_within_reach(request):
         return pa.chunked_array([pa.repeat(False, request.files.num_rows)])
     return pc.and_(request.files.column("delete_keys").is_null(), request.files.column("is_complete"))
+
+
+def _is_within_reach(request: FilesToRead) -> bool:
+    """Say whether Spark itself can open the files: their store must have a name that Spark knows."""
+    if request.files.num_rows == 0:
+        return True
+    try:
+        request.store.native_uri(request.files.column("file_path")[0].as_py())
+    except Unsupported:
+        return False
+    return True
 
 
 def _has_difficult_default(field: NestedField) -> bool:
