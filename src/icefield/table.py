@@ -12,7 +12,7 @@ from itertools import chain
 import pyarrow as pa
 
 from icefield.ambient import Ambient
-from icefield.commit.action import Action, Target
+from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
 from icefield.commit.loop import remove_quietly
@@ -23,7 +23,7 @@ from icefield.commit.properties import ChangeProperties
 from icefield.commit.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.token import check_token, find_commit
 from icefield.commit.upgrade import UpgradeTable
-from icefield.errors import NoSuchSnapshot
+from icefield.errors import IcefieldError, NoSuchSnapshot
 from icefield.expr.ast import Predicate
 from icefield.expr.bind import bind
 from icefield.expr.bound import columns_of
@@ -285,6 +285,12 @@ class Table:
 
     def _commit(self, action: AppendFiles | OverwriteFiles, files: pa.Table, target: Target) -> Snapshot | None:
         paths = files.column("file_path").to_pylist()
+        try:
+            action.prepare(self.refresh(), Workshop(self._store, self._ambient))
+        except IcefieldError as error:
+            if error.cleanable:
+                remove_quietly(self._store, [*paths, *action.reusable_files()])
+            raise
         metadata = self._head.commit([action], paths)
         made = metadata.ref_head(self._ref) if target.token is None else find_commit(metadata, target.token)
         if made is not None and target.token is not None and made.snapshot_id != action.snapshot_id:

@@ -24,7 +24,7 @@ except ImportError:  # there are no such locks on this system, and so no lanes
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE_S = 0.5  # for how long one turn may last before the queue passes it
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0002, 0.004
+PAUSE_PER_PLACE_S, LONGEST_PAUSE_S = 0.0003, 0.01
 _NUMBERS = struct.Struct("<QQ")
 
 
@@ -76,11 +76,10 @@ class FileLanes:
             return None  # a directory that cannot be written to has no lanes
 
     def _wait(self, lane: "_Lane", ticket: int) -> None:
-        pause = FIRST_PAUSE_S
         seen, since = lane.served(), self._ambient.monotonic()
         while seen < ticket:
-            self._ambient.sleep(pause)
-            pause = min(pause * 1.5, LONGEST_PAUSE_S)
+            # Whoever is next looks often; whoever has many before them need not.
+            self._ambient.sleep(min(PAUSE_PER_PLACE_S * (ticket - seen), LONGEST_PAUSE_S))
             served, now = lane.served(), self._ambient.monotonic()
             if served != seen:
                 seen, since = served, now

@@ -24,19 +24,17 @@ class AppendFiles:
         self._target = target
         self._files = files
         self._shape = ManifestShape(schema, spec)
-        self._manifests: AddedManifests | None = None
+        self._manifests = AddedManifests(files, self._shape)
 
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot that this makes; None if it was never proposed."""
-        return self._manifests.snapshot_id if self._manifests else None
+        return self._manifests.snapshot_id
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
         if find_commit(base, self._target.token):
             return NOTHING_TO_DO
-        if self._manifests is None:
-            self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
-        added, snapshot_id = self._manifests.write(base, workshop), self._manifests.snapshot_id
+        added, snapshot_id = self._manifests.write(base, workshop)
         merged = merge_manifests(base.ref_head(self._target.ref), base, workshop, snapshot_id)
         made = merged.manifests if merged else []
         draft = SnapshotDraft(
@@ -52,5 +50,9 @@ class AppendFiles:
         change = propose_snapshot(draft, base, workshop)
         return replace(change, files=[*change.files, *(str(row["manifest_path"]) for row in made)])
 
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
+        self._manifests.write(base, workshop)
+
     def reusable_files(self) -> Sequence[str]:
-        return self._manifests.locations if self._manifests else ()
+        return self._manifests.locations

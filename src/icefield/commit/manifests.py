@@ -82,10 +82,10 @@ class AddedManifests:
     (spec: Sequence Number Inheritance)
     """
 
-    def __init__(self, files: pa.Table, shape: ManifestShape, snapshot_id: int) -> None:
+    def __init__(self, files: pa.Table, shape: ManifestShape) -> None:
         self._files = files
         self._shape = shape
-        self.snapshot_id = snapshot_id
+        self.snapshot_id: int | None = None  # drawn when they are first written
         self._format_version = 0
         self._rows: list[ManifestRow] | None = None
 
@@ -93,8 +93,10 @@ class AddedManifests:
     def locations(self) -> list[str]:
         return [str(row["manifest_path"]) for row in self._rows or ()]
 
-    def write(self, base: TableMetadata, workshop: Workshop) -> list[ManifestRow]:
-        """Return the rows that describe them, after writing them where need be."""
+    def write(self, base: TableMetadata, workshop: Workshop) -> tuple[list[ManifestRow], int]:
+        """Return the rows that describe them and the id of their snapshot, after writing them where need be."""
+        if self.snapshot_id is None:
+            self.snapshot_id = workshop.ambient.random_id()
         if self._rows is not None and self._format_version == 1 < base.format_version:
             # What a v1 manifest lists has sequence number 0 for ever: it cannot be new to the table as upgraded.
             remove_quietly(workshop.store, self.locations)
@@ -105,13 +107,13 @@ class AddedManifests:
                 write_manifest(self._entries(start, base), self._shape, base, workshop)
                 for start in range(0, self._files.num_rows, ENTRIES_PER_MANIFEST)
             ]
-        return self._rows
+        return self._rows, self.snapshot_id
 
     def _entries(self, start: int, base: TableMetadata) -> pa.Table:
         entries = self._files.slice(start, ENTRIES_PER_MANIFEST)
         inherited = pa.nulls(entries.num_rows, pa.int64())
         # (spec: Manifest Entry Fields; version 1 requires the snapshot id.)
-        known = pa.array(np.full(entries.num_rows, self.snapshot_id, np.int64))
+        known = pa.array([self.snapshot_id] * entries.num_rows, pa.int64())
         entries = entries.add_column(0, "file_sequence_number", inherited)
         entries = entries.add_column(0, "sequence_number", inherited)
         entries = entries.add_column(0, "snapshot_id", known if base.format_version == 1 else inherited)

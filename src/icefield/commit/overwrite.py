@@ -43,7 +43,7 @@ class OverwriteFiles:
         self._files = files
         self._shape = shape
         self._replaced = replaced
-        self._manifests: AddedManifests | None = None
+        self._manifests = AddedManifests(files, self._shape)
 
     @property
     def changes_nothing(self) -> bool:
@@ -53,15 +53,13 @@ class OverwriteFiles:
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot that this makes; None if it was never proposed."""
-        return self._manifests.snapshot_id if self._manifests else None
+        return self._manifests.snapshot_id
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
         if find_commit(base, self._target.token):
             return NOTHING_TO_DO
         self._check_concurrent_files(base, workshop)
-        if self._manifests is None:
-            self._manifests = AddedManifests(self._files, self._shape, workshop.ambient.random_id())
-        added, snapshot_id = self._manifests.write(base, workshop), self._manifests.snapshot_id
+        added, snapshot_id = self._manifests.write(base, workshop)
         partitions = self._shape.partitions_of(self._files) | set(self._replaced.files.column("partition").to_pylist())
         removal = remove_files(self._replaced.files, base, self._target.ref, workshop, snapshot_id)
         rewritten = [str(row["manifest_path"]) for row in removal.rewritten]
@@ -87,8 +85,12 @@ class OverwriteFiles:
         change = propose_snapshot(draft, base, workshop)
         return Change(change.updates, change.requirements, [*change.files, *rewritten])
 
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
+        self._manifests.write(base, workshop)
+
     def reusable_files(self) -> Sequence[str]:
-        return self._manifests.locations if self._manifests else ()
+        return self._manifests.locations
 
     def _operation(self) -> Operation:
         if self._files.num_rows == 0:
