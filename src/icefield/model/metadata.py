@@ -98,10 +98,15 @@ class TableMetadata:
         """Return the newest schema that has all source columns of a spec; the current one may have dropped some."""
         # What an unknown transform makes is taken as it is, whatever its sources were.
         sources = {f.source_id for f in spec.fields if not isinstance(f.transform, Unknown)}
-        for schema in (self.schema, *reversed(self.schemas)):
+        for schema in self.schemas_newest_first:
             if sources <= schema.by_id.keys():
                 return schema
         raise InvalidInput(f"no schema of the table has all source columns of partition spec {spec.spec_id}")
+
+    @property
+    def schemas_newest_first(self) -> tuple[Schema, ...]:
+        """Every schema that the table had, from the current one back."""
+        return (self.schema, *reversed(self.schemas))
 
     @property
     def has_row_ids(self) -> bool:

@@ -28,8 +28,7 @@ from icefield.types.schema import Schema
 
 def table_reader(store: Store, metadata: TableMetadata) -> "TableReader":
     """Return a reader of a table's files."""
-    history = (metadata.schema, *reversed(metadata.schemas))
-    return TableReader(store, history, find_name_mapping(metadata.properties))
+    return TableReader(store, metadata.schemas_newest_first, find_name_mapping(metadata.properties))
 
 
 class TableReader:

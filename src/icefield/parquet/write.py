@@ -38,7 +38,6 @@ from icefield.types.datatypes import PrimitiveType, Type, Value
 from icefield.types.metadata_columns import LINEAGE, with_columns
 from icefield.types.schema import Schema
 
-FIRST_VERSION_WITH_LINEAGE = 3
 # Where the reference puts the schema that a file was written with.
 SCHEMA_KEY = "iceberg.schema"
 MAX_OPEN_FILES = 64
@@ -71,7 +70,7 @@ def plan_write(metadata: TableMetadata, write_id: str, *, moves_rows: bool = Fal
     where the table has lineage. (spec: Row lineage assignment)
     """
     properties = metadata.properties
-    with_lineage = moves_rows and metadata.format_version >= FIRST_VERSION_WITH_LINEAGE
+    with_lineage = moves_rows and metadata.has_row_ids
     stored = file_schema(metadata.schema)
     modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
     return WritePlan(

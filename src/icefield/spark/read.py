@@ -123,7 +123,7 @@ def _read_natively(spark: SparkSession, request: FilesToRead, where: Bound, rows
 
 def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
     metadata = request.metadata
-    history = (metadata.schema, *reversed(metadata.schemas))
+    history = metadata.schemas_newest_first
     mapping = find_name_mapping(metadata.properties)
     task = ReadTask(request.store, history, mapping, request.schema, where, rows)
     packed = [(pickle.dumps(tasks),) for tasks in _packed(request)]
