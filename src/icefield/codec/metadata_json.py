@@ -15,6 +15,7 @@ import msgspec
 
 from icefield.codec.json_keys import KeyTaker, inflate_json
 from icefield.codec.metadata_snapshots import Int, Long, NaturalLong, StoredSnapshot, encode_snapshot
+from icefield.codec.metadata_statistics import decode_entries, encode_entries
 from icefield.codec.metadata_v1 import as_v2
 from icefield.codec.schema_json import (
     decode_schema,
@@ -115,6 +116,9 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
     keys["snapshots"] = [encode_snapshot(entry) for entry in metadata.snapshots.entries]
     keys["snapshot-log"] = [_SnapshotLogWire(e.timestamp_ms, e.snapshot_id) for e in metadata.snapshot_log]
     keys["metadata-log"] = [_MetadataLogWire(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
+    for key, entries in (("statistics", metadata.statistics), ("partition-statistics", metadata.partition_statistics)):
+        if entries:
+            keys[key] = encode_entries(entries)
     keys.update({key: msgspec.Raw(raw) for key, raw in metadata.unknown.items()})
     return _ENCODER.encode(keys)
 
@@ -163,6 +167,8 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
         ),
         refs=_decode_refs(refs, current),
         next_row_id=take.required("next-row-id", _NATURAL_LONG) if version >= ROW_LINEAGE_VERSION else 0,
+        statistics=decode_entries(take.optional("statistics", _RAW_LIST, [])),
+        partition_statistics=decode_entries(take.optional("partition-statistics", _RAW_LIST, [])),
         unknown={key: bytes(raw) for key, raw in keys.items()},
     )
 

@@ -23,16 +23,20 @@ from icefield.model.updates import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionStatistics,
     RemoveProperties,
     RemoveSnapshotRef,
     RemoveSnapshots,
+    RemoveStatistics,
     Requirement,
     SetCurrentSchema,
     SetDefaultSortOrder,
     SetDefaultSpec,
     SetLocation,
+    SetPartitionStatistics,
     SetProperties,
     SetSnapshotRef,
+    SetStatistics,
     Update,
     UpgradeFormatVersion,
 )
@@ -196,6 +200,8 @@ def _remove_snapshots(metadata: TableMetadata, update: RemoveSnapshots, change: 
         metadata,
         snapshots=metadata.snapshots.without(gone),
         snapshot_log=_log_without(metadata.snapshot_log, gone),
+        statistics=tuple(s for s in metadata.statistics if s.snapshot_id not in gone),
+        partition_statistics=tuple(s for s in metadata.partition_statistics if s.snapshot_id not in gone),
     )
 
 
@@ -207,6 +213,31 @@ def _log_without(log: tuple[SnapshotLogEntry, ...], gone: frozenset[int]) -> tup
 
 def _set_location(metadata: TableMetadata, update: SetLocation, change: _Change) -> TableMetadata:
     return replace(metadata, location=update.location.rstrip("/"))
+
+
+def _set_statistics(metadata: TableMetadata, update: SetStatistics, change: _Change) -> TableMetadata:
+    others = tuple(s for s in metadata.statistics if s.snapshot_id != update.statistics.snapshot_id)
+    metadata.snapshot_by_id(update.statistics.snapshot_id)
+    return replace(metadata, statistics=(*others, update.statistics))
+
+
+def _remove_statistics(metadata: TableMetadata, update: RemoveStatistics, change: _Change) -> TableMetadata:
+    return replace(metadata, statistics=tuple(s for s in metadata.statistics if s.snapshot_id != update.snapshot_id))
+
+
+def _set_partition_statistics(
+    metadata: TableMetadata, update: SetPartitionStatistics, change: _Change
+) -> TableMetadata:
+    others = tuple(s for s in metadata.partition_statistics if s.snapshot_id != update.statistics.snapshot_id)
+    metadata.snapshot_by_id(update.statistics.snapshot_id)
+    return replace(metadata, partition_statistics=(*others, update.statistics))
+
+
+def _remove_partition_statistics(
+    metadata: TableMetadata, update: RemovePartitionStatistics, change: _Change
+) -> TableMetadata:
+    kept = tuple(s for s in metadata.partition_statistics if s.snapshot_id != update.snapshot_id)
+    return replace(metadata, partition_statistics=kept)
 
 
 def _set_properties(metadata: TableMetadata, update: SetProperties, change: _Change) -> TableMetadata:
@@ -231,6 +262,10 @@ APPLY: dict[type, Callable[[TableMetadata, Any, _Change], TableMetadata]] = {
     RemoveSnapshotRef: _remove_snapshot_ref,
     RemoveSnapshots: _remove_snapshots,
     SetLocation: _set_location,
+    SetStatistics: _set_statistics,
+    RemoveStatistics: _remove_statistics,
+    SetPartitionStatistics: _set_partition_statistics,
+    RemovePartitionStatistics: _remove_partition_statistics,
     SetProperties: _set_properties,
     RemoveProperties: _remove_properties,
 }

@@ -20,6 +20,7 @@ from icefield.model.snapshot import (
     Snapshots,
 )
 from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.model.statistics import StatisticsEntry
 from icefield.types.schema import Schema
 from icefield.types.transforms import Unknown
 
@@ -52,6 +53,8 @@ class TableMetadata:
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
     next_row_id: int = 0
+    statistics: tuple[StatisticsEntry, ...] = ()
+    partition_statistics: tuple[StatisticsEntry, ...] = ()
     unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, kept as they were
 
     def is_table(self, known_uuid: uuid.UUID) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot, SnapshotRef
 from icefield.model.sort_order import SortOrder
+from icefield.model.statistics import StatisticsEntry
 from icefield.types.schema import Schema
 
 
@@ -76,6 +77,26 @@ class SetLocation:
 
 
 @dataclass(frozen=True)
+class SetStatistics:
+    statistics: StatisticsEntry
+
+
+@dataclass(frozen=True)
+class RemoveStatistics:
+    snapshot_id: int
+
+
+@dataclass(frozen=True)
+class SetPartitionStatistics:
+    statistics: StatisticsEntry
+
+
+@dataclass(frozen=True)
+class RemovePartitionStatistics:
+    snapshot_id: int
+
+
+@dataclass(frozen=True)
 class SetProperties:
     updates: Mapping[str, str]
 
@@ -98,6 +119,10 @@ Update = (
     | RemoveSnapshotRef
     | RemoveSnapshots
     | SetLocation
+    | SetStatistics
+    | RemoveStatistics
+    | SetPartitionStatistics
+    | RemovePartitionStatistics
     | SetProperties
     | RemoveProperties
 )
