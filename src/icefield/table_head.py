@@ -10,8 +10,9 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action
-from icefield.commit.load import load_table_metadata
-from icefield.commit.loop import Committed, Committer, Part, remove_quietly
+from icefield.commit.loop import Committer, Part, remove_quietly
+from icefield.commit.publish import Committed
+from icefield.commit.publishers import publisher_of
 from icefield.errors import IcefieldError, NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
@@ -46,17 +47,16 @@ class LiveHead:
         self._known: Committed | None = None
 
     def load(self) -> Committed:
-        location = self._catalog.pointer(self.name)
-        if self._known is None or location != self._known.location:
-            loaded = load_table_metadata(self._store, location)
-            if self._known is not None and not loaded.is_table(self._known.metadata.table_uuid):
-                raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
-            self._known = Committed(loaded, location)
-        return self._known
+        loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, self._known)
+        if self._known is not None and not loaded.metadata.is_table(self._known.metadata.table_uuid):
+            raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
+        self._known = loaded
+        return loaded
 
     def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
         committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
-        part = Part(self.name, actions, self.load().metadata.table_uuid)
+        known = self.load()
+        part = Part(self.name, actions, known.metadata.table_uuid, known)
         try:
             (self._known,) = committer.commit([part])
         except IcefieldError as error:

@@ -20,8 +20,9 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action, Workshop
-from icefield.commit.load import load_table_metadata
-from icefield.commit.loop import Committed, Committer, Part, propose_all, remove_quietly
+from icefield.commit.loop import Committer, Part, propose_all, remove_quietly
+from icefield.commit.publish import Committed
+from icefield.commit.publishers import publisher_of
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
@@ -76,12 +77,13 @@ class Transaction:
         self._commit()
 
     def _pin(self, tables: Sequence[TableName]) -> None:
-        """Take the pointers of all tables at one moment; those that were taken before must not have moved."""
+        """Take the versions of all tables at one moment; those that were taken before must not have moved."""
         if self._is_over:
             raise InvalidInput("the transaction is over", hint="Begin another one")
-        found = self._catalog.pointers([*self._heads, *tables])
-        for name, head in self._heads.items():
-            if found.get(name) != head.base.location:
+        known = {name: head.base for name, head in self._heads.items()}
+        found = publisher_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
+        for name, base in known.items():
+            if found.get(name) is not base:
                 raise ConcurrentChange(
                     f"{name} was changed after the transaction opened it, and before it opened {tables[0]}",
                     hint="Nothing was changed; run it again, or pin all tables at its beginning: tx.pin([…])",
@@ -90,14 +92,13 @@ class Transaction:
             if table not in found:
                 raise NoSuchTable(f"no table {table}")
             if table not in self._heads:
-                base = Committed(load_table_metadata(self._store, found[table]), found[table])
-                self._heads[table] = _StagedHead(table, base, Workshop(self._store, self._ambient))
+                self._heads[table] = _StagedHead(table, found[table], Workshop(self._store, self._ambient))
 
     def _commit(self) -> None:
         changed = [head for head in self._heads.values() if head.actions]
         if not changed:
             return
-        parts = [Part(head.name, head.actions, head.base.metadata.table_uuid) for head in changed]
+        parts = [Part(head.name, head.actions, head.base.metadata.table_uuid, head.base) for head in changed]
         only_read = {h.name: h.base.location for h in self._heads.values() if not h.actions and h.was_read}
         committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
         try:

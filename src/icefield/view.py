@@ -13,7 +13,7 @@ from typing import Any
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, Kind, check_new_table
-from icefield.commit.view import load_view_metadata
+from icefield.commit.view_publish import PublishedView, ViewPublisher, view_publisher_of
 from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
 from icefield.expr.select import Parts, parse_query
 from icefield.model.names import Namespace, TableName
@@ -46,6 +46,11 @@ class Source:
     store: Store
     ambient: Ambient
 
+    @property
+    def views(self) -> ViewPublisher:
+        """What loads views."""
+        return view_publisher_of(self.catalog, self.store, self.ambient)
+
 
 class View:
     """A handle on one view of a lake."""
@@ -53,8 +58,7 @@ class View:
     def __init__(self, source: Source, name: TableName) -> None:
         self._source = source
         self._name = name
-        self._location: str | None = None
-        self._metadata: ViewMetadata | None = None
+        self._known: PublishedView | None = None
 
     @property
     def name(self) -> str:
@@ -69,9 +73,7 @@ class View:
     @property
     def metadata_location(self) -> str:
         """Where the newest metadata file is."""
-        self.refresh()
-        assert self._location is not None
-        return self._location
+        return self._load().location
 
     @property
     def sql(self) -> str:
@@ -102,16 +104,17 @@ class View:
 
     def refresh(self) -> ViewMetadata:
         """Load the newest metadata, if it moved."""
-        location = self._source.catalog.pointer(self._name, Kind.VIEW)
-        if self._metadata is None or location != self._location:
-            loaded = load_view_metadata(self._source.store, location)
-            if self._metadata is not None and loaded.view_uuid != self._metadata.view_uuid:
-                raise NotFound(f"view {self.name} was dropped and made anew meanwhile", hint="Open it again")
-            self._metadata, self._location = loaded, location
-        return self._metadata
+        return self._load().metadata
 
     def __repr__(self) -> str:
         return f"View({self.name!r})"
+
+    def _load(self) -> PublishedView:
+        loaded = self._source.views.load(self._name, self._known)
+        if self._known is not None and loaded.metadata.view_uuid != self._known.metadata.view_uuid:
+            raise NotFound(f"view {self.name} was dropped and made anew meanwhile", hint="Open it again")
+        self._known = loaded
+        return loaded
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ class Reading:
         self._check_way(name)
         self._inside.append(name)
         try:
-            return self._open_view(name, load_view_metadata(source.store, found.pointer))
+            return self._open_view(name, source.views.load(name).metadata)
         finally:
             self._inside.pop()
 

@@ -82,7 +82,7 @@ def encode_view(metadata: ViewMetadata) -> bytes:
         "properties": dict(metadata.properties),
         "schemas": [encode_schema(schema) for schema in metadata.schemas],
         "current-version-id": metadata.current_version_id,
-        "versions": [_encode_version(version) for version in metadata.versions],
+        "versions": [encode_view_version(version) for version in metadata.versions],
         "version-log": [_LogWire(entry.timestamp_ms, entry.version_id) for entry in metadata.version_log],
     }
     if not metadata.properties:
@@ -91,24 +91,8 @@ def encode_view(metadata: ViewMetadata) -> bytes:
     return _ENCODER.encode(keys)
 
 
-def _decode_keys(keys: dict[str, msgspec.Raw]) -> ViewMetadata:
-    take = KeyTaker(keys)
-    return ViewMetadata(
-        view_uuid=take.required("view-uuid", _UUID),
-        location=take.required("location", _TEXT).rstrip("/"),
-        schemas=tuple(decode_schema(schema) for schema in take.required("schemas", _OBJECTS)),
-        current_version_id=take.required("current-version-id", _INT),
-        versions=tuple(_decode_version(raw) for raw in take.required("versions", _RAW_LIST)),
-        version_log=tuple(
-            VersionLogEntry(entry.timestamp_ms, entry.version_id) for entry in take.required("version-log", _LOG)
-        ),
-        properties=take.optional("properties", _STRINGS, {}),
-        format_version=take.required("format-version", _INT),
-        unknown={key: bytes(raw) for key, raw in keys.items()},
-    )
-
-
-def _decode_version(raw: msgspec.Raw) -> ViewVersion:
+def decode_view_version(raw: msgspec.Raw) -> ViewVersion:
+    """Decode one version."""
     keys = dict(_KEYS.decode(raw))
     take = KeyTaker(keys)
     return ViewVersion(
@@ -123,14 +107,8 @@ def _decode_version(raw: msgspec.Raw) -> ViewVersion:
     )
 
 
-def _decode_representation(raw: msgspec.Raw) -> Representation:
-    if _TYPE.decode(raw).type != _SQL:
-        return OtherRepresentation(bytes(raw))
-    wire = _REPRESENTATION.decode(raw)
-    return SqlRepresentation(wire.sql, wire.dialect)
-
-
-def _encode_version(version: ViewVersion) -> dict[str, Any]:
+def encode_view_version(version: ViewVersion) -> dict[str, Any]:
+    """Encode one version."""
     keys: dict[str, Any] = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,
@@ -143,6 +121,30 @@ def _encode_version(version: ViewVersion) -> dict[str, Any]:
     if version.default_catalog is None:
         del keys["default-catalog"]
     return keys | _raw(version.unknown)
+
+
+def _decode_keys(keys: dict[str, msgspec.Raw]) -> ViewMetadata:
+    take = KeyTaker(keys)
+    return ViewMetadata(
+        view_uuid=take.required("view-uuid", _UUID),
+        location=take.required("location", _TEXT).rstrip("/"),
+        schemas=tuple(decode_schema(schema) for schema in take.required("schemas", _OBJECTS)),
+        current_version_id=take.required("current-version-id", _INT),
+        versions=tuple(decode_view_version(raw) for raw in take.required("versions", _RAW_LIST)),
+        version_log=tuple(
+            VersionLogEntry(entry.timestamp_ms, entry.version_id) for entry in take.required("version-log", _LOG)
+        ),
+        properties=take.optional("properties", _STRINGS, {}),
+        format_version=take.required("format-version", _INT),
+        unknown={key: bytes(raw) for key, raw in keys.items()},
+    )
+
+
+def _decode_representation(raw: msgspec.Raw) -> Representation:
+    if _TYPE.decode(raw).type != _SQL:
+        return OtherRepresentation(bytes(raw))
+    wire = _REPRESENTATION.decode(raw)
+    return SqlRepresentation(wire.sql, wire.dialect)
 
 
 def _encode_representation(representation: Representation) -> Any:

@@ -1,4 +1,4 @@
-"""Create a table: its first metadata file, then one swap from nothing.
+"""Create a table: its first metadata, published under a name that nobody has.
 
 Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; nothing is left behind then.
 CommitStateUnknown: the answer was lost, and nobody can tell what happened.
@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog, PointerSwap
-from icefield.commit.action import Workshop
-from icefield.commit.load import load_table_metadata
-from icefield.commit.loop import Committed, remove_quietly, write_metadata
-from icefield.commit.retry import Outcome, SettledSwap
+from icefield.catalog.catalog import Catalog
+from icefield.commit.loop import remove_quietly
+from icefield.commit.publish import Committed
+from icefield.commit.publishers import publisher_of
 from icefield.errors import AlreadyExists, CommitConflict, IcefieldError, InvalidInput
 from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
 from icefield.model.names import TableName
@@ -37,31 +36,30 @@ class TableDefinition:
 
 
 def create_table(
-    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str, definition: TableDefinition
+    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str | None, definition: TableDefinition
 ) -> Committed:
-    """Create an empty table at a location of its own."""
+    """Create an empty table at a location of its own; None where the catalog chooses it."""
+    check_definition(definition)
+    metadata = _first_metadata(definition, location or "", ambient)
+    written: list[str] = []
+    try:
+        return publisher_of(catalog, store, ambient).create(name, location, metadata, written)
+    except CommitConflict as lost:
+        remove_quietly(store, written)
+        raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from lost
+    except IcefieldError as error:
+        if error.cleanable:
+            remove_quietly(store, written)
+        raise
+
+
+def check_definition(definition: TableDefinition) -> None:
+    """Refuse what no table can be."""
     check_format_version(definition.format_version, "the table to create")
     check_properties(definition.properties)
     if definition.format_version < ADDED_IN[UnknownType]:
         _check_types(definition.schema)
     check_schema_version(definition.schema, definition.format_version)
-    metadata = _first_metadata(definition, location, ambient)
-    metadata_location = write_metadata(metadata, None, Workshop(store, ambient))
-
-    def judge(current: str) -> Outcome:
-        log = [entry.metadata_file for entry in load_table_metadata(store, current).metadata_log]
-        return Outcome.LANDED if metadata_location in log else Outcome.LOST
-
-    try:
-        SettledSwap(catalog, ambient, judge).make(PointerSwap(name, None, metadata_location))
-    except CommitConflict as lost:
-        remove_quietly(store, [metadata_location])
-        raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from lost
-    except IcefieldError as error:
-        if error.cleanable:
-            remove_quietly(store, [metadata_location])
-        raise
-    return Committed(metadata, metadata_location)
 
 
 def _check_types(schema: Schema) -> None:

@@ -82,6 +82,35 @@ def _check_patience(
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """A change whose answer was lost; trace: what shows if it landed."""
+
+    name: TableName
+    trace: str
+    cause: IcefieldError
+
+
+def settle(ambient: Ambient, doubt: Doubt, look: Callable[[], Outcome], again: Callable[[], bool]) -> None:
+    """Return once it is known that a change landed. Raises CommitConflict if it did not, CommitStateUnknown if unclear.
+
+    look: what became of it. again: send it once more, while nothing has moved; says whether it landed.
+    """
+    for number in range(SETTLE_LOOKS):
+        match look():
+            case Outcome.LANDED:
+                return
+            case Outcome.LOST:
+                raise CommitConflict(f"{doubt.name} moved on without this commit") from doubt.cause
+            case Outcome.UNMOVED if again():
+                return
+        ambient.sleep(SETTLE_WAIT_SECONDS * 2**number)
+    raise CommitStateUnknown(
+        f"the commit to {doubt.name} may or may not have landed: the catalog does not tell",
+        hint=f"It landed if {doubt.trace}; no file was removed",
+    ) from doubt.cause
+
+
+@dataclass(frozen=True)
 class SettledSwap:
     """A swap that does not return before it is known what became of it.
 
@@ -107,19 +136,9 @@ class SettledSwap:
         the other fail.
         """
         change = changes[0]
-        for look in range(SETTLE_LOOKS):
-            match self._look(change):
-                case Outcome.LANDED:
-                    return
-                case Outcome.LOST:
-                    raise CommitConflict(f"{change.table} moved on without this commit") from unknown
-                case Outcome.UNMOVED if self._swap_again(changes):
-                    return
-            self.ambient.sleep(SETTLE_WAIT_SECONDS * 2**look)
-        raise CommitStateUnknown(
-            f"the commit to {change.table} may or may not have landed: the catalog does not tell",
-            hint=f"It landed if {change.new} is in the {change.kind.value}'s history; no file was removed",
-        ) from unknown
+        trace = f"{change.new} is in the {change.kind.value}'s history"
+        doubt = Doubt(change.table, trace, unknown)
+        settle(self.ambient, doubt, lambda: self._look(change), lambda: self._swap_again(changes))
 
     def _look(self, change: PointerSwap) -> Outcome:
         try:

@@ -165,12 +165,14 @@ def replace_version(base: ViewMetadata, definition: ViewDefinition, now_ms: int)
     schemas, schema_id = _with_schema(base.schemas, definition.schema)
     newest = max(version.version_id for version in base.versions)
     version = _version(definition, newest + 1, schema_id, now_ms)
-    same = next((known for known in base.versions if _says_the_same(known, version)), None)
+    same = next(
+        (known for known in base.versions if known.schema_id == schema_id and says_the_same(known, version)), None
+    )
     _check_dialects(base, version)
     if same is not None:
-        return _point_at(base, same.version_id, now_ms)
+        return point_at_version(base, same.version_id, now_ms)
     added = replace(base, schemas=schemas, versions=(*base.versions, version))
-    return _expired(_point_at(added, version.version_id, now_ms))
+    return _expired(point_at_version(added, version.version_id, now_ms))
 
 
 def set_properties(base: ViewMetadata, updates: Mapping[str, str], removals: Iterable[str] = ()) -> ViewMetadata:
@@ -179,6 +181,21 @@ def set_properties(base: ViewMetadata, updates: Mapping[str, str], removals: Ite
     properties = {**{k: v for k, v in base.properties.items() if k not in gone}, **updates}
     _check_properties(properties)
     return replace(base, properties=properties)
+
+
+def point_at_version(base: ViewMetadata, version_id: int, now_ms: int) -> ViewMetadata:
+    """Make a version that is kept the current one."""
+    base.version_by_id(version_id)
+    if base.current_version_id == version_id:
+        return base
+    log = (*base.version_log, VersionLogEntry(now_ms, version_id))
+    return replace(base, current_version_id=version_id, version_log=log)
+
+
+def says_the_same(one: ViewVersion, other: ViewVersion) -> bool:
+    """Compare what a reader sees; who wrote it, and when, does not count, nor do the ids."""
+    alike = replace(one, version_id=other.version_id, schema_id=other.schema_id)
+    return replace(alike, timestamp_ms=other.timestamp_ms, summary=other.summary) == other
 
 
 def _version(definition: ViewDefinition, version_id: int, schema_id: int, now_ms: int) -> ViewVersion:
@@ -199,19 +216,6 @@ def _with_schema(schemas: Sequence[Schema], schema: Schema) -> tuple[tuple[Schem
             return tuple(schemas), known.schema_id
     fresh = max(known.schema_id for known in schemas) + 1
     return (*schemas, replace(schema, schema_id=fresh)), fresh
-
-
-def _says_the_same(one: ViewVersion, other: ViewVersion) -> bool:
-    """Compare what a reader sees; who wrote it, and when, does not count."""
-    alike = replace(one, version_id=other.version_id, timestamp_ms=other.timestamp_ms, summary=other.summary)
-    return alike == other
-
-
-def _point_at(base: ViewMetadata, version_id: int, now_ms: int) -> ViewMetadata:
-    if base.current_version_id == version_id:
-        return base
-    log = (*base.version_log, VersionLogEntry(now_ms, version_id))
-    return replace(base, current_version_id=version_id, version_log=log)
 
 
 def _expired(metadata: ViewMetadata) -> ViewMetadata:

@@ -1,0 +1,174 @@
+"""Publish what a commit proposes: the seam between the commit loop and a catalog.
+
+A publisher loads tables, and makes proposals visible: all of them or none. `PointerPublisher` writes metadata.json and
+moves pointers with `swap`; a catalog that writes metadata itself, as REST servers do, has a publisher of its own.
+
+Raises CommitConflict (others came first), CommitStateUnknown (it may have landed), NoSuchTable, AlreadyExists.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.codec.metadata_json import compress_metadata, encode_metadata
+from icefield.commit.action import Change, Workshop
+from icefield.commit.load import load_table_metadata
+from icefield.commit.retry import Outcome, SettledSwap
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.model.snapshot import MetadataLogEntry
+from icefield.model.updates import Update
+from icefield.properties import (
+    METADATA_CODEC,
+    METADATA_DELETE_AFTER_COMMIT,
+    PREVIOUS_VERSIONS_MAX,
+)
+from icefield.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The table as a commit left it."""
+
+    metadata: TableMetadata
+    location: str
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is to become of one table: the changes, and its base with all of them made."""
+
+    table: TableName
+    base: Committed
+    changes: Sequence[Change]
+    metadata: TableMetadata
+
+    @property
+    def updates(self) -> list[Update]:
+        """The updates of all changes, in order; none if there is nothing to do."""
+        return [update for change in self.changes for update in change.updates]
+
+
+@dataclass(frozen=True)
+class Published:
+    """The tables as they are now, in the order of the proposals, and files that nothing refers to any more."""
+
+    tables: Sequence[Committed]
+    obsolete: Sequence[str] = field(default=())
+
+
+class Publisher(Protocol):
+    """Loads tables and publishes proposals."""
+
+    places_tables: bool  # whether the catalog chooses the location of a new table
+
+    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+        """Return the newest version; `known` itself if it still is."""
+        ...
+
+    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+        """Return the versions of several tables as of one moment, in the same way; what is not there is left out."""
+        ...
+
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
+        """Publish all proposals at once, if the tables of `unmoved` still stand where they did.
+
+        written: learns of the files that are written on the way, and die with the attempt.
+        """
+        ...
+
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, written: list[str]) -> Committed:
+        """Publish the first version of a table; without a location, at one that the catalog chooses."""
+        ...
+
+
+@dataclass(frozen=True)
+class PointerPublisher:
+    """Publishes by writing metadata files and moving pointers to them."""
+
+    catalog: Catalog
+    store: Store
+    ambient: Ambient
+    places_tables = False
+
+    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+        return self._load_at(self.catalog.pointer(table), known)
+
+    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+        found = self.catalog.pointers(tables)
+        return {table: self._load_at(location, known.get(table)) for table, location in found.items()}
+
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
+        made: list[Committed] = []
+        obsolete: list[str] = []
+        for proposal in proposals:
+            metadata, old = _with_log_entry(proposal)
+            made.append(self._write(metadata, proposal.base.location, written))
+            obsolete.extend(old)
+        # What moves comes first: it tells of the rest.
+        moves = [PointerSwap(p.table, p.base.location, new.location) for p, new in zip(proposals, made, strict=True)]
+        still = [PointerSwap(table, pointer, pointer) for table, pointer in unmoved.items()]
+        self._swap([*moves, *still])
+        return Published(made, obsolete)
+
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, written: list[str]) -> Committed:
+        made = self._write(metadata, None, written)
+        self._swap([PointerSwap(table, None, made.location)])
+        return made
+
+    def _load_at(self, location: str, known: Committed | None) -> Committed:
+        if known is not None and known.location == location:
+            return known
+        return Committed(load_table_metadata(self.store, location), location)
+
+    def _write(self, metadata: TableMetadata, previous: str | None, written: list[str]) -> Committed:
+        location = write_metadata(metadata, previous, Workshop(self.store, self.ambient))
+        written.append(location)
+        return Committed(metadata, location)
+
+    def _swap(self, changes: Sequence[PointerSwap]) -> None:
+        # All of them landed or none did, so that what became of the first tells of all.
+        first = changes[0]
+
+        def judge(current: str) -> Outcome:
+            log = [entry.metadata_file for entry in load_table_metadata(self.store, current).metadata_log]
+            if first.new in log:
+                return Outcome.LANDED
+            # Only a log that reaches back to `expected` proves that something else came after it.
+            return Outcome.LOST if first.expected is None or first.expected in log else Outcome.UNKNOWN
+
+        SettledSwap(self.catalog, self.ambient, judge).make(*changes)
+
+
+def write_metadata(metadata: TableMetadata, previous_location: str | None, workshop: Workshop) -> str:
+    """Write metadata to a new file, compressed if the table wants it, and return its location."""
+    data, extension = encode_metadata(metadata), ".metadata.json"
+    if METADATA_CODEC.read(metadata.properties) == "gzip":
+        # (spec: Naming for GZIP compressed Metadata JSON files)
+        data, extension = compress_metadata(data), f".gz{extension}"
+    name = next_metadata_name(previous_location, workshop.ambient) + extension
+    location = workshop.metadata_location(metadata, name)
+    workshop.store.put_new(location, data)
+    return location
+
+
+def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
+    """Name a metadata file `NNNNN-<uuid>`, one number up, whatever extension the previous one has."""
+    version = 0
+    if previous_location is not None:
+        number = previous_location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0]
+        version = int(number) + 1 if number.isdecimal() else 0
+    return f"{version:05d}-{ambient.random_uuid()}"
+
+
+def _with_log_entry(proposal: Proposal) -> tuple[TableMetadata, list[str]]:
+    """Log the file that this commit replaces, and name the files that fall out of the log."""
+    metadata, base = proposal.metadata, proposal.base.metadata
+    log = (*base.metadata_log, MetadataLogEntry(base.last_updated_ms, proposal.base.location))
+    kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]
+    gone = [entry.metadata_file for entry in log[: len(log) - len(kept)]]
+    if not METADATA_DELETE_AFTER_COMMIT.read(metadata.properties):
+        gone = []
+    return replace(metadata, metadata_log=kept), gone

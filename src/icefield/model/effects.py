@@ -1,0 +1,78 @@
+"""Whether updates show in a table: how a change that leaves no snapshot is told from one that was never made.
+
+What is compared is what the updates touch, against the table as they were meant to leave it; other changes beside them
+do not count.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    RemovePartitionStatistics,
+    RemoveProperties,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    RemoveStatistics,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+    Update,
+    UpgradeFormatVersion,
+)
+
+
+def are_made(table: TableMetadata, updates: Iterable[Update], wanted: TableMetadata) -> bool:
+    """Say whether a table is as it would be with the updates made; wanted: their base with all of them made."""
+    return all(MADE[type(update)](table, wanted, update) for update in updates)
+
+
+def has_snapshot(table: TableMetadata, update: AddSnapshot) -> bool:
+    """Say whether a table holds a snapshot: this one, and not another try at it."""
+    found = table.snapshots.find(update.snapshot.snapshot_id)
+    return found is not None and found.manifest_list == update.snapshot.manifest_list
+
+
+def _same_ref(table: TableMetadata, wanted: TableMetadata, update: SetSnapshotRef | RemoveSnapshotRef) -> bool:
+    return table.refs.get(update.name) == wanted.refs.get(update.name)
+
+
+def _same_properties(table: TableMetadata, wanted: TableMetadata, keys: Iterable[str]) -> bool:
+    return all(table.properties.get(key) == wanted.properties.get(key) for key in keys)
+
+
+def _anything(table: TableMetadata, wanted: TableMetadata, update: Any) -> bool:
+    return True  # it counts through what points at it
+
+
+MADE: dict[type, Callable[[TableMetadata, TableMetadata, Any], bool]] = {
+    UpgradeFormatVersion: lambda table, wanted, update: table.format_version >= update.format_version,
+    AddSchema: _anything,
+    AddPartitionSpec: _anything,
+    AddSortOrder: _anything,
+    SetCurrentSchema: lambda table, wanted, update: table.schema.fields == wanted.schema.fields,
+    SetDefaultSpec: lambda table, wanted, update: table.spec.fields == wanted.spec.fields,
+    SetDefaultSortOrder: lambda table, wanted, update: table.sort_order.fields == wanted.sort_order.fields,
+    AddSnapshot: lambda table, wanted, update: has_snapshot(table, update),
+    SetSnapshotRef: _same_ref,
+    RemoveSnapshotRef: _same_ref,
+    RemoveSnapshots: lambda table, wanted, update: all(table.snapshots.find(s) is None for s in update.snapshot_ids),
+    SetLocation: lambda table, wanted, update: table.location == wanted.location,
+    SetProperties: lambda table, wanted, update: _same_properties(table, wanted, update.updates),
+    RemoveProperties: lambda table, wanted, update: _same_properties(table, wanted, update.removals),
+    SetStatistics: lambda table, wanted, update: update.statistics in table.statistics,
+    RemoveStatistics: lambda table, wanted, u: all(s.snapshot_id != u.snapshot_id for s in table.statistics),
+    SetPartitionStatistics: lambda table, wanted, update: update.statistics in table.partition_statistics,
+    RemovePartitionStatistics: lambda table, wanted, u: all(
+        s.snapshot_id != u.snapshot_id for s in table.partition_statistics
+    ),
+}

@@ -1,0 +1,79 @@
+"""What a list of changes rests on, told by the base that the first of them was made for.
+
+A later change of a list rests on the state that an earlier one made, which a server that checks the whole list has
+never seen. So everything that any of them touches, or says that it rests on, is required to stand as it does in the
+base; that is at least what Iceberg's own client requires. (rest-catalog-open-api.yaml: TableRequirement)
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    Requirement,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetSnapshotRef,
+    Update,
+)
+
+
+def find_requirements(
+    base: TableMetadata, updates: Iterable[Update], stated: Iterable[Requirement] = ()
+) -> list[Requirement]:
+    """Return what must still hold for updates; stated: what the changes themselves rest on."""
+    found: dict[Requirement, None] = {AssertTableUUID(base.table_uuid): None}
+    for each in (*updates, *stated):
+        rule = RESTS_ON.get(type(each))
+        found.update(dict.fromkeys(rule(base, each) if rule else ()))
+    return list(found)
+
+
+def find_version(base: TableMetadata) -> list[Requirement]:
+    """Return what must hold for whoever only read a table: its refs, and how rows are read and written."""
+    return [
+        AssertTableUUID(base.table_uuid),
+        *_all_refs(base),
+        AssertCurrentSchemaId(base.current_schema_id),
+        AssertDefaultSpecId(base.default_spec_id),
+    ]
+
+
+def _ref(base: TableMetadata, name: str) -> AssertRefSnapshotId:
+    known = base.refs.get(name)
+    return AssertRefSnapshotId(name, known.snapshot_id if known else None)
+
+
+def _all_refs(base: TableMetadata) -> list[Requirement]:
+    return [AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in base.refs.items()]
+
+
+RESTS_ON: dict[type, Callable[[TableMetadata, Any], list[Requirement]]] = {
+    SetSnapshotRef: lambda base, update: [_ref(base, update.name)],
+    RemoveSnapshotRef: lambda base, update: [_ref(base, update.name)],
+    # Which snapshots nobody needs was told by every ref.
+    RemoveSnapshots: lambda base, update: _all_refs(base),
+    AddSchema: lambda base, update: [AssertLastAssignedFieldId(base.last_column_id)],
+    SetCurrentSchema: lambda base, update: [AssertCurrentSchemaId(base.current_schema_id)],
+    AddPartitionSpec: lambda base, update: [AssertLastAssignedPartitionId(base.last_partition_id)],
+    SetDefaultSpec: lambda base, update: [AssertDefaultSpecId(base.default_spec_id)],
+    SetDefaultSortOrder: lambda base, update: [AssertDefaultSortOrderId(base.default_sort_order_id)],
+    AssertRefSnapshotId: lambda base, stated: [_ref(base, stated.ref)],
+    AssertCurrentSchemaId: lambda base, stated: [AssertCurrentSchemaId(base.current_schema_id)],
+    AssertDefaultSpecId: lambda base, stated: [AssertDefaultSpecId(base.default_spec_id)],
+    AssertDefaultSortOrderId: lambda base, stated: [AssertDefaultSortOrderId(base.default_sort_order_id)],
+    AssertLastAssignedFieldId: lambda base, stated: [AssertLastAssignedFieldId(base.last_column_id)],
+    AssertLastAssignedPartitionId: lambda base, stated: [AssertLastAssignedPartitionId(base.last_partition_id)],
+}
