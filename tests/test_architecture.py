@@ -26,12 +26,20 @@ ROOMS = (
     "rows",
     "table_scan",
     "table_adoption",
+    "table_definition",
     "table_evolution",
     "table_head",
+    "table_write",
+    "table_delta",
+    "table_compaction",
     "table",
     "transaction",
     "view",
     "lake",
+    "configuration",
+    "configuration_file",
+    "configuration_sources",
+    "connection",
     "spark",
     "cli",
 )
@@ -43,7 +51,7 @@ LATE = {
     "icefield/rows.py": "icefield.spark.engine",
     "icefield/__init__.py": "icefield.*",
     "icefield/codec/avro_engine.py": "icefield.codec.avro_compiled",
-    "icefield/lake.py": "icefield.catalog.postgres",
+    "icefield/connection.py": "icefield.catalog.postgres, .postgres_lane, .storage.object_store",
 }
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

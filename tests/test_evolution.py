@@ -1,6 +1,7 @@
 """A table that changes its shape: old files keep their values, names never mix, and both writers land."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import icefield
 from icefield.ambient import SeededAmbient
+from icefield.codec.metadata_json import encode_metadata
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
 from icefield.table import Table
@@ -286,3 +288,15 @@ def test_any_sequence_of_changes_shows_what_the_model_shows(steps: list[tuple[st
         for value in values:
             assert table.scan(where=f"{name} = {value}").count() == 1
     lake.close()
+
+
+def test_a_table_that_was_always_sorted_can_lose_its_order(memory_lake: Lake) -> None:
+    table = memory_lake.create_table("a.sorted", "id long", order_by=["id"])
+    metadata = replace(table.metadata, sort_orders=table.metadata.sort_orders[1:])  # as other engines write it
+    location = f"{table.location}/metadata/v2.metadata.json"
+    memory_lake.store.put_new(location, encode_metadata(metadata))
+    memory_lake.drop_table("a.sorted")
+    memory_lake.register_table("a.sorted", location)
+    with memory_lake.table("a.sorted").evolve() as change:
+        change.set_order([])
+    assert memory_lake.table("a.sorted").metadata.sort_order.is_unsorted

@@ -26,7 +26,8 @@ from icefield.model.snapshot import Snapshot, Snapshots
 from icefield.storage.location import local_path
 from icefield.table import Table
 from tests.commit.faults import RacingCatalog, RecordingStore
-from tests.commit.test_loop import files_of, reachable, through
+from tests.commit.racing import files_of, reachable
+from tests.commit.test_loop import through
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 

@@ -1,83 +1,37 @@
 """The lake: a catalog of tables and views, and the store that their files live in.
 
-`connect("lake/")` makes or opens a directory: a SQLite catalog inside, tables beside it.
-`connect("postgresql://...", warehouse="lake/")` keeps the catalog in PostgreSQL, and the tables in a directory.
+`connection.connect` opens one.
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
 """
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from importlib import import_module
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from icefield.ambient import Ambient, SystemAmbient
+from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap
-from icefield.catalog.lane import NO_LANES, FileLanes, Lanes
-from icefield.catalog.memory import MemoryCatalog
-from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
-from icefield.commit.create import TableDefinition, create_table
+from icefield.catalog.lane import NO_LANES, Lanes
+from icefield.commit.create import create_table
+from icefield.commit.load import load_table_metadata
+from icefield.commit.publishers import publisher_of
 from icefield.commit.view import ViewCommitter
 from icefield.errors import AlreadyExists, InvalidInput, NoSuchNamespace, NoSuchTable, Unsupported
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
-from icefield.model.partition import parse_partition_by
-from icefield.model.sort_order import parse_order_by
 from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
 from icefield.properties import SERIALIZABLE
-from icefield.rows import as_schema, load_spark_engine
-from icefield.storage.local import LocalStore
-from icefield.storage.location import check_inside, join_location, location_of_path, parse_location
-from icefield.storage.memory import MemoryStore
+from icefield.rows import load_spark_engine
+from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import Store
 from icefield.table import Table
+from icefield.table_definition import define_table
 from icefield.table_head import LiveHead
 from icefield.transaction import Transaction
-from icefield.types.schema import assign_fresh_ids
 from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
 
-CATALOG_FILE = "catalog.db"
-LANES_FOLDER = "catalog.lanes"
-CATALOG_NAME = "icefield"
-MEMORY = "memory:"
-POSTGRES_SCHEMES = ("postgresql://", "postgres://")
-POSTGRES_CATALOG = "icefield.catalog.postgres"  # loaded when it is asked for: its driver is an extra
 MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's name has more in it than the table's
-
-
-def connect(
-    target: str | os.PathLike[str],
-    *,
-    warehouse: str | os.PathLike[str] | None = None,
-    roots: Iterable[str | os.PathLike[str]] = (),
-    durable: bool = True,
-    ambient: Ambient | None = None,
-) -> "Lake":
-    """Open a lake, making it if it is not there.
-
-    target: a directory, `postgresql://user:password@host/database` for a catalog on a server, or `memory:` for a lake
-    that lives in this process. warehouse: the directory of the tables, for a catalog on a server. roots: further
-    directories that the lake's tables may have files in. durable=False leaves out fsync: a power cut may then lose
-    commits.
-    """
-    ambient = ambient or SystemAmbient()
-    on_server = os.fspath(target).startswith(POSTGRES_SCHEMES)
-    if (warehouse is not None) != on_server:
-        raise InvalidInput("warehouse= is the directory of the tables of a catalog on a server, and goes with no other")
-    if target == MEMORY:
-        return Lake(MemoryCatalog(CATALOG_NAME), MemoryStore(), "memory://lake", ambient)
-    folder = _local_folder(target if warehouse is None else warehouse)
-    allowed = [_location(folder), *(_location(Path(root)) for root in roots)]
-    catalog: Catalog
-    if on_server:
-        catalog = _postgres_catalog(os.fspath(target), ambient, durable=durable)
-    else:
-        settings = SqliteSettings(durable=durable)
-        catalog = open_sqlite_catalog(folder / CATALOG_FILE, name=CATALOG_NAME, settings=settings, ambient=ambient)
-    lanes = FileLanes(folder / LANES_FOLDER, ambient)
-    return Lake(catalog, LocalStore(roots=allowed, durable=durable), allowed[0], ambient, lanes)
 
 
 class Lake:
@@ -106,23 +60,28 @@ class Lake:
         order_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
-        format_version: int = FORMAT_VERSION,
+        format_version: int | None = None,
+        replace: bool = False,
     ) -> Table:
         """Create an empty table; its namespace is created too if it is missing.
 
         schema: a text (`id long not null, name string`), an Arrow schema, or a Spark schema or DataFrame.
         partition_by: columns or transforms, such as `day(ts)`, `bucket(16, id)`. order_by: such as `ts desc`.
-        format_version: 1, 2 or 3 of Iceberg's table format; a table can be upgraded later.
+        format_version: 1, 2 or 3 of Iceberg's table format; a table can be upgraded later. replace: if the table is
+        there, make it this one, as `table.replace` does.
         """
         table = parse_table_name(name)
-        fields = assign_fresh_ids(as_schema(schema))
-        definition = TableDefinition(
-            fields,
-            parse_partition_by(partition_by, fields),
-            parse_order_by(order_by, fields),
-            dict(properties or {}),
-            format_version,
-        )
+        definition = define_table(schema, partition_by, order_by, properties, format_version or FORMAT_VERSION)
+        if replace and self.has_table(name):
+            known = self._open(table)
+            known.replace(
+                definition.schema,
+                partition_by=partition_by,
+                order_by=order_by,
+                properties=properties,
+                format_version=format_version,
+            )
+            return known
         place = self._new_location(table, location)
         self._make_namespace(table.namespace)
         create_table(self.catalog, self.store, self.ambient, table, place, definition)
@@ -142,9 +101,7 @@ class Lake:
 
     def tables(self, namespace: str | None = None) -> list[str]:
         """List tables by full name: of one namespace, or of all."""
-        if namespace is not None:
-            return [str(table) for table in self.catalog.list_tables(parse_namespace(namespace))]
-        return [str(table) for space in self._all_namespaces() for table in self.catalog.list_tables(space)]
+        return self._list(self.catalog.list_tables, namespace)
 
     def drop_table(self, name: str) -> None:
         """Take a table out of the catalog; its files stay where they are."""
@@ -154,6 +111,17 @@ class Lake:
     def rename_table(self, name: str, new_name: str) -> None:
         """Give a table another name; its files stay where they are."""
         self.catalog.rename_table(parse_table_name(name), parse_table_name(new_name))
+
+    def register_table(self, name: str, metadata_location: str) -> Table:
+        """Take a table that is there into the catalog, by its metadata file; its namespace is made if it is missing."""
+        table = parse_table_name(name)
+        publisher = publisher_of(self.catalog, self.store, self.ambient)
+        if not publisher.places_tables:
+            # A server reads the file itself; for others a name that leads nowhere would be found out too late.
+            load_table_metadata(self.store, metadata_location)
+        self._make_namespace(table.namespace)
+        self.catalog.swap([PointerSwap(table, None, metadata_location)])
+        return self._open(table)
 
     def create_view(
         self,
@@ -200,8 +168,7 @@ class Lake:
 
     def views(self, namespace: str | None = None) -> list[str]:
         """List views by full name: of one namespace, or of all."""
-        spaces = self._all_namespaces() if namespace is None else [parse_namespace(namespace)]
-        return [str(view) for space in spaces for view in self.catalog.list_views(space)]
+        return self._list(self.catalog.list_views, namespace)
 
     def drop_view(self, name: str) -> None:
         """Take a view out of the catalog; its files stay where they are."""
@@ -249,6 +216,7 @@ class Lake:
 
     def close(self) -> None:
         """Let go of the catalog."""
+        self._lanes.close()
         self.catalog.close()
 
     def __enter__(self) -> Self:
@@ -289,7 +257,10 @@ class Lake:
             return f"There is no namespace {'.'.join(namespace)} either (namespaces: {spaces})"
         return f"Tables in {'.'.join(namespace)}: {', '.join(t.name for t in tables) or 'none'}"
 
-    def _new_location(self, table: TableName, location: str | None) -> str:
+    def _new_location(self, table: TableName, location: str | None) -> str | None:
+        """Return where a new table is to be; None leaves it to a catalog that chooses."""
+        if publisher_of(self.catalog, self.store, self.ambient).places_tables:
+            return None if location is None else str(parse_location(location)).rstrip("/")
         if location is None:
             # Unique, so that a table made anew under an old name never shares files with the dropped one.
             short = table.name.encode()[:MAX_FOLDER_BYTES].decode(errors="ignore")
@@ -307,6 +278,16 @@ class Lake:
         except AlreadyExists:
             return
 
+    def _list(self, listing: Callable[[Namespace], list[TableName]], namespace: str | None) -> list[str]:
+        if namespace is not None:
+            return [str(name) for name in listing(parse_namespace(namespace))]
+        found: list[str] = []
+        for space in self._all_namespaces():
+            # One may be dropped meanwhile, and some servers have parts of names that are no namespaces themselves.
+            with suppress(NoSuchNamespace):
+                found.extend(str(name) for name in listing(space))
+        return found
+
     def _all_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
         found: list[Namespace] = []
         for space in self.catalog.list_namespaces(parent):
@@ -319,34 +300,3 @@ def _redefined(
 ) -> ViewMetadata:
     # What the columns of the old query were called says nothing of the new one.
     return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)
-
-
-def _postgres_catalog(url: str, ambient: Ambient, *, durable: bool) -> Catalog:
-    try:
-        postgres = import_module(POSTGRES_CATALOG)
-    except ImportError as error:
-        hint = "Run pip install 'icefield[postgres]'"
-        raise Unsupported(f"cannot connect to PostgreSQL: {error}", hint=hint) from error
-    settings = postgres.PostgresSettings(durable=durable)
-    catalog: Catalog = postgres.open_postgres_catalog(url, name=CATALOG_NAME, settings=settings, ambient=ambient)
-    return catalog
-
-
-def _local_folder(target: str | os.PathLike[str]) -> Path:
-    text = os.fspath(target)
-    if "://" in text and not text.startswith("file://"):
-        scheme = text.partition("://")[0]
-        hint = "Give a directory, such as connect('lake/'), or postgresql://host/database and warehouse='lake/'"
-        raise Unsupported(f"cannot connect to {text!r}: {scheme} is not supported", hint=hint)
-    folder = Path(text.removeprefix("file://")).resolve()
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"cannot open a lake at {folder}: it is a file", hint="Give a directory")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"cannot make the directory {folder}: {error.strerror}") from error
-    return folder
-
-
-def _location(path: Path) -> str:
-    return location_of_path(str(path.resolve()))

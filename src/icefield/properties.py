@@ -130,6 +130,23 @@ MANIFEST_MIN_COUNT_TO_MERGE = Property(
 MANIFEST_TARGET_SIZE_BYTES = Property(
     "commit.manifest.target-size-bytes", _positive, 8 * 1024 * 1024, "Merged manifests have about this size."
 )
+MAX_SNAPSHOT_AGE_MS = Property(
+    "history.expire.max-snapshot-age-ms", _positive, 5 * 24 * 3600 * 1000, "Snapshots that are older expire."
+)
+MIN_SNAPSHOTS_TO_KEEP = Property(
+    "history.expire.min-snapshots-to-keep", _positive, 1, "How many snapshots of a branch never expire."
+)
+MAX_REF_AGE_MS = Property(
+    "history.expire.max-ref-age-ms", _positive, (1 << 63) - 1, "Branches and tags whose head is older expire."
+)
+COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
+DELETE_MODE = Property(
+    "write.delete.mode",
+    _one_of(COPY_ON_WRITE, MERGE_ON_READ),
+    COPY_ON_WRITE,
+    "How a delete takes rows out of files: copy-on-write writes the files anew, merge-on-read notes the rows' places.",
+)
+MERGE_MODE = Property("write.merge.mode", _one_of(COPY_ON_WRITE, MERGE_ON_READ), COPY_ON_WRITE, "The same for upserts.")
 SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 DELETE_ISOLATION = Property(
     "write.delete.isolation-level",
@@ -142,6 +159,12 @@ OVERWRITE_ISOLATION = Property(
     _one_of(SERIALIZABLE, SNAPSHOT),
     SERIALIZABLE,
     "The same for overwrites of the rows that match a filter.",
+)
+MERGE_ISOLATION = Property(
+    "write.merge.isolation-level",
+    _one_of(SERIALIZABLE, SNAPSHOT),
+    SERIALIZABLE,
+    "The same for upserts; the keys that an upsert inserts count as read under either.",
 )
 
 TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
@@ -162,6 +185,12 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     MANIFEST_MERGE,
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE_BYTES,
+    MAX_SNAPSHOT_AGE_MS,
+    MIN_SNAPSHOTS_TO_KEEP,
+    MAX_REF_AGE_MS,
+    DELETE_MODE,
+    MERGE_MODE,
+    MERGE_ISOLATION,
 )
 
 

@@ -4,48 +4,42 @@ A handle follows the table: every verb works on the newest version. What a scan 
 Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown, CorruptFile.
 """
 
+import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import chain
-
-import pyarrow as pa
 
 from icefield.ambient import Ambient
-from icefield.commit.action import Action, Target, Workshop
+from icefield.codec.metadata_statistics import decode_statistics
+from icefield.commit.action import Action, Target
 from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
-from icefield.commit.loop import remove_quietly
-from icefield.commit.manifests import ManifestShape
+from icefield.commit.expire import ExpireSnapshots, RemoveTheseSnapshots
+from icefield.commit.location import ChangeLocation
 from icefield.commit.name_mapping import EnsureNameMapping
-from icefield.commit.overwrite import OverwriteFiles
 from icefield.commit.properties import ChangeProperties
 from icefield.commit.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
-from icefield.commit.token import check_token, find_commit
+from icefield.commit.replace import ReplaceTable
+from icefield.commit.rewrite_manifests import RewriteManifests
+from icefield.commit.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.upgrade import UpgradeTable
-from icefield.errors import IcefieldError, NoSuchSnapshot
+from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.expr.ast import Predicate
-from icefield.expr.bind import bind
-from icefield.expr.bound import columns_of
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
-from icefield.parquet.conform import check_arrow_schema
-from icefield.parquet.read import table_reader
-from icefield.parquet.write import DataWriter, WritePlan, plan_write
-from icefield.properties import DELETE_ISOLATION, OVERWRITE_ISOLATION, Property
-from icefield.rows import arrow_batches, is_spark, load_spark_engine
-from icefield.scan.plan import ScanPlan, plan_scan
-from icefield.scan.point import AsOf, find_point
+from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
+from icefield.scan.point import AsOf, find_point, to_millis
+from icefield.storage.location import parse_location
 from icefield.storage.store import Store
 from icefield.table_adoption import Files, describe_files
+from icefield.table_compaction import compact
+from icefield.table_definition import define_table
+from icefield.table_delta import DELETE, delete_matching, no_rows, upsert
 from icefield.table_evolution import TableEvolution
 from icefield.table_head import TableHead
 from icefield.table_scan import TableScan
-from icefield.types.arrow import arrow_schema
+from icefield.table_write import OVERWRITE, TableWrite
 from icefield.types.schema import Schema
-
-LOCAL_TASK = "00000-0"
 
 
 class Table:
@@ -107,27 +101,64 @@ class Table:
         token: a name for this very change; made again under it, the change is not made twice, and the first snapshot
         is returned.
         """
-        base, target = self.refresh(), self._target(token)
-        if done := find_commit(base, token):
-            return done
-        files = self._write(rows, base, ())
-        if files.num_rows == 0:
-            return None
-        return self._commit(AppendFiles(files, base.spec, base.schema, target), files, target)
+        write = self._begin(token)
+        return write.done or write.append(rows)
 
     def overwrite(
-        self, rows: object, where: Predicate | str | None = None, *, token: str | None = None
+        self,
+        rows: object,
+        where: Predicate | str | None = None,
+        *,
+        files: Iterable[str] | None = None,
+        token: str | None = None,
     ) -> Snapshot | None:
         """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
 
         Files that match whole are dropped by metadata alone; files that match in part are written again without the
-        matching rows.
+        matching rows. files: replace these data files, by their locations, instead of rows that match.
         """
-        return self._replace(rows, where, OVERWRITE_ISOLATION, token)
+        if files is not None and where is not None:
+            raise InvalidInput("an overwrite goes by a filter or by files, not by both")
+        write = self._begin(token)
+        if files is not None:
+            return write.done or write.replace_named(rows, files, OVERWRITE)
+        return write.done or write.replace_matching(rows, where, OVERWRITE)
+
+    def overwrite_partitions(self, rows: object, *, token: str | None = None) -> Snapshot | None:
+        """Replace every partition that one of the rows belongs to, by these rows; others stay as they are."""
+        write = self._begin(token)
+        return write.done or write.replace_partitions(rows)
+
+    def upsert(self, rows: object, on: Sequence[str] | None = None, *, token: str | None = None) -> Snapshot | None:
+        """Replace rows by those that have the same key, and add those whose key is new, in one snapshot.
+
+        rows: Arrow data, each key at most once. on: the key columns; the table's identifier fields if not given.
+        """
+        write = self._begin(token)
+        return write.done or upsert(write, rows, on)
 
     def delete(self, where: Predicate | str, *, token: str | None = None) -> Snapshot | None:
         """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
-        return self._replace(arrow_schema(self.schema).empty_table(), where, DELETE_ISOLATION, token)
+        write = self._begin(token)
+        return write.done or delete_matching(write, where)
+
+    def delete_files(self, files: Iterable[str], *, token: str | None = None) -> Snapshot | None:
+        """Remove data files from the table, by their locations, in one snapshot."""
+        write = self._begin(token)
+        return write.done or write.replace_named(no_rows(self.schema), files, DELETE)
+
+    def compact(self, where: Predicate | str | None = None) -> Snapshot | None:
+        """Write small files, and files with deleted rows, together as fewer and larger ones; no row changes.
+
+        Returns None if there is nothing to gain. Rows that others delete meanwhile stay deleted.
+        """
+        return compact(self._begin(None), where)
+
+    def rewrite_manifests(self) -> Snapshot | None:
+        """Write small manifests together, so that planning opens fewer; None if there are not two of them."""
+        action = RewriteManifests(self._target())
+        metadata = self._head.commit([action])
+        return metadata.snapshots.find(action.snapshot_id) if action.snapshot_id is not None else None
 
     def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
         """Take in Parquet files that others wrote, where they lie; no row is read or copied.
@@ -152,6 +183,25 @@ class Table:
         metadata = self.refresh()
         point = find_point(metadata, self._ref if as_of is None else as_of)
         return TableScan(self._store, self._head.name, metadata, point, where, select)
+
+    def replace(
+        self,
+        schema: object,
+        *,
+        partition_by: Sequence[str] = (),
+        order_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        format_version: int | None = None,
+    ) -> None:
+        """Make this another table under its name, without rows; its history stays.
+
+        Fails if the table was changed in any way meanwhile. Together with a write in a transaction, readers see the old
+        table or the new one with its rows. Properties are added to those that there are.
+        """
+        base = self.refresh()
+        version = base.format_version if format_version is None else format_version
+        definition = define_table(schema, partition_by, order_by, properties, version)
+        self._head.commit([ReplaceTable(definition, base)])
 
     @contextmanager
     def evolve(self) -> Iterator[TableEvolution]:
@@ -208,6 +258,47 @@ class Table:
         """Move this branch back to one of its ancestors."""
         return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
 
+    def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
+        """Take snapshots out of the history; their files stay. One that a branch or tag points at is refused."""
+        self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
+
+    def expire_snapshots(
+        self,
+        older_than: datetime.datetime | None = None,
+        *,
+        keep_last: int | None = None,
+        dry_run: bool = False,
+    ) -> list[int]:
+        """Take old snapshots out of the history, as retention rules allow; their files stay. Returns their ids.
+
+        older_than: snapshots before this time; if not given, the table's `history.expire.max-snapshot-age-ms` says.
+        keep_last: so many of every branch stay whatever their age. dry_run: only say what would go.
+        """
+        limit = None if older_than is None else to_millis(older_than)
+        action, base = ExpireSnapshots(limit, keep_last), self.refresh()
+        if dry_run:
+            return sorted(action.find(base, self._ambient.now_ms()).snapshot_ids)
+        left = self._head.commit([action]).snapshots
+        return sorted(s.snapshot_id for s in base.snapshots if left.find(s.snapshot_id) is None)
+
+    def statistics(self) -> list[StatisticsFile]:
+        """List the files of statistics that snapshots have."""
+        return [decode_statistics(entry) for entry in self.metadata.statistics]
+
+    def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
+        """Say which file holds statistics of a snapshot; another one of the same kind is forgotten."""
+        self._head.commit([SetStatisticsFile(file)])
+
+    def remove_statistics(self, snapshot_id: int) -> None:
+        """Forget the statistics of a snapshot; the files stay."""
+        self._head.commit([RemoveStatisticsFiles(snapshot_id)])
+
+    def set_location(self, location: str) -> None:
+        """Say where new files go; those that are there stay where they are."""
+        place = str(parse_location(location)).rstrip("/")
+        next(iter(self._store.list(place)), None)  # raises where the lake may not write
+        self._head.commit([ChangeLocation(place)])
+
     def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
         """Set and remove properties, in one commit."""
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
@@ -215,85 +306,14 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
 
-    def _replace(
-        self, rows: object, where: Predicate | str | None, isolation: Property[str], token: str | None
-    ) -> Snapshot | None:
-        base, target = self.refresh(), self._target(token)
-        if done := find_commit(base, token):
-            return done
-        plan = plan_scan(self._store, base, find_point(base, self._ref), bind(where, base.schema))
-        if not is_spark(rows):
-            plan = self._touched(plan, base)
-        files = self._write(rows, base, [plan])
-        level = isolation.read(base.properties)
-        action = OverwriteFiles(files, ManifestShape(base.schema, base.spec), plan, target, isolation=level)
-        if action.changes_nothing:
-            return None
-        return self._commit(action, files, target)
-
     def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
         snapshot = find_point(self.refresh(), self._ref if at is None else at).snapshot
         if snapshot is None:
             raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
 
+    def _begin(self, token: str | None) -> TableWrite:
+        return TableWrite.begin(self._head, self._store, self._ambient, self._target(token))
+
     def _target(self, token: str | None = None) -> Target:
-        if token is not None:
-            check_token(token)
         return Target(self._ref, token)
-
-    def _write(self, rows: object, base: TableMetadata, replaced: Sequence[ScanPlan]) -> pa.Table:
-        """Write rows, and what is left of files that are replaced in part, to new data files."""
-        moves_rows = any(plan.partial_files.num_rows for plan in replaced)
-        plan = plan_write(base, self._ambient.random_uuid().hex, moves_rows=moves_rows)
-        if is_spark(rows):
-            return load_spark_engine().write(rows, plan, base, self._store, replaced)
-        return self._write_arrow(rows, plan, base, replaced)
-
-    def _write_arrow(
-        self, rows: object, plan: WritePlan, base: TableMetadata, replaced: Sequence[ScanPlan]
-    ) -> pa.Table:
-        schema, batches = arrow_batches(rows)
-        check_arrow_schema(schema, base.schema)
-        writer = DataWriter(plan, self._store, LOCAL_TASK)
-        try:
-            for batch in chain(batches, self._rows_that_stay(base, plan.schema, replaced)):
-                writer.write(batch)
-            return writer.close()
-        except BaseException:
-            writer.abort()
-            raise
-
-    def _touched(self, plan: ScanPlan, base: TableMetadata) -> ScanPlan:
-        """Leave files out of a plan of which no row matches: they need not be written again."""
-        reader = table_reader(self._store, base)
-        judged = [plan.point.schema.name_of(field_id) for field_id in columns_of(plan.where)]
-        partial = plan.partial_files
-        hit = [
-            any(batch.num_rows for batch in reader.read(task, plan.point.schema, judged, plan.where))
-            for task in plan.tasks(partial)
-        ]
-        return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
-
-    def _rows_that_stay(
-        self, base: TableMetadata, schema: Schema, replaced: Iterable[ScanPlan]
-    ) -> Iterator[pa.RecordBatch]:
-        reader = table_reader(self._store, base)
-        for plan in replaced:
-            for task in plan.tasks(plan.partial_files):
-                yield from reader.read_rest(task, schema, plan.where)
-
-    def _commit(self, action: AppendFiles | OverwriteFiles, files: pa.Table, target: Target) -> Snapshot | None:
-        paths = files.column("file_path").to_pylist()
-        try:
-            action.prepare(self.refresh(), Workshop(self._store, self._ambient))
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(self._store, [*paths, *action.reusable_files()])
-            raise
-        metadata = self._head.commit([action], paths)
-        made = metadata.ref_head(self._ref) if target.token is None else find_commit(metadata, target.token)
-        if made is not None and target.token is not None and made.snapshot_id != action.snapshot_id:
-            # Another run of the same change came first, and nothing refers to what was written for this one.
-            remove_quietly(self._store, [*paths, *action.reusable_files()])
-        return made

@@ -1,12 +1,21 @@
 """What a commit does when others come first, when replies are lost, and when it must give up."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pytest
 from tests.commit.faults import LosesReplies, RacingCatalog, RecordingStore
+from tests.commit.racing import files_of, reachable
 
-from icefield.errors import CommitConflict, CommitStateUnknown, IcefieldError, NoSuchTable
+from icefield.catalog.catalog import PointerSwap
+from icefield.errors import (
+    CatalogError,
+    CommitConflict,
+    CommitStateUnknown,
+    IcefieldError,
+    MissingFile,
+    NoSuchTable,
+)
 from icefield.lake import Lake
 from icefield.table import Table
 
@@ -17,23 +26,6 @@ def rows(*ids: int) -> pa.Table:
 
 def ids_of(table: Table) -> list[int]:
     return sorted(table.scan().to_arrow().read_all()["id"].to_pylist())
-
-
-def files_of(lake: Lake) -> set[str]:
-    return {f.location for f in lake.store.list(lake.warehouse)}
-
-
-def reachable(table: Table) -> set[str]:
-    """Every file that the table's metadata leads to, current and old."""
-    metadata = table.metadata
-    found = {table.metadata_location, *(e.metadata_file for e in metadata.metadata_log)}
-    for snapshot in metadata.snapshots:
-        scan = table.scan(as_of=snapshot.snapshot_id)
-        found.add(snapshot.manifest_list)
-        plan = scan._plan
-        found.update(plan.files.column("file_path").to_pylist())
-        found.update(plan.files.column("manifest_path").to_pylist())
-    return found
 
 
 @pytest.fixture
@@ -89,6 +81,23 @@ def test_r16_lost_reply_of_a_swap_that_landed_is_success_and_removes_nothing(mem
     assert files_of(memory_lake) == reachable(table)
 
 
+class TakesUnknownForFailed(LosesReplies):
+    """Loses the reply, and says that nothing happened."""
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        try:
+            super().swap(changes)
+        except CommitStateUnknown as unknown:
+            raise CatalogError("it failed") from unknown
+
+
+def test_r16_without_the_guard_the_files_of_a_commit_that_landed_are_removed(memory_lake: Lake, table: Table) -> None:
+    with pytest.raises(CatalogError):
+        through(memory_lake, TakesUnknownForFailed(memory_lake.catalog, times=1, lands=True)).append(rows(1))
+    with pytest.raises(MissingFile):
+        table.refresh()
+
+
 def test_r18_lost_reply_is_not_appended_twice_when_others_moved_on(memory_lake: Lake, table: Table) -> None:
     lost = LosesReplies(memory_lake.catalog, times=1, lands=True, then=lambda: table.append(rows(2)))
     through(memory_lake, lost).append(rows(1))
@@ -119,6 +128,18 @@ def test_r17_unknown_outcome_deletes_nothing(memory_lake: Lake, table: Table, la
     assert store.deleted == []
     assert ids_of(table) == ([1] if lands else [])
     assert files_of(memory_lake) >= set(store.written)
+
+
+def test_r17_without_the_guard_a_table_loses_what_landed(
+    memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CommitStateUnknown, "cleanable", True)
+    lost = LosesReplies(memory_lake.catalog, times=99, lands=True)
+    lost.then = lambda: setattr(lost, "silent", True)
+    with pytest.raises(CommitStateUnknown):
+        through(memory_lake, lost).append(rows(1))
+    with pytest.raises(MissingFile):
+        table.refresh()
 
 
 def test_unknown_outcome_stays_unknown_when_the_log_no_longer_reaches_back(memory_lake: Lake) -> None:

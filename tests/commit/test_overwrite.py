@@ -1,11 +1,15 @@
 """What an overwrite replaces, and what must still hold when it lands."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from tests.commit.faults import RacingCatalog, RecordingStore
-from tests.commit.test_loop import files_of, reachable, through
+from tests.commit.racing import files_of, reachable
+from tests.commit.test_loop import through
 
-from icefield.commit.overwrite import OverwriteFiles
+from icefield.commit.footing import Footing
+from icefield.commit.removal import remove_files
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
@@ -87,7 +91,7 @@ def test_entries_that_stay_keep_their_sequence_numbers(table: Table) -> None:
 
 def test_concurrent_append_into_the_overwritten_range_is_a_conflict(memory_lake: Lake, table: Table) -> None:
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.append(rows((7, "mon")))])
-    with pytest.raises(ConcurrentChange, match=r"meanwhile added 1 file") as caught:
+    with pytest.raises(ConcurrentChange, match=r"meanwhile added rows") as caught:
         through(memory_lake, racing).overwrite(rows((9, "mon")), where="day = 'mon'")
     assert str(table.snapshots()[-1].snapshot_id) in str(caught.value)
     assert rows_of(table) == [(1, "mon"), (2, "mon"), (3, "tue"), (4, None), (7, "mon")]
@@ -118,10 +122,37 @@ def test_r05_a_file_that_was_removed_meanwhile_does_not_come_back(memory_lake: L
     assert files_of(memory_lake) == reachable(table)
 
 
+def test_r04_without_the_guard_a_row_of_the_first_commit_survives_unseen(
+    memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_of_them = Footing.snapshots_since
+    monkeypatch.setattr(Footing, "snapshots_since", lambda self, base: list(all_of_them(self, base))[:1])
+
+    def two_commits() -> None:
+        table.append(rows((7, "mon")))
+        table.append(rows((8, "tue")))
+
+    through(memory_lake, RacingCatalog(memory_lake.catalog, [two_commits])).overwrite(
+        rows((9, "mon")), where="day = 'mon'"
+    )
+    assert (7, "mon") in rows_of(table)
+
+
+def test_r05_without_the_guard_a_removed_row_comes_back(
+    memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "icefield.commit.files.remove_files", lambda *given: replace(remove_files(*given), missing=set())
+    )
+    racing = RacingCatalog(memory_lake.catalog, [lambda: table.overwrite(rows(), where="day = 'mon'")])
+    through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1")
+    assert (2, "mon") in rows_of(table)
+
+
 def test_the_conflict_tests_go_red_without_the_guard(
     memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OverwriteFiles, "_check_concurrent_files", lambda *_: None)
+    monkeypatch.setattr(Footing, "check_added_rows", lambda *_: None)
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.append(rows((7, "mon")))])
     through(memory_lake, racing).overwrite(rows((9, "mon")), where="day = 'mon'")
     assert (7, "mon") in rows_of(table), "without the guard an unseen row survives the overwrite in silence"

@@ -136,7 +136,7 @@ def test_a_concurrent_delete_of_replaced_rows_is_not_lost(
         swap(swaps)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lake.catalog, "swap", delete_first)
-    with pytest.raises(ConcurrentChange, match="deleted rows of files that it replaces"):
+    with pytest.raises(ConcurrentChange, match="deleted rows of files that it writes anew"):
         table.overwrite(pa.table({"id": [99], "s": ["new"]}), where="id = 3")
 
 

@@ -68,6 +68,7 @@ class History:
             verbs.append(self._upgrade)
         if self.features.adopts_files:
             verbs.append(self._add_file)
+        verbs += [self._delete, self._delete, self._upsert, self._compact, self._rewrite_manifests]
         verb = self.random.choice(verbs)
         location, head = self.table.metadata_location, self.table.metadata.current_snapshot_id
         try:
@@ -108,6 +109,43 @@ class History:
         self.table.overwrite(given, where=where)
         self.model.rows = others + rows
         self.steps.append("overwrite where")
+
+    def _delete(self) -> None:
+        where = draw_filter(self.random, self.model)
+        _, others = split(self.model, where)
+        mode = self._draw_mode("write.delete.mode")
+        self.table.delete(where)
+        self.model.rows = others
+        self.steps.append(f"delete by {mode}")
+
+    def _upsert(self) -> None:
+        rows, given = self._draw_rows(self.random.randrange(1, MOST_ROWS))
+        known = [row[KEY_ID] for row in self.model.rows]
+        keys = [self.random.choice(known) if known and self.random.random() < 0.5 else row[KEY_ID] for row in rows]
+        if len(set(keys)) < len(keys):
+            keys = [row[KEY_ID] for row in rows]
+        for row, key in zip(rows, keys, strict=True):
+            row[KEY_ID] = key
+        name = self.model.key.name
+        given = given.set_column(given.column_names.index(name), given.schema.field(name), pa.array(keys, pa.int64()))
+        mode = self._draw_mode("write.merge.mode")
+        self.table.upsert(given, on=[name])
+        self.model.rows = [row for row in self.model.rows if row[KEY_ID] not in keys] + rows
+        self.steps.append(f"upsert by {mode}")
+
+    def _draw_mode(self, key: str) -> str:
+        in_place = self.features.deletes_in_place and self.model.format_version > 1
+        mode = self.random.choice(("copy-on-write", "merge-on-read") if in_place else ("copy-on-write",))
+        self.table.set_properties({key: mode})
+        return mode
+
+    def _compact(self) -> None:
+        self.table.compact()
+        self.steps.append("compact")
+
+    def _rewrite_manifests(self) -> None:
+        self.table.rewrite_manifests()
+        self.steps.append("rewrite manifests")
 
     def _overwrite_all(self) -> None:
         rows, given = self._draw_rows(self.random.randrange(1, MOST_ROWS))

@@ -1,5 +1,6 @@
 """Names, types, transforms and defaults of columns, drawn at random."""
 
+import itertools
 from collections.abc import Collection
 from random import Random
 from typing import Any
@@ -40,6 +41,7 @@ _CALLS = {
     "hour": "hour({})",
     "void": "void({})",
 }
+_PLACEHOLDERS = itertools.count(1_000_000)
 
 
 def draw_name(random: Random, taken: Collection[str]) -> str:
@@ -51,7 +53,7 @@ def draw_field(random: Random, name: str, kinds: tuple[PrimitiveType, ...], dept
     """Draw a field; its ids and those inside it are placeholders."""
     kind = draw_type(random, kinds, depth)
     required = random.random() < 0.2 and not isinstance(kind, UnknownType)
-    return NestedField(_placeholder(random), name, kind, required)
+    return NestedField(_placeholder(), name, kind, required)
 
 
 def draw_type(random: Random, kinds: tuple[PrimitiveType, ...], depth: int = DEPTH) -> Type:
@@ -62,11 +64,11 @@ def draw_type(random: Random, kinds: tuple[PrimitiveType, ...], depth: int = DEP
     known = tuple(kind for kind in kinds if not isinstance(kind, UnknownType))
     if shape == 6:
         element = draw_type(random, known, depth - 1)
-        return ListType(_placeholder(random), element, _may_be_required(random, element))
+        return ListType(_placeholder(), element, _may_be_required(random, element))
     if shape == 7:
         key = random.choice([kind for kind in KEYS if kind in kinds])
         value = draw_type(random, known, depth - 1)
-        return MapType(_placeholder(random), key, _placeholder(random), value, _may_be_required(random, value))
+        return MapType(_placeholder(), key, _placeholder(), value, _may_be_required(random, value))
     return random.choice(kinds)
 
 
@@ -104,5 +106,6 @@ def _may_be_required(random: Random, kind: Type) -> bool:
     return random.random() < 0.2 and not isinstance(kind, UnknownType)
 
 
-def _placeholder(random: Random) -> int:
-    return random.randrange(1_000_000, 2_000_000_000)
+def _placeholder() -> int:
+    """Return an id that no other field has; tables give their own."""
+    return next(_PLACEHOLDERS)

@@ -20,8 +20,8 @@ from tests.schema_cases import PRIMITIVES, primitive_schema
 
 from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.codec.schema_json import decode_schema
+from icefield.connection import connect
 from icefield.errors import FileAlreadyExists, InvalidInput, SchemaMismatch, StorageError, Unsupported
-from icefield.lake import connect
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
 from icefield.parquet import write as write_module

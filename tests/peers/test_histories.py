@@ -14,7 +14,17 @@ from tests.peers.normal import Row, normal_rows, sorted_rows
 
 from icefield.table import Table
 from icefield.types.arrow import arrow_schema
-from icefield.types.datatypes import ListType, MapType, StructType, TimestampNsType, Type, UnknownType, children, walk
+from icefield.types.datatypes import (
+    ListType,
+    MapType,
+    StructType,
+    TimestampNsType,
+    Type,
+    UnknownType,
+    UUIDType,
+    children,
+    walk,
+)
 from icefield.types.schema import Schema
 
 SEEDS = (*range(12), 34, 37, 94, 116)  # the last ones have initial defaults
@@ -29,6 +39,8 @@ DUCKDB = Features(newer_kinds=(TimestampNsType(),), struct_defaults=False)
 def test_pyiceberg_reads_what_a_history_left(seed: int, gallery: Gallery) -> None:
     for reading in readings(make_history(gallery.lake, "pyiceberg", seed, PYICEBERG)):
         table = StaticTable.from_metadata(reading.table.metadata_location)
+        if not reading.rows and _has_uuids_inside(reading):
+            continue  # PyIceberg asks Arrow for an empty table, which Arrow cannot make of these
         rows = table.scan(snapshot_id=reading.snapshot_id).to_arrow()
         assert rows.column_names == reading.names
         found = normal_rows(rows, arrow_schema(Schema(reading.fields)))
@@ -38,7 +50,7 @@ def test_pyiceberg_reads_what_a_history_left(seed: int, gallery: Gallery) -> Non
 @pytest.mark.parametrize("seed", SEEDS)
 def test_duckdb_reads_what_a_history_left(seed: int, gallery: Gallery, duckdb_reader: DuckDBReader) -> None:
     for reading in readings(make_history(gallery.lake, "duckdb", seed, DUCKDB)):
-        if not _is_older_than_its_table(reading):
+        if not _is_older_than_its_table(reading) and not _lost_a_source(reading.table):
             location = reading.table.metadata_location
             assert reading.shows(duckdb_reader.read(location, snapshot_id=reading.snapshot_id))
 
@@ -78,6 +90,28 @@ def test_duckdb_refuses_a_manifest_list_that_is_older_than_its_table(
     table.upgrade(2)
     with pytest.raises(DuckDBError, match="sequence_number"):
         duckdb_reader.read(table.metadata_location)
+
+
+def test_duckdb_dies_of_a_partition_field_whose_column_was_dropped(
+    gallery: Gallery, duckdb_reader: DuckDBReader
+) -> None:
+    table = gallery.lake.create_table("histories.lost_source", "id long, d int", partition_by=["d"])
+    table.append(pa.table({"id": [1], "d": pa.array([1], pa.int32())}))
+    for drop in ("drop_partition_field", "drop_column"):
+        with table.evolve() as change:
+            getattr(change, drop)("d")
+    with pytest.raises(DuckDBError, match="died"):
+        duckdb_reader.read(table.metadata_location)
+
+
+def _lost_a_source(table: Table) -> bool:
+    metadata = table.metadata
+    sources = {source for spec in metadata.specs for field in spec.fields for source in field.source_ids}
+    return not sources <= metadata.schema.by_id.keys()
+
+
+def _has_uuids_inside(reading: Reading) -> bool:
+    return any(isinstance(f.type, UUIDType) for field in reading.fields for _, f in walk(field.type))
 
 
 def _table_of_dates(gallery: Gallery, name: str) -> Table:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
-from icefield.commit.manifests import AddedManifests, ManifestShape
+from icefield.commit.manifests import AddedManifests, ManifestShape, NewFiles
 from icefield.commit.merge import merge_manifests
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
@@ -22,9 +22,8 @@ class AppendFiles:
 
     def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, target: Target = ON_MAIN) -> None:
         self._target = target
-        self._files = files
-        self._shape = ManifestShape(schema, spec)
-        self._manifests = AddedManifests(files, self._shape)
+        self._files = NewFiles(files, ManifestShape(schema, spec))
+        self._manifests = AddedManifests(self._files)
 
     @property
     def snapshot_id(self) -> int | None:
@@ -42,8 +41,8 @@ class AppendFiles:
             Operation.APPEND,
             new=[*added, *made],
             kept=merged.kept if merged else None,
-            added=tally(self._files),
-            changed_partitions=len(self._shape.partitions_of(self._files)),
+            added=tally(self._files.columns),
+            changed_partitions=len(self._files.partitions),
             ref=self._target.ref,
             extra=self._target.summary,
         )

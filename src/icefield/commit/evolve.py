@@ -90,7 +90,7 @@ class EvolveTable:
         for step in self.steps:
             step(draft)
         draft.check()
-        updates = [*_schema_updates(draft), *_mapping_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
+        updates = shape_updates(draft)
         requirements: list[Requirement] = [
             AssertTableUUID(base.table_uuid),
             AssertCurrentSchemaId(base.current_schema_id),
@@ -100,6 +100,11 @@ class EvolveTable:
 
     def reusable_files(self) -> Sequence[str]:
         return ()
+
+
+def shape_updates(draft: Draft) -> list[Update]:
+    """Return what makes a table of its base what the draft says; what an earlier version had is taken up again."""
+    return [*_schema_updates(draft), *_mapping_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
 
 
 def _schema_updates(draft: Draft) -> list[Update]:
@@ -133,9 +138,12 @@ def _spec_updates(draft: Draft) -> list[Update]:
 
 
 def _order_updates(draft: Draft) -> list[Update]:
-    for known in (UNSORTED, *draft.base.sort_orders):
+    for known in draft.base.sort_orders:
         if known.fields == draft.order.fields:
             same = known.order_id == draft.base.default_sort_order_id
             return [] if same else [SetDefaultSortOrder(known.order_id)]
+    if draft.order.is_unsorted:
+        # Other engines leave it out of a table that was sorted from the beginning.
+        return [AddSortOrder(UNSORTED), SetDefaultSortOrder(UNSORTED.order_id)]
     fresh = max(o.order_id for o in draft.base.sort_orders) + 1
     return [AddSortOrder(SortOrder(draft.order.fields, fresh)), SetDefaultSortOrder(fresh)]

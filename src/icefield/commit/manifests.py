@@ -19,6 +19,7 @@ from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
 from icefield.codec.manifest_schema import ADDED, DELETED, EXISTING, partition_column
 from icefield.codec.schema_json import encode_schema, encode_spec_fields
 from icefield.commit.action import Workshop
+from icefield.commit.fits import check_fits
 from icefield.commit.loop import remove_quietly
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -40,8 +41,10 @@ REWRITTEN = ManifestColumns(
         "status",
         "snapshot_id",
         "sequence_number",
+        "content",
         "file_path",
         "record_count",
+        "file_size_in_bytes",
         "referenced_data_file",
         "content_size_in_bytes",
     )
@@ -70,21 +73,39 @@ class ManifestShape:
     def partition(self) -> tuple[NestedField, ...]:
         return self.spec.columns(self.schema)
 
-    def partitions_of(self, files: pa.Table) -> set[str]:
-        """Return the distinct partitions that files belong to; all files of an unpartitioned table share one."""
-        return set(partition_texts(files, self.spec, self.schema).to_pylist())
+
+@dataclass(frozen=True)
+class NewFiles:
+    """Data files or delete files that a snapshot adds, all of one shape.
+
+    sequence_number: how old their rows are, where they are older than the snapshot; None: as old as it.
+    """
+
+    columns: pa.Table
+    shape: ManifestShape
+    sequence_number: int | None = None
+
+    @property
+    def partitions(self) -> set[str]:
+        """The distinct partitions that the files belong to; all files of an unpartitioned table share one."""
+        spec, schema = self.shape.spec, self.shape.schema
+        return set(partition_texts(self.columns, spec, schema).to_pylist())
+
+    @property
+    def locations(self) -> list[str]:
+        found: list[str] = self.columns.column("file_path").to_pylist()
+        return found
 
 
 class AddedManifests:
-    """The manifests of a snapshot's new data files, written once whatever the number of tries.
+    """The manifests of a snapshot's new files, written once whatever the number of tries.
 
     What depends on the base is left to be inherited, so that they outlive a lost race.
     (spec: Sequence Number Inheritance)
     """
 
-    def __init__(self, files: pa.Table, shape: ManifestShape) -> None:
-        self._files = files
-        self._shape = shape
+    def __init__(self, *groups: NewFiles) -> None:
+        self._groups = groups
         self.snapshot_id: int | None = None  # drawn when they are first written
         self._format_version = 0
         self._rows: list[ManifestRow] | None = None
@@ -95,6 +116,9 @@ class AddedManifests:
 
     def write(self, base: TableMetadata, workshop: Workshop) -> tuple[list[ManifestRow], int]:
         """Return the rows that describe them and the id of their snapshot, after writing them where need be."""
+        for group in self._groups:
+            if group.columns.num_rows:
+                check_fits(group.shape.schema, base)
         if self.snapshot_id is None:
             self.snapshot_id = workshop.ambient.random_id()
         if self._rows is not None and self._format_version == 1 < base.format_version:
@@ -103,21 +127,28 @@ class AddedManifests:
             self._rows = None
         if self._rows is None:
             self._format_version = base.format_version
-            self._rows = [
-                write_manifest(self._entries(start, base), self._shape, base, workshop)
-                for start in range(0, self._files.num_rows, ENTRIES_PER_MANIFEST)
-            ]
+            self._rows = [row for group in self._groups for row in write_added(group, base, workshop, self.snapshot_id)]
         return self._rows, self.snapshot_id
 
-    def _entries(self, start: int, base: TableMetadata) -> pa.Table:
-        entries = self._files.slice(start, ENTRIES_PER_MANIFEST)
-        inherited = pa.nulls(entries.num_rows, pa.int64())
-        # (spec: Manifest Entry Fields; version 1 requires the snapshot id.)
-        known = pa.array([self.snapshot_id] * entries.num_rows, pa.int64())
-        entries = entries.add_column(0, "file_sequence_number", inherited)
-        entries = entries.add_column(0, "sequence_number", inherited)
-        entries = entries.add_column(0, "snapshot_id", known if base.format_version == 1 else inherited)
-        return entries.add_column(0, "status", pa.array(np.full(entries.num_rows, ADDED, np.int32)))
+
+def write_added(files: NewFiles, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> list[ManifestRow]:
+    """Write the manifests of new files."""
+    return [
+        write_manifest(_added_entries(files, start, base, snapshot_id), files.shape, base, workshop)
+        for start in range(0, files.columns.num_rows, ENTRIES_PER_MANIFEST)
+    ]
+
+
+def _added_entries(files: NewFiles, start: int, base: TableMetadata, snapshot_id: int) -> pa.Table:
+    entries = files.columns.slice(start, ENTRIES_PER_MANIFEST)
+    inherited = pa.nulls(entries.num_rows, pa.int64())
+    age = pa.array([files.sequence_number] * entries.num_rows, pa.int64())
+    # (spec: Manifest Entry Fields; version 1 requires the snapshot id.)
+    known = pa.array([snapshot_id] * entries.num_rows, pa.int64())
+    entries = entries.add_column(0, "file_sequence_number", inherited)
+    entries = entries.add_column(0, "sequence_number", age)
+    entries = entries.add_column(0, "snapshot_id", known if base.format_version == 1 else inherited)
+    return entries.add_column(0, "status", pa.array(np.full(entries.num_rows, ADDED, np.int32)))
 
 
 def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop) -> ManifestRow:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.manifest_header import DATA_MANIFEST
+from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest_list import count_manifests
 from icefield.codec.manifest_rewrite import ManifestSource
 from icefield.codec.manifest_schema import DELETED, EXISTING
@@ -29,6 +29,7 @@ class Merged:
 
     kept: pa.Table
     manifests: list[ManifestRow]
+    replaced: int
 
 
 def merge_manifests(
@@ -42,20 +43,39 @@ def merge_manifests(
         return None
     manifests = load_manifests(workshop.store, parent)
     assert manifests is not None
-    bins = [rows for rows in _bins(manifests, MANIFEST_TARGET_SIZE_BYTES.read(base.properties)) if len(rows) > 1]
-    if sum(map(len, bins)) < least:
+    bins = _bins(manifests, DATA_MANIFEST, MANIFEST_TARGET_SIZE_BYTES.read(base.properties))
+    return None if sum(map(len, bins)) < least else _merge_bins(manifests, bins, base, workshop, snapshot_id)
+
+
+def merge_all(parent: Snapshot | None, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> Merged | None:
+    """Merge the small manifests of a snapshot, of data and of deletes, however few; None if there are not two."""
+    manifests = load_manifests(workshop.store, parent)
+    if manifests is None:
         return None
+    target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties)
+    bins = [rows for content in (DATA_MANIFEST, DELETE_MANIFEST) for rows in _bins(manifests, content, target)]
+    return _merge_bins(manifests, bins, base, workshop, snapshot_id) if bins else None
+
+
+def _merge_bins(
+    manifests: pa.Table, bins: list[list[int]], base: TableMetadata, workshop: Workshop, snapshot_id: int
+) -> Merged:
     merged = [_merge(manifests.take(pa.array(rows)), base, workshop, snapshot_id) for rows in bins]
     gone = np.isin(np.arange(manifests.num_rows), np.concatenate([np.array(rows) for rows in bins]))
-    return Merged(manifests.filter(pa.array(~gone)), merged)
+    return Merged(manifests.filter(pa.array(~gone)), merged, int(gone.sum()))
 
 
-def _bins(manifests: pa.Table, target_bytes: int) -> Iterator[list[int]]:
-    """Yield data manifests of one spec, in their order, that together have about the target size."""
-    is_data = manifests.column("content").to_numpy() == DATA_MANIFEST
+def _bins(manifests: pa.Table, content: int, target_bytes: int) -> list[list[int]]:
+    """Return manifests that are worth merging, together."""
+    return [rows for rows in _all_bins(manifests, content, target_bytes) if len(rows) > 1]
+
+
+def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[list[int]]:
+    """Yield manifests of one spec, in their order, that together have about the target size."""
+    is_meant = manifests.column("content").to_numpy() == content
     sizes = manifests.column("manifest_length").to_numpy()
     specs = manifests.column("partition_spec_id").to_numpy()
-    small = is_data & (sizes < target_bytes / 2)
+    small = is_meant & (sizes < target_bytes / 2)
     for spec_id in np.unique(specs[small]):
         rows: list[int] = []
         size = 0

@@ -1,4 +1,4 @@
-"""Take data files out of a snapshot: the manifests that list them are written anew, all others stay as they are.
+"""Take files out of a snapshot: the manifests that list them are written anew, all others stay as they are.
 
 The deletion vectors of a data file go with it. (spec: Deletion Vectors) Other deletes may stay: they name files that
 are no more, or apply to older files only.
@@ -16,42 +16,55 @@ from icefield.codec.manifest_rewrite import ManifestSource
 from icefield.codec.manifest_schema import DELETED, EXISTING
 from icefield.commit.action import Workshop
 from icefield.commit.manifests import ManifestRow, load_entries, rewrite_without
-from icefield.commit.summary import NOTHING, Tally
+from icefield.commit.summary import NO_DELETE_FILES, DeleteTally, tally_deletes
 from icefield.model.metadata import TableMetadata
 from icefield.scan.manifests import has_live_files, load_manifests
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What is to go: planned data files, and the delete files that name one of `deletes_of` as their data file."""
+
+    data: pa.Table
+    deletes_of: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.data.num_rows or self.deletes_of)
 
 
 @dataclass(frozen=True)
 class Removal:
     """What is left of a parent's manifests.
 
-    kept: rows of its list that stay. rewritten: new manifests for those that lost files. missing: files that were not
-    in it. vectors: the deletion vectors that went.
+    kept: rows of its list that stay; None: all. rewritten: new manifests for those that lost files. missing: files that
+    were not in it. deletes: the delete files that went.
     """
 
     kept: pa.Table | None
     rewritten: list[ManifestRow]
     missing: set[str]
-    vectors: Tally = NOTHING
+    deletes: DeleteTally = NO_DELETE_FILES
+
+    @property
+    def locations(self) -> list[str]:
+        """The manifests that were written."""
+        return [str(row["manifest_path"]) for row in self.rewritten]
 
 
-def remove_files(files: pa.Table, base: TableMetadata, ref: str, workshop: Workshop, snapshot_id: int) -> Removal:
-    """Remove planned files from the head of a branch."""
-    manifests = load_manifests(workshop.store, base.ref_head(ref))
-    paths = set(files.column("file_path").to_pylist())
+def remove_files(gone: Gone, base: TableMetadata, ref: str, workshop: Workshop, snapshot_id: int) -> Removal:
+    """Remove files from the head of a branch."""
+    paths = set(gone.data.column("file_path").to_pylist())
+    manifests = load_manifests(workshop.store, base.ref_head(ref)) if gone else None
     if manifests is None:
         return Removal(None, [], paths)
     remover = _Remover(manifests, base, workshop, snapshot_id)
-    planned = set(files.column("manifest_path").to_pylist())
-    gone = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
-    vector = pc.struct_field(files.column("delete_keys"), "vector")
-    with_vector = files.filter(pc.fill_null(pc.greater_equal(vector, 0), False))
-    vectors = remover.remove(
-        DELETE_MANIFEST, "referenced_data_file", set(with_vector.column("file_path").to_pylist()), set()
-    )
+    planned = set(gone.data.column("manifest_path").to_pylist())
+    removed = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
+    deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(gone.deletes_of), set())
     # A manifest that only remembers deleted files has told its story in the snapshot that deleted them.
     kept = manifests.filter(pa.array(remover.untouched & has_live_files(manifests)))
-    return Removal(kept, remover.rewritten, paths - set(gone.column("file_path").to_pylist()), _tally_vectors(vectors))
+    missing = paths - set(removed.column("file_path").to_pylist())
+    return Removal(kept, remover.rewritten, missing, tally_deletes(deletes))
 
 
 class _Remover:
@@ -80,8 +93,8 @@ class _Remover:
             missing -= set(hit.column(column).to_pylist())
             source = ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status)
             self.rewritten.append(rewrite_without(source, entries, self._base, self._workshop, self._snapshot_id))
-            removed.append(hit.select(REMOVED))
-        return pa.concat_tables(removed) if removed else NOTHING_REMOVED
+            removed.append(hit.select(REMOVED.names))
+        return pa.concat_tables(removed) if removed else REMOVED.empty_table()
 
     def _candidates(self, content: int, likely: set[str]) -> Iterator[int]:
         """Yield manifests, first those which held the files at planning time."""
@@ -90,10 +103,15 @@ class _Remover:
         yield from sorted(rows, key=lambda at: paths[at] not in likely)
 
 
-REMOVED = ["file_path", "record_count", "content_size_in_bytes"]
-NOTHING_REMOVED = pa.schema(
-    [("file_path", pa.string()), ("record_count", pa.int64()), ("content_size_in_bytes", pa.int64())]
-).empty_table()
+REMOVED = pa.schema(
+    [
+        ("content", pa.int32()),
+        ("file_path", pa.string()),
+        ("record_count", pa.int64()),
+        ("file_size_in_bytes", pa.int64()),
+        ("content_size_in_bytes", pa.int64()),
+    ]
+)
 
 
 def _statuses(entries: pa.Table, column: str, names: pa.Array) -> pa.Array:
@@ -101,8 +119,3 @@ def _statuses(entries: pa.Table, column: str, names: pa.Array) -> pa.Array:
     live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
     hit = pc.is_in(entries.column(column).combine_chunks(), value_set=names)
     return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())
-
-
-def _tally_vectors(vectors: pa.Table) -> Tally:
-    records, size = (pc.sum(vectors.column(name)).as_py() or 0 for name in REMOVED[1:])
-    return Tally(vectors.num_rows, records, size)

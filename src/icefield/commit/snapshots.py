@@ -17,7 +17,7 @@ from icefield.codec.manifest_list import (
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.commit.action import Change, Workshop
 from icefield.commit.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
-from icefield.commit.summary import NOTHING, Tally, summarise
+from icefield.commit.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, summarise
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
@@ -38,7 +38,8 @@ class SnapshotDraft:
     new: Sequence[ManifestRow]
     added: Tally
     removed: Tally = NOTHING
-    removed_vectors: Tally = NOTHING
+    added_deletes: DeleteTally = NO_DELETE_FILES
+    removed_deletes: DeleteTally = NO_DELETE_FILES
     kept: pa.Table | None = None
     changed_partitions: int = 0
     ref: str = MAIN
@@ -49,13 +50,12 @@ class SnapshotDraft:
         return {
             "added-data-files": self.added.files,
             "added-records": self.added.records,
-            "added-files-size": self.added.bytes,
+            "added-files-size": self.added.bytes + self.added_deletes.bytes,
             "deleted-data-files": self.removed.files,
             "deleted-records": self.removed.records,
-            "removed-delete-files": self.removed_vectors.files,
-            "removed-dvs": self.removed_vectors.files,
-            "removed-position-deletes": self.removed_vectors.records,
-            "removed-files-size": self.removed.bytes + self.removed_vectors.bytes,
+            "removed-files-size": self.removed.bytes + self.removed_deletes.bytes,
+            **self.added_deletes.counts("added"),
+            **self.removed_deletes.counts("removed"),
             "changed-partition-count": self.changed_partitions,
         }
 

@@ -65,9 +65,10 @@ class DeleteLoader:
 
     def load(self, task: FileTask) -> DeletedRows:
         """Load what is deleted of a file."""
-        return DeletedRows(self._positions(task), self._keys(task)) if task.deletes else NOTHING_DELETED
+        return DeletedRows(self.positions(task), self._keys(task)) if task.deletes else NOTHING_DELETED
 
-    def _positions(self, task: FileTask) -> Positions:
+    def positions(self, task: FileTask) -> Positions:
+        """Load the positions that are deleted of a file, ascending and distinct; keys are left out."""
         found = [self._positions_in(delete, task) for delete in task.deletes if delete.kind is not DeleteKind.EQUALITY]
         return np.unique(np.concatenate(found)) if found else NOTHING_DELETED.positions
 

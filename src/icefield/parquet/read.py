@@ -10,6 +10,7 @@ Raises MissingFile, CorruptFile (with the file's location), Unsupported for file
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from icefield.codec.name_mapping import NameMapping, find_name_mapping, map_schema
@@ -17,7 +18,7 @@ from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.arrow import arrow_filter
 from icefield.expr.bound import TRUE, Bound, columns_of, complement
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.deletes import NOTHING_DELETED, DeleteLoader
+from icefield.parquet.deletes import NOTHING_DELETED, DeletedRows, DeleteLoader, Positions
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.open_file import OpenFile
 from icefield.parquet.project import Projection
@@ -54,6 +55,16 @@ class TableReader:
         """Yield the file's rows that do not match, with all columns: those for which the filter is false or null."""
         return self._matching(task, schema, complement(where))
 
+    def read_without(self, task: FileTask, schema: Schema, positions: Positions) -> Iterator[pa.RecordBatch]:
+        """Yield the file's rows, with all columns, but for those at some positions."""
+        deleted = self._deletes.load(task)
+        both = DeletedRows(np.union1d(deleted.positions, positions), deleted.keys)
+        return self._open_rows(task, schema, TRUE, both)
+
+    def deleted_positions(self, task: FileTask) -> Positions:
+        """Return which positions of a file are deleted by position."""
+        return self._deletes.positions(task)
+
     def _matching(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         batches = self._rows(task, wanted, where)
         if where == TRUE:
@@ -65,7 +76,11 @@ class TableReader:
 
     def _rows(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield rows of the row groups that may hold matching ones, whether they match or not, without deleted ones."""
-        deleted = self._deletes.load(task)
+        return self._open_rows(task, wanted, where, self._deletes.load(task))
+
+    def _open_rows(
+        self, task: FileTask, wanted: Schema, where: Bound, deleted: DeletedRows
+    ) -> Iterator[pa.RecordBatch]:
         try:
             yield from OpenFile(self._store, task, self._mapping).rows(wanted, where, deleted)
         except (pa.ArrowException, OSError, ValueError) as error:

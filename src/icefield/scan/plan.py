@@ -206,8 +206,12 @@ class _Planner:
     deletes: DeleteIndex | None = None
 
     def plan(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            parts = list(pool.map(self._plan_batch, batches_of_one_spec(manifests)))
+        batches = list(batches_of_one_spec(manifests))
+        if len(batches) > 1:
+            with ThreadPoolExecutor(THREADS) as pool:
+                parts = list(pool.map(self._plan_batch, batches))
+        else:
+            parts = [self._plan_batch(batch) for batch in batches]  # threads would cost more than they bring
         files = pa.concat_tables([PLANNED.empty_table(), *(files for files, _ in parts)])
         return files, sum((funnel for _, funnel in parts), Funnel())
 

@@ -34,7 +34,7 @@ def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
     if isinstance(as_of, int):
         return _at_snapshot(metadata, metadata.snapshot_by_id(as_of))
     if isinstance(as_of, datetime.datetime):
-        return _at_snapshot(metadata, metadata.snapshot_as_of(_to_millis(as_of)))
+        return _at_snapshot(metadata, metadata.snapshot_as_of(to_millis(as_of)))
     if as_of in metadata.refs:
         ref = metadata.refs[as_of]
         head = metadata.snapshot_by_id(ref.snapshot_id)
@@ -42,7 +42,7 @@ def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
     moment = _parse_time(as_of)
     if moment is None:
         metadata.ref_head(as_of)  # raises, naming the refs that there are
-    return _at_snapshot(metadata, metadata.snapshot_as_of(_to_millis(moment)))  # type: ignore[arg-type]
+    return _at_snapshot(metadata, metadata.snapshot_as_of(to_millis(moment)))  # type: ignore[arg-type]
 
 
 def _at_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> Point:
@@ -57,7 +57,7 @@ def _parse_time(text: str) -> datetime.datetime | None:
         return None
 
 
-def _to_millis(moment: datetime.datetime) -> int:
+def to_millis(moment: datetime.datetime) -> int:
     """Return milliseconds since the epoch; a time without a zone is UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)

@@ -1,0 +1,23 @@
+"""Say where a table's new files go; what is there stays where it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import AssertTableUUID, SetLocation
+
+
+@dataclass(frozen=True)
+class ChangeLocation:
+    """Sets the directory of new files."""
+
+    location: str
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if base.location == self.location:
+            return NOTHING_TO_DO
+        return Change([SetLocation(self.location)], [AssertTableUUID(base.table_uuid)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

@@ -1,0 +1,157 @@
+"""Delete rows by position and add others, in one snapshot: merge-on-read deletes, updates and upserts.
+
+What must still hold when the commit lands: the data files that rows are deleted from are still there, and nobody else
+deleted one of the same rows (two updates of one row, or an update of a row that is gone, do not commute). Deletes of
+other rows of the same file commute: both hold. Rows that came since count as for an overwrite.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
+from icefield.commit.files import FilesDraft, propose_files, with_vectors
+from icefield.commit.footing import Footing
+from icefield.commit.loop import remove_quietly
+from icefield.commit.manifests import AddedManifests, ManifestRow, NewFiles, write_added
+from icefield.commit.positions import DeletedAt, DeleteWriter, FileDeletes, load_deletes, load_deletes_now
+from icefield.commit.removal import Gone
+from icefield.commit.summary import tally, tally_deletes
+from icefield.commit.token import find_commit
+from icefield.errors import IcefieldError
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation
+from icefield.scan.partition_values import load_partition_values
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Delete files and their manifests, for bases of one kind of deletes."""
+
+    files: Sequence[NewFiles]
+    manifests: Sequence[ManifestRow]
+    vectors: bool
+
+    @property
+    def locations(self) -> list[str]:
+        """Everything that was written."""
+        # Several vectors share a file.
+        deletes = dict.fromkeys(path for group in self.files for path in group.locations)
+        return [*deletes, *(str(row["manifest_path"]) for row in self.manifests)]
+
+
+@dataclass
+class RowDelta:
+    """Deletes rows of a footing's files by position, removes other files of it whole, and adds files.
+
+    deleted: the rows to delete by data file, of files in the footing's plan; none of them is deleted already.
+    removed: the planned files that go.
+    """
+
+    files: NewFiles
+    deleted: DeletedAt
+    removed: pa.Table
+    footing: Footing
+    writer: DeleteWriter
+    target: Target = ON_MAIN
+    _manifests: AddedManifests = field(init=False)
+    _planned: FileDeletes | None = field(init=False, default=None)
+    _written: _Written | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._manifests = AddedManifests(self.files)
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that this makes; None if it was never proposed."""
+        return self._manifests.snapshot_id
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if find_commit(base, self.target.token):
+            return NOTHING_TO_DO
+        self.footing.check_added_rows(base, workshop)
+        manifests, snapshot_id = self._manifests.write(base, workshop)
+        before = self._deletes_before(base, workshop)
+        if before is self._planned:
+            written, for_this_base = self._undisturbed(base, workshop), []
+        else:
+            written = self._write(before, base, workshop)
+            for_this_base = written.locations
+        deletes = pa.concat_tables([group.columns for group in written.files], promote_options="permissive")
+        draft = FilesDraft(
+            snapshot_id,
+            Operation.OVERWRITE if self.files.columns.num_rows else Operation.DELETE,
+            Gone(self.removed, self._superseded(before, base) | with_vectors(self.removed, self.footing, base)),
+            [*manifests, *written.manifests],
+            added=tally(self.files.columns),
+            added_deletes=tally_deletes(deletes),
+            partitions=frozenset(self.files.partitions | set(self._touched.column("partition").to_pylist())),
+        )
+        try:
+            change = propose_files(draft, self.footing, self.target, base, workshop)
+        except IcefieldError as error:
+            if error.cleanable:
+                remove_quietly(workshop.store, for_this_base)
+            raise
+        return Change(change.updates, change.requirements, [*change.files, *for_this_base])
+
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+        """Write what every base needs that nothing happened to; it takes no time of others."""
+        self._manifests.write(base, workshop)
+        self._deletes_before(base, workshop)
+        self._undisturbed(base, workshop)
+
+    def reusable_files(self) -> Sequence[str]:
+        return [*self._manifests.locations, *(self._written.locations if self._written else ())]
+
+    @property
+    def _touched(self) -> pa.Table:
+        files = self.footing.plan.files
+        return files.filter(pc.is_in(files.column("file_path"), value_set=pa.array(sorted(self.deleted), pa.string())))
+
+    def _deletes_before(self, base: TableMetadata, workshop: Workshop) -> FileDeletes:
+        """Return what is deleted of the touched files on this base, after checking that it does not contradict."""
+        touched = self._touched
+        if self._planned is None:
+            self._planned = load_deletes(self.footing.plan, touched, base, workshop.store)
+        if not self.footing.is_disturbed(base, workshop.store, touched):
+            return self._planned
+        now = load_deletes_now(self.footing, touched, base, workshop.store)
+        for path, positions in now.since(self._planned).items():
+            if both := len(np.intersect1d(positions, self.deleted[path])):
+                raise self.footing.conflict(
+                    f"{both} row(s) of {path} that it changes were meanwhile deleted or changed by another commit"
+                )
+        for path, keys in now.keys.items():
+            # Whether they hit one of our rows only reading tells; a row that was added in place of it would come back.
+            if self.files.columns.num_rows and (new := keys - self._planned.keys[path]):
+                raise self.footing.conflict(f"rows of {path} were meanwhile deleted by key, by {min(new)}")
+        return now
+
+    def _undisturbed(self, base: TableMetadata, workshop: Workshop) -> _Written:
+        assert self._planned is not None
+        if self._written is not None and self._written.vectors is not base.has_row_ids:
+            remove_quietly(workshop.store, self._written.locations)  # the table was upgraded meanwhile
+            self._written = None
+        if self._written is None:
+            self._written = self._write(self._planned, base, workshop)
+        return self._written
+
+    def _write(self, before: FileDeletes, base: TableMetadata, workshop: Workshop) -> _Written:
+        assert self.snapshot_id is not None
+        deleted = self.deleted
+        if base.has_row_ids:
+            deleted = {path: np.union1d(rows, before.positions[path]) for path, rows in deleted.items()}
+        batches = load_partition_values(workshop.store, base, self.footing.plan, self._touched)
+        files = self.writer.write(deleted, list(batches), base, workshop)
+        manifests = [row for group in files for row in write_added(group, base, workshop, self.snapshot_id)]
+        return _Written(files, manifests, base.has_row_ids)
+
+    def _superseded(self, before: FileDeletes, base: TableMetadata) -> frozenset[str]:
+        """Return the data files whose delete files the new vectors stand in place of."""
+        if not base.has_row_ids:
+            return frozenset()
+        return frozenset(path for path in self.deleted if len(before.positions[path]))

@@ -1,0 +1,166 @@
+"""Changes of rows inside files: merge-on-read deletes, and upserts.
+
+Which rows a change takes is known by their places: file and position. Under merge-on-read the places are noted in
+delete files; under copy-on-write the files are written anew without those rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.commit.footing import Footing, KeyRows
+from icefield.commit.manifests import NewFiles
+from icefield.commit.positions import DeletedAt, DeleteWriter
+from icefield.commit.row_delta import RowDelta
+from icefield.errors import InvalidInput, Unsupported
+from icefield.expr.ast import Operator, Predicate
+from icefield.expr.bound import Bound, Compare, Reference, all_of, one_of
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.conform import check_arrow_schema, conform_batch
+from icefield.parquet.delete_files import DeletePlace
+from icefield.parquet.deletes import Positions
+from icefield.parquet.read import table_reader
+from icefield.properties import DELETE_ISOLATION, DELETE_MODE, MERGE_ISOLATION, MERGE_MODE, MERGE_ON_READ
+from icefield.rows import arrow_batches, is_spark
+from icefield.scan.plan import ScanPlan, plan_scan
+from icefield.scan.point import find_point
+from icefield.storage.location import join_location
+from icefield.table_write import LOCAL_TASK, TableWrite, Verb
+from icefield.types.arrow import arrow_schema, python_values
+from icefield.types.arrow_keys import KeyIndex
+from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
+from icefield.types.metadata_columns import POSITION, with_metadata_columns
+from icefield.types.schema import Schema
+
+DELETE, UPSERT = Verb("delete", DELETE_ISOLATION), Verb("upsert", MERGE_ISOLATION)
+MAX_LISTED_KEYS = 200
+
+
+def delete_matching(write: TableWrite, where: Predicate | str) -> Snapshot | None:
+    """Delete the rows that match, in the way that the table's properties say."""
+    if DELETE_MODE.read(write.base.properties) != MERGE_ON_READ:
+        return write.replace_matching(no_rows(write.base.schema), where, DELETE)
+    plan = write.plan(where)
+    deleted = dict(_places(write, plan, plan.partial_files, None))
+    footing, nothing = write.footing(plan, DELETE), write.write(no_rows(write.base.schema))
+    if not deleted:
+        return write.replace_files(nothing, replace(footing, plan=replace(plan, files=plan.whole_files)))
+    return _commit_delta(write, nothing, deleted, plan.whole_files, footing)
+
+
+def no_rows(schema: Schema) -> pa.Table:
+    """Return a table without rows; Arrow's own way fails where uuids stand inside other types."""
+    return pa.Table.from_batches([], arrow_schema(schema))
+
+
+def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapshot | None:
+    """Replace the rows that have the keys of other rows by those, and add the rest of those."""
+    if is_spark(rows):
+        raise Unsupported("upsert takes Arrow data", hint="Collect the changes: df.toArrow()")
+    table = _conformed(write, rows)
+    keys = _keys(table, write.base.schema, on)
+    if table.num_rows == 0:
+        return None
+    plan = plan_scan(
+        write.store,
+        write.base,
+        find_point(write.base, write.target.ref),
+        _key_filter(table, keys.columns, write.base.schema),
+    )
+    footing = replace(write.footing(plan, UPSERT), keys=keys)
+    places = dict(_places(write, plan, plan.files, keys))
+    touched = plan.files.filter(
+        pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(places), pa.string()))
+    )
+    if MERGE_MODE.read(write.base.properties) == MERGE_ON_READ and places:
+        return _commit_delta(write, write.write(table), places, plan.files.slice(0, 0), footing)
+    files = _write_anew(write, table, plan, touched, places)
+    return write.replace_files(files, replace(footing, plan=replace(plan, files=touched)), touched)
+
+
+def _commit_delta(
+    write: TableWrite, files: pa.Table, deleted: DeletedAt, removed: pa.Table, footing: Footing
+) -> Snapshot | None:
+    place = DeletePlace(join_location(write.base.location, "data"), f"{LOCAL_TASK}-{write.ambient.random_uuid().hex}")
+    action = RowDelta(NewFiles(files, write.shape), deleted, removed, footing, DeleteWriter(place), write.target)
+    return write.commit(action, files)
+
+
+def _places(
+    write: TableWrite, plan: ScanPlan, files: pa.Table, keys: KeyRows | None
+) -> Iterator[tuple[str, Positions]]:
+    """Yield the files that have rows which match, and where in them: by the plan's filter, and by keys if given."""
+    reader, schema = table_reader(write.store, write.base), with_metadata_columns(plan.point.schema)
+    select = [POSITION.name, *(keys.columns if keys else ())]
+    for task in plan.tasks(files):
+        batches = reader.read(task, schema, select, plan.where)
+        found = [_positions(batch if keys is None else batch.filter(pa.array(keys.are_in(batch)))) for batch in batches]
+        positions = np.concatenate([np.zeros(0, np.int64), *found])
+        if len(positions):
+            yield task.location, positions
+
+
+def _positions(batch: pa.RecordBatch) -> Positions:
+    positions: Positions = batch.column(POSITION.name).to_numpy()
+    return positions
+
+
+def _write_anew(write: TableWrite, rows: pa.Table, plan: ScanPlan, touched: pa.Table, places: DeletedAt) -> pa.Table:
+    """Write rows, and those of touched files that are not at the places, to new files."""
+    reader = table_reader(write.store, write.base)
+    settings = write.write_plan(moves_rows=touched.num_rows > 0)
+    stay = (
+        batch
+        for task in plan.tasks(touched)
+        for batch in reader.read_without(task, settings.schema, places[task.location])
+    )
+    return write.write_batches(settings, chain(rows.to_batches(), stay))
+
+
+def _conformed(write: TableWrite, rows: object) -> pa.Table:
+    schema, batches = arrow_batches(rows)
+    check_arrow_schema(schema, write.base.schema)
+    return pa.Table.from_batches(
+        [conform_batch(batch, write.base.schema) for batch in batches], arrow_schema(write.base.schema)
+    )
+
+
+def _keys(rows: pa.Table, schema: Schema, on: Sequence[str] | None) -> KeyRows:
+    """Index rows by their key. Raises InvalidInput for a key that tells no row from another, or none."""
+    columns = list(on) if on is not None else [schema.name_of(i) for i in schema.identifier_field_ids]
+    if isinstance(on, str) or not columns:
+        raise InvalidInput("upsert needs key columns", hint="Write on=['id'], or give the table identifier fields")
+    for name in columns:
+        known = next((f for f in schema.fields if f.name == name), None)
+        if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):
+            raise InvalidInput(f"{name!r} is no column that can be a key: keys are columns of simple types, not floats")
+        if rows.column(name).null_count:
+            raise InvalidInput(f"a row to upsert has no value in the key column {name!r}")
+    arrays = [rows.column(name).combine_chunks() for name in columns]
+    index = KeyIndex(arrays, rows.num_rows)
+    if len(np.unique(index.codes)) != rows.num_rows:
+        twice = int(np.argmax(np.bincount(index.codes)))
+        key = {name: rows.column(name)[int(np.argmax(index.codes == twice))].as_py() for name in columns}
+        raise InvalidInput(f"two rows to upsert have the key {key}", hint="Keep one row for each key")
+    return KeyRows(columns, index)
+
+
+def _key_filter(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
+    """Build a filter that all rows with one of the keys match: few keys by their values, many by their range."""
+    parts: list[Bound] = []
+    for name in columns:
+        known = schema.find_field(name)
+        assert isinstance(known.type, PrimitiveType)
+        reference = Reference(known.field_id, known.type, (name,))
+        values = [v for v in python_values(rows.column(name).combine_chunks().unique(), known.type) if v is not None]
+        if len(values) <= MAX_LISTED_KEYS:
+            parts.append(one_of(reference, values))
+        else:
+            ordered: list[Any] = sorted(values)
+            parts += [Compare(reference, Operator.GE, ordered[0]), Compare(reference, Operator.LE, ordered[-1])]
+    return all_of(*parts)

@@ -1,0 +1,209 @@
+"""How a table handle writes: rows to data files, files to an action, the action to a commit.
+
+What was written is removed if the change certainly does not land, and stays if nobody can tell.
+Raises SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.ambient import Ambient
+from icefield.commit.action import Action, Target, Workshop
+from icefield.commit.append import AppendFiles
+from icefield.commit.files import paths_of
+from icefield.commit.footing import Footing, PartitionSet
+from icefield.commit.loop import remove_quietly
+from icefield.commit.manifests import ManifestShape, NewFiles
+from icefield.commit.overwrite import OverwriteFiles
+from icefield.commit.token import check_token, find_commit
+from icefield.errors import IcefieldError, InvalidInput, NotFound
+from icefield.expr.ast import Predicate
+from icefield.expr.bind import bind
+from icefield.expr.bound import TRUE, columns_of
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.conform import check_arrow_schema
+from icefield.parquet.read import table_reader
+from icefield.parquet.write import DataWriter, WritePlan, plan_write
+from icefield.properties import OVERWRITE_ISOLATION, Property
+from icefield.rows import arrow_batches, is_spark, load_spark_engine
+from icefield.scan.plan import ScanPlan, plan_scan
+from icefield.scan.point import find_point
+from icefield.storage.store import Store
+from icefield.table_head import TableHead
+from icefield.types.schema import Schema
+
+LOCAL_TASK = "00000-0"
+
+
+class FilesAction(Action, Protocol):
+    """An action that brings files, and makes one snapshot."""
+
+    @property
+    def snapshot_id(self) -> int | None: ...
+
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None: ...
+
+
+@dataclass(frozen=True)
+class Verb:
+    """What a change is called in errors, and the property that says how isolated it is."""
+
+    name: str
+    isolation: Property[str]
+
+
+OVERWRITE = Verb("overwrite", OVERWRITE_ISOLATION)
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """One change of a table, on the version that it begins with."""
+
+    head: TableHead
+    store: Store
+    ambient: Ambient
+    target: Target
+    base: TableMetadata
+
+    @classmethod
+    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: Target) -> "TableWrite":
+        """Begin a change on the newest version."""
+        if target.token is not None:
+            check_token(target.token)
+        return cls(head, store, ambient, target, head.load().metadata)
+
+    @property
+    def done(self) -> Snapshot | None:
+        """The snapshot of this very change, if it was made before under its token."""
+        return find_commit(self.base, self.target.token)
+
+    @property
+    def shape(self) -> ManifestShape:
+        """What new data files have in common."""
+        return ManifestShape(self.base.schema, self.base.spec)
+
+    def plan(self, where: Predicate | str | None = None) -> ScanPlan:
+        """Plan a read of the branch."""
+        return plan_scan(self.store, self.base, find_point(self.base, self.target.ref), bind(where, self.base.schema))
+
+    def append(self, rows: object) -> Snapshot | None:
+        """Add rows."""
+        files = self.write(rows)
+        if files.num_rows == 0:
+            return None
+        return self.commit(AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
+
+    def replace_matching(self, rows: object, where: Predicate | str | None, verb: Verb) -> Snapshot | None:
+        """Replace the rows that match a filter by other rows."""
+        plan = self.plan(where)
+        if not is_spark(rows):
+            plan = self._touched(plan)
+        files = self.write(rows, [plan])
+        return self.replace_files(files, self.footing(plan, verb), plan.partial_files)
+
+    def replace_partitions(self, rows: object) -> Snapshot | None:
+        """Replace all partitions that the rows belong to, by these rows."""
+        plan = self.plan()
+        others = sorted(set(plan.files.column("spec_id").to_pylist()) - {self.base.spec.spec_id})
+        if others:
+            raise InvalidInput(
+                f"cannot overwrite by partition: the table has files of older partition specs ({others})",
+                hint="Overwrite with a filter, or compact the table first",
+            )
+        files = self.write(rows)
+        new = NewFiles(files, self.shape)
+        partitions = PartitionSet(self.base.spec.spec_id, frozenset(new.partitions))
+        replaced = replace(plan, files=partitions.restrict(plan.files))
+        return self.replace_files(files, replace(self.footing(replaced, OVERWRITE), partitions=partitions))
+
+    def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
+        """Replace data files, all rows of them, by other rows."""
+        wanted, plan = set(locations), self.plan()
+        if missing := wanted - paths_of(plan.files):
+            raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
+        chosen = plan.files.filter(
+            pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(wanted), pa.string()))
+        )
+        footing = Footing(replace(plan, files=chosen), self.target.ref, verb.name, isolation="snapshot")
+        return self.replace_files(self.write(rows), footing)
+
+    def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
+        """Replace the files of a footing by files that were written; `carried`: those that rows were kept of."""
+        carried = footing.plan.files.slice(0, 0) if carried is None else carried
+        action = OverwriteFiles(NewFiles(files, self.shape), footing, carried, self.target)
+        return None if action.changes_nothing else self.commit(action, files)
+
+    def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
+        """Say what a change rests on that read a plan."""
+        return Footing(plan, self.target.ref, verb.name, verb.isolation.read(self.base.properties))
+
+    def write(self, rows: object, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
+        """Write rows, and what is left of files that are replaced in part, to new data files."""
+        moves_rows = any(plan.partial_files.num_rows for plan in replaced)
+        plan = self.write_plan(moves_rows=moves_rows)
+        if is_spark(rows):
+            return load_spark_engine().write(rows, plan, self.base, self.store, replaced)
+        schema, batches = arrow_batches(rows)
+        check_arrow_schema(schema, self.base.schema)
+        return self.write_batches(plan, chain(batches, self._rows_that_stay(plan.schema, replaced)))
+
+    def write_plan(self, *, moves_rows: bool) -> WritePlan:
+        """Take the settings for new files under a name of their own."""
+        return plan_write(self.base, self.ambient.random_uuid().hex, moves_rows=moves_rows)
+
+    def write_batches(self, plan: WritePlan, batches: Iterable[pa.RecordBatch], task: str = LOCAL_TASK) -> pa.Table:
+        """Write batches to data files; nothing is left of them after an error."""
+        writer = DataWriter(plan, self.store, task)
+        try:
+            for batch in batches:
+                writer.write(batch)
+            return writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def discard(self, written: Iterable[pa.Table]) -> None:
+        """Remove files that were written for a change which is not made."""
+        remove_quietly(self.store, [path for files in written for path in files.column("file_path").to_pylist()])
+
+    def commit(self, action: FilesAction, files: pa.Table) -> Snapshot | None:
+        """Commit an action that brings files."""
+        paths = files.column("file_path").to_pylist()
+        try:
+            action.prepare(self.base, Workshop(self.store, self.ambient))
+        except IcefieldError as error:
+            if error.cleanable:
+                remove_quietly(self.store, [*paths, *action.reusable_files()])
+            raise
+        metadata = self.head.commit([action], paths)
+        token = self.target.token
+        made = metadata.ref_head(self.target.ref) if token is None else find_commit(metadata, token)
+        if made is not None and token is not None and made.snapshot_id != action.snapshot_id:
+            # Another run of the same change came first, and nothing refers to what was written for this one.
+            remove_quietly(self.store, [*paths, *action.reusable_files()])
+        return made
+
+    def _touched(self, plan: ScanPlan) -> ScanPlan:
+        """Leave files out of a plan of which no row matches: they need not be written again."""
+        if plan.where == TRUE:
+            return plan
+        reader = table_reader(self.store, self.base)
+        judged = [plan.point.schema.name_of(field_id) for field_id in columns_of(plan.where)]
+        partial = plan.partial_files
+        hit = [
+            any(batch.num_rows for batch in reader.read(task, plan.point.schema, judged, plan.where))
+            for task in plan.tasks(partial)
+        ]
+        return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
+
+    def _rows_that_stay(self, schema: Schema, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
+        reader = table_reader(self.store, self.base)
+        for plan in replaced:
+            for task in plan.tasks(plan.partial_files):
+                yield from reader.read_rest(task, schema, plan.where)
