@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import append, decode_manifest, spark_rows
+from benchmarks import append, contention, decode_manifest, spark_rows
 
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
+    "contention": contention.run,
     "decode_manifest": decode_manifest.main,
     "spark_rows": spark_rows.run,
 }

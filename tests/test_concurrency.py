@@ -1,51 +1,74 @@
-"""Many processes on one table: everything lands once, and nothing is left over."""
+"""Many processes on one table: everything lands once with default settings, and nothing is left over."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import icefield
+from icefield.lake import Lake
+from icefield.scan.manifests import load_manifests
+from icefield.table import Table
+from tests.postgres import running_server
 
 pytestmark = pytest.mark.slow
 
+WRITERS, APPENDS = 16, 20
 WRITER = """
 import sys
 import pyarrow as pa
 import icefield
 
-folder, writer, appends = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-with icefield.connect(folder) as lake:
+target, warehouse, writer, appends = sys.argv[1], sys.argv[2] or None, int(sys.argv[3]), int(sys.argv[4])
+with icefield.connect(target, warehouse=warehouse) as lake:
     table = lake.table("a.t")
     for n in range(appends):
         table.append(pa.table({"id": [writer * 1000 + n], "writer": [writer]}))
 """
 
 
-def run_writers(folder: Path, writers: int, appends: int) -> None:
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """A target and its warehouse, if it has one."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "lake"), ""
+        return
+    with running_server() as server:
+        yield server.new_schema(), str(tmp_path / "warehouse")
+
+
+def run_writers(place: tuple[str, str]) -> None:
     running = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(folder), str(w), str(appends)], stderr=subprocess.PIPE)
-        for w in range(writers)
+        subprocess.Popen([sys.executable, "-c", WRITER, *place, str(w), str(APPENDS)], stderr=subprocess.PIPE)
+        for w in range(WRITERS)
     ]
     for process in running:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors.decode()
 
 
-def test_eight_processes_times_ten_appends_all_land_and_leave_no_orphan(tmp_path: Path) -> None:
-    with icefield.connect(tmp_path) as lake:
-        table = lake.create_table("a.t", "id long not null, writer long")
-        run_writers(tmp_path, writers=8, appends=10)
-        ids = table.scan().to_arrow().read_all()["id"].to_pylist()
-        assert sorted(ids) == sorted(w * 1000 + n for w in range(8) for n in range(10))
-        snapshots = table.snapshots()
-        assert [s.sequence_number for s in snapshots] == list(range(1, 81))
-        assert [s.parent_snapshot_id for s in snapshots[1:]] == [s.snapshot_id for s in snapshots[:-1]]
-        assert snapshots[-1].summary["total-records"] == "80"
+def reachable(lake: Lake, table: Table) -> set[str]:
+    """Every file that the table's metadata leads to; nothing was removed, so that the last scan has all data files."""
+    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    for snapshot in table.snapshots():
+        manifests = load_manifests(lake.store, snapshot)
+        assert manifests is not None
+        found |= {str(snapshot.manifest_list), *manifests["manifest_path"].to_pylist()}
+    return found | set(table.scan().files()["file_path"].to_pylist())
 
-        plan = table.scan()._plan
-        known = {table.metadata_location, *(e.metadata_file for e in table.metadata.metadata_log)}
-        known |= {s.manifest_list for s in snapshots}
-        known |= set(plan.files.column("file_path").to_pylist()) | set(plan.files.column("manifest_path").to_pylist())
-        assert {f.location for f in lake.store.list(table.location)} == known
+
+def test_sixteen_processes_times_twenty_appends_all_land_and_leave_no_orphan(place: tuple[str, str]) -> None:
+    commits = WRITERS * APPENDS
+    with icefield.connect(place[0], warehouse=place[1] or None) as lake:
+        table = lake.create_table("a.t", "id long not null, writer long")
+        run_writers(place)
+        table.refresh()
+        ids = table.scan().to_arrow().read_all()["id"].to_pylist()
+        assert sorted(ids) == sorted(w * 1000 + n for w in range(WRITERS) for n in range(APPENDS))
+        snapshots = table.snapshots()
+        assert [s.sequence_number for s in snapshots] == list(range(1, commits + 1))
+        assert [s.parent_snapshot_id for s in snapshots[1:]] == [s.snapshot_id for s in snapshots[:-1]]
+        assert snapshots[-1].summary["total-records"] == str(commits)
+        assert {file.location for file in lake.store.list(table.location)} == reachable(lake, table)

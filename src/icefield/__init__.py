@@ -7,9 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from icefield.connection import connect
     from icefield.errors import IcefieldError
     from icefield.expr.builder import col
-    from icefield.lake import Lake, connect
+    from icefield.lake import Lake
     from icefield.table import Table
     from icefield.table_scan import TableScan
 
@@ -21,7 +22,7 @@ _ROOMS = {
     "Table": "icefield.table",
     "TableScan": "icefield.table_scan",
     "col": "icefield.expr.builder",
-    "connect": "icefield.lake",
+    "connect": "icefield.connection",
 }
 
 

@@ -5,7 +5,10 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from icefield.ambient import SystemAmbient
+from icefield.catalog import lane, lane_bell
 from icefield.catalog.lane import NO_LANES, FileLanes
 from icefield.model.names import parse_table_name
 
@@ -56,6 +59,42 @@ def test_a_writer_that_died_in_its_turn_is_passed(tmp_path: Path) -> None:
         pass
     with lanes(tmp_path).turn(TABLE):
         pass
+
+
+def test_a_writer_that_lives_is_waited_for_longer_and_then_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(lane, "LONG_PATIENCE_S", 0.2)
+    order: list[str] = []
+
+    def sleep_in_turn(entered: threading.Event, leave: threading.Event) -> None:
+        with lanes(tmp_path).turn(TABLE):
+            entered.set()
+            leave.wait()
+            order.append("first")
+
+    entered, leave = threading.Event(), threading.Event()
+    first = threading.Thread(target=sleep_in_turn, args=(entered, leave))
+    first.start()
+    entered.wait()
+    threading.Timer(0.1, leave.set).start()
+    with lanes(tmp_path).turn(TABLE):  # it ends its turn in time
+        order.append("second")
+    first.join()
+    assert order == ["first", "second"]
+    entered, leave = threading.Event(), threading.Event()
+    first = threading.Thread(target=sleep_in_turn, args=(entered, leave))
+    first.start()
+    entered.wait()
+    with lanes(tmp_path).turn(TABLE):  # it does not
+        leave.set()
+    first.join()
+
+
+def test_without_bells_turns_come_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_bell, "_new_socket", lambda: None)
+    test_turns_come_one_after_the_other_and_in_order(tmp_path)
 
 
 def test_a_turn_that_raises_ends(tmp_path: Path) -> None:

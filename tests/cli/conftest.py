@@ -42,6 +42,7 @@ def icefield(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.chdir(tmp_path)
     for name in ("ICEFIELD_LAKE", "ICEFIELD_DEBUG", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-configuration"))
 
     def call(*arguments: str) -> Ran:
         capsys.readouterr()

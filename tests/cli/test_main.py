@@ -95,7 +95,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(orders: Icefield, tmp_path: P
         (("create", "shop.x", "id lung"), "unknown type 'lung'"),
         (("create", "shop.x", "id long", "--partition-by", "week(id)"), "cannot read the transform 'week(id)'"),
         (("create", "shop.x", "id long", "--property", "key"), "cannot read --property 'key'"),
-        (("--lake", "s3://bucket", "tables"), "s3 is not supported"),
+        (("--lake", "ftp://host", "tables"), "ftp is not supported"),
     ],
 )
 def test_a_fault_of_the_user_is_one_sentence_and_exit_1(
@@ -117,7 +117,7 @@ def test_a_fault_of_ours_says_so_and_exits_2(orders: Icefield, monkeypatch: pyte
     def broken(_: object, **__: object) -> None:
         raise KeyError("pointer")
 
-    monkeypatch.setattr(lakes, "connect", broken)
+    monkeypatch.setattr(lakes, "open_described_lake", broken)
     ran = orders("tables")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.splitlines() == [

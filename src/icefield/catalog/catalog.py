@@ -64,7 +64,11 @@ class Catalog(Protocol):
     """Namespaces, tables, views and their pointers."""
 
     name: str
-    swaps_many: bool  # whether several pointers can be moved at once
+
+    @property
+    def swaps_many(self) -> bool:
+        """Say whether several pointers can be moved at once."""
+        ...
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         """Move several pointers at once, or none."""

@@ -4,11 +4,13 @@ A lane is manners, not safety: the swap decides. Whoever cannot wait, or finds n
 costs nothing but speed. A writer that died in the queue, or that holds its turn for long, is passed.
 
 `FileLanes` keeps a file per table with two numbers, as a bakery does: the next ticket to draw, and the one that is
-served. Turns come in the order of tickets.
+served. Turns come in the order of tickets. Whoever ends a turn rings the next one's bell (`lane_bell`), so that nobody
+has to look again and again while others work.
 """
 
 import hashlib
 import mmap
+import os
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from icefield.ambient import Ambient
+from icefield.catalog.lane_bell import Bell, ring
 from icefield.model.names import TableName
 
 try:
@@ -24,7 +27,7 @@ except ImportError:  # there are no such locks on this system, and so no lanes
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE_S = 0.5  # for how long one turn may last before the queue passes it
-PAUSE_PER_PLACE_S, LONGEST_PAUSE_S = 0.0003, 0.01
+LONG_PATIENCE_S = 5.0  # the same, where the writer is known to live
 _NUMBERS = struct.Struct("<QQ")
 
 
@@ -35,12 +38,19 @@ class Lanes(Protocol):
         """Wait for one's turn, for a while; the block is the turn."""
         ...
 
+    def close(self) -> None:
+        """Let go of what is held between turns."""
+        ...
+
 
 class NoLanes:
     """For catalogs where nobody queues."""
 
     def turn(self, table: TableName) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def close(self) -> None:
+        return
 
 
 NO_LANES = NoLanes()
@@ -61,11 +71,15 @@ class FileLanes:
             return
         with lane:
             ticket = lane.draw()
-            self._wait(lane, ticket)
-            try:
-                yield
-            finally:
-                lane.serve(ticket + 1)
+            with Bell(lane.name, ticket, self._ambient) as bell:
+                _wait(lane, ticket, bell)
+                try:
+                    yield
+                finally:
+                    lane.serve(ticket + 1)
+
+    def close(self) -> None:
+        return
 
     def _open(self, table: TableName) -> "_Lane | None":
         name = hashlib.sha256(str(table).encode()).hexdigest()[:16]
@@ -74,17 +88,6 @@ class FileLanes:
             return _Lane((self._folder / name).open("a+b")) if fcntl is not None else None
         except OSError:
             return None  # a directory that cannot be written to has no lanes
-
-    def _wait(self, lane: "_Lane", ticket: int) -> None:
-        seen, since = lane.served(), self._ambient.monotonic()
-        while seen < ticket:
-            # Whoever is next looks often; whoever has many before them need not.
-            self._ambient.sleep(min(PAUSE_PER_PLACE_S * (ticket - seen), LONGEST_PAUSE_S))
-            served, now = lane.served(), self._ambient.monotonic()
-            if served != seen:
-                seen, since = served, now
-            elif now - since > PATIENCE_S:
-                lane.serve(seen + 1)  # whoever has this turn sleeps, or is dead
 
 
 class _Lane:
@@ -97,6 +100,8 @@ class _Lane:
                 file.write(bytes(_NUMBERS.size))
                 file.flush()
         self._shared = mmap.mmap(file.fileno(), _NUMBERS.size)
+        status = os.fstat(file.fileno())
+        self.name = f"{status.st_dev}-{status.st_ino}"
 
     def __enter__(self) -> "_Lane":
         return self
@@ -120,7 +125,9 @@ class _Lane:
         """Let the holder of a ticket go, unless the queue is further already."""
         with self._locked():
             drawn, served = _NUMBERS.unpack(self._shared[:])
-            _NUMBERS.pack_into(self._shared, 0, drawn, max(served, min(ticket, drawn)))
+            served = max(served, min(ticket, drawn))
+            _NUMBERS.pack_into(self._shared, 0, drawn, served)
+        ring(self.name, served)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -129,3 +136,14 @@ class _Lane:
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+def _wait(lane: _Lane, ticket: int, bell: Bell) -> None:
+    seen, idle_s = lane.served(), 0.0
+    while seen < ticket:
+        idle_s += bell.wait(ticket - seen)
+        served = lane.served()
+        if served != seen:
+            seen, idle_s = served, 0.0
+        elif idle_s > LONG_PATIENCE_S or (idle_s > PATIENCE_S and not ring(lane.name, seen)):
+            lane.serve(seen + 1)  # whoever has this turn sleeps, or is dead

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from icefield.connection import CATALOG_FILE
 from icefield.errors import InvalidInput
-from icefield.lake import CATALOG_FILE
 
 MARKER = ".icefield-demo"
 MARKER_TEXT = "Made by `icefield demo`, which clears this directory when it runs again.\n"

@@ -16,8 +16,9 @@ from typing import Any, cast
 
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.cli.demo_orders import spark_orders
+from icefield.connection import connect
 from icefield.errors import CommitConflict, CommitError
-from icefield.lake import Lake, connect
+from icefield.lake import Lake
 from icefield.table import Table
 
 ARROW_WRITER = "icefield.cli.demo_arrow_writer"

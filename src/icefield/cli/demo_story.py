@@ -20,8 +20,9 @@ from icefield.cli.progress import show_progress, show_wait
 from icefield.cli.tree import draw_tree, read_tree
 from icefield.cli.tree_model import TreeLimits
 from icefield.cli.values import grid_cell
+from icefield.connection import connect
 from icefield.errors import IcefieldError
-from icefield.lake import Lake, connect
+from icefield.lake import Lake
 from icefield.scan.explain import human_bytes
 from icefield.scan.point import AsOf
 from icefield.table import Table

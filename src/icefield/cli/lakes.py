@@ -1,31 +1,43 @@
-"""The lake that --lake names: opened by commands on what is there, made by commands that may begin one.
+"""The lake that a command line names: opened by commands on what is there, made by commands that may begin one.
 
 Raises InvalidInput where there is no lake.
 """
 
+import os
 from pathlib import Path
 
-from icefield.cli.settings import LAKE_VARIABLE, Settings
+from icefield.cli.settings import DEFAULT_LAKE, Settings
+from icefield.configuration import LakeSettings
+from icefield.configuration_file import Surroundings
+from icefield.configuration_sources import LAKE_VARIABLE, find_settings
+from icefield.connection import is_there
+from icefield.connection import open_lake as open_described_lake
 from icefield.errors import InvalidInput
-from icefield.lake import CATALOG_FILE, Lake, connect
+from icefield.lake import Lake
 
 
 def open_lake(settings: Settings) -> Lake:
     """Open the lake; a directory without one is not made into one."""
-    if not _is_lake(settings.lake):
+    described = _describe(settings)
+    if not is_there(described):
         raise InvalidInput(
-            f"no lake at {settings.lake}",
-            hint=f"Name one with --lake DIR or {LAKE_VARIABLE}, or make one with `icefield create` or `icefield demo`",
+            f"no lake at {described.target}",
+            hint=f"Name one with --lake or {LAKE_VARIABLE}, or make one with `icefield create` or `icefield demo`",
         )
-    return connect(settings.lake, roots=settings.roots)
+    return open_described_lake(described)
 
 
 def make_lake(settings: Settings) -> Lake:
     """Open the lake, making it if it is not there."""
-    return connect(settings.lake, roots=settings.roots)
+    return open_described_lake(_describe(settings))
 
 
-def _is_lake(target: str) -> bool:
-    if "://" in target and not target.startswith("file://"):
-        return True  # connect() says what it does not support
-    return (Path(target.removeprefix("file://")) / CATALOG_FILE).is_file()
+def _describe(settings: Settings) -> LakeSettings:
+    said = {
+        "target": settings.lake,
+        "warehouse": settings.warehouse,
+        "roots": settings.roots,
+        "properties": settings.properties,
+    }
+    given = {key: value for key, value in said.items() if value}
+    return find_settings(given, Surroundings(os.environ, Path.cwd()), DEFAULT_LAKE)

@@ -1,12 +1,14 @@
 """Options that several commands have."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
 from icefield.errors import InvalidInput
-from icefield.scan.point import AsOf
+
+if TYPE_CHECKING:
+    from icefield.scan.point import AsOf  # it loads Arrow, which `--help` can do without
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +51,7 @@ def definition_options() -> Callable[[F], F]:
     return decorate
 
 
-def _parse_as_of(_: click.Context, __: click.Parameter, text: str | None) -> AsOf | None:
+def _parse_as_of(_: click.Context, __: click.Parameter, text: str | None) -> "AsOf | None":
     return int(text) if text is not None and text.isascii() and text.isdecimal() else text
 
 

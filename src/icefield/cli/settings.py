@@ -1,17 +1,24 @@
-"""What every command shares: --lake, --root, --json and --debug, before or after the name of the command.
+"""What every command shares: which lake, --json and --debug, before or after the name of the command.
 
 A command takes the settings with `@click.pass_obj`.
 """
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import rich_click as click
 
-LAKE_VARIABLE = "ICEFIELD_LAKE"
-ROOTS_VARIABLE = "ICEFIELD_ROOTS"
+from icefield.cli.options import parse_pairs
+from icefield.configuration_file import CONFIG_FILE
+from icefield.configuration_sources import (
+    LAKE_VARIABLE,
+    PROPERTIES_VARIABLE,
+    ROOTS_VARIABLE,
+    WAREHOUSE_VARIABLE,
+    read_roots,
+)
+
 DEBUG_VARIABLE = "ICEFIELD_DEBUG"
 DEFAULT_LAKE = "lake"
 
@@ -20,17 +27,18 @@ DEFAULT_LAKE = "lake"
 class Settings:
     """What one run of the command line was told; filled in while its options are parsed."""
 
-    lake: str = DEFAULT_LAKE
+    lake: str | None = None
+    warehouse: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     roots: tuple[str, ...] = ()
     as_json: bool = False
     debug: bool = False
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
-    """Read the defaults that the environment gives."""
+    """Read the defaults that hold whatever lake is named; the rest is read with the lake."""
     return Settings(
-        lake=environment.get(LAKE_VARIABLE) or DEFAULT_LAKE,
-        roots=tuple(root for root in environment.get(ROOTS_VARIABLE, "").split(os.pathsep) if root),
+        roots=read_roots(environment.get(ROOTS_VARIABLE, "")),
         debug=environment.get(DEBUG_VARIABLE, "") not in ("", "0"),
     )
 
@@ -56,14 +64,36 @@ class LakeGroup(click.RichGroup):
 
 
 def _shared_options() -> list[click.Option]:
-    # The environment is read in settings_from: as an envvar of the option it would overrule one given to the group.
+    # The environment is not an envvar of the options: there it would overrule one given to the group.
+    return [*_lake_options(), *_output_options()]
+
+
+def _lake_options() -> list[click.Option]:
     return [
         click.RichOption(
             ["--lake"],
-            metavar="DIR",
+            metavar="LAKE",
             expose_value=False,
             callback=_keep("lake"),
-            help=f"The directory of the lake. [default: ${LAKE_VARIABLE}, else '{DEFAULT_LAKE}']",
+            help=f"A directory, a URL, or a name from {CONFIG_FILE}. "
+            f"[default: ${LAKE_VARIABLE}, else the file's, else '{DEFAULT_LAKE}']",
+        ),
+        click.RichOption(
+            ["--warehouse"],
+            metavar="LOCATION",
+            expose_value=False,
+            callback=_keep("warehouse"),
+            help=f"Where the tables are, for a catalog in a database. [default: ${WAREHOUSE_VARIABLE}]",
+        ),
+        click.RichOption(
+            ["--lake-property", "lake_properties"],
+            metavar="KEY=VALUE",
+            multiple=True,
+            default=None,
+            expose_value=False,
+            callback=_keep_properties,
+            help=f"A property of the lake's clients, such as s3.endpoint. May be given again. "
+            f"[default: ${PROPERTIES_VARIABLE}]",
         ),
         click.RichOption(
             ["--root", "roots"],
@@ -74,6 +104,11 @@ def _shared_options() -> list[click.Option]:
             callback=_keep("roots"),
             help=f"A further directory that tables may have files in. May be given again. [default: ${ROOTS_VARIABLE}]",
         ),
+    ]
+
+
+def _output_options() -> list[click.Option]:
+    return [
         click.RichOption(
             ["--json", "as_json"],
             is_flag=True,
@@ -99,3 +134,7 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
             setattr(context.ensure_object(Settings), name, value)
 
     return keep
+
+
+def _keep_properties(context: click.Context, option: click.Parameter, texts: tuple[str, ...] | None) -> None:
+    _keep("properties")(context, option, parse_pairs(context, option, texts or ()) or None)

@@ -49,7 +49,7 @@ class LocalStore:
     """
 
     def __init__(self, *, roots: Iterable[str] | None = None, durable: bool = True) -> None:
-        self._roots = None if roots is None else tuple(_resolve(Path(local_path(root))) for root in roots)
+        self._roots = None if roots is None else tuple(os.path.realpath(local_path(root)) for root in roots)
         self._durable = durable
 
     def read(self, location: str) -> bytes:
@@ -98,10 +98,10 @@ class LocalStore:
         return LocalNewFile(self._path(location), location, durable=self._durable)
 
     def _path(self, location: str) -> Path:
-        path = Path(local_path(location))
+        path = local_path(location)
         if self._roots is not None:
-            check_inside(_resolve(path), self._roots)
-        return path
+            _check_inside(os.path.realpath(path), self._roots)
+        return Path(path)
 
     def _put_by_link(self, path: Path, data: bytes) -> bool:
         """Write under a temporary name and link it to its key; say False when links do not exist here."""
@@ -145,8 +145,10 @@ def _link(temporary: Path, path: Path) -> bool:
     return True
 
 
-def _resolve(path: Path) -> str:
-    return location_of_path(str(path.resolve()))
+def _check_inside(path: str, roots: tuple[str, ...]) -> None:
+    # Resolved paths have one spelling, so that their text tells; this runs several times in every commit.
+    if not any(path == root or path.startswith(root if root == "/" else f"{root}/") for root in roots):
+        check_inside(location_of_path(path), [location_of_path(root) for root in roots])
 
 
 def _walk(directory: Path, location: str) -> Iterator[StoredFile]:

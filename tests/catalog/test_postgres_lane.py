@@ -1,0 +1,168 @@
+"""Lanes in PostgreSQL: turns in the order of arrival, nobody held up by the dead, and no commit that fails for want."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.postgres import PostgresServer, free_port
+
+import icefield
+from icefield.catalog import postgres_lane
+from icefield.catalog.postgres_lane import PostgresLanes, lane_key
+from icefield.model.names import parse_table_name
+
+TABLE, OTHER = parse_table_name("shop.orders"), parse_table_name("shop.stock")
+DIES = """
+import os, sys
+from icefield.catalog.postgres_lane import PostgresLanes
+from icefield.model.names import parse_table_name
+with PostgresLanes(sys.argv[1], "c").turn(parse_table_name("shop.orders")):
+    os._exit(0)
+"""
+
+
+def waiting(server: PostgresServer, granted: bool = False) -> int:
+    """Count who waits for a lane's lock, or holds one."""
+    (found,) = server.query(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = {granted}")
+    return int(str(found[0]))
+
+
+def wait_until(server: PostgresServer, count: int, granted: bool = False) -> None:
+    deadline = time.monotonic() + 30
+    while waiting(server, granted) != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_turns_come_one_after_the_other_and_in_order(postgres_server: PostgresServer, postgres_url: str) -> None:
+    order: list[int] = []
+
+    def take(number: int) -> None:
+        with closing(PostgresLanes(postgres_url, "c")) as lanes, lanes.turn(TABLE):
+            order.append(number)
+
+    writers = [threading.Thread(target=take, args=(number,)) for number in range(4)]
+    with closing(PostgresLanes(postgres_url, "c")) as lanes, lanes.turn(TABLE):
+        for number, writer in enumerate(writers):
+            writer.start()
+            wait_until(postgres_server, number + 1)
+        assert order == []
+    for writer in writers:
+        writer.join()
+    assert order == [0, 1, 2, 3]
+    assert waiting(postgres_server, granted=True) == 0
+
+
+def test_the_threads_of_a_process_share_one_connection(postgres_server: PostgresServer, postgres_url: str) -> None:
+    inside: list[int] = []
+    with closing(PostgresLanes(postgres_url, "c")) as lanes:
+
+        def take(number: int) -> None:
+            with lanes.turn(TABLE):
+                assert not inside
+                inside.append(number)
+                assert waiting(postgres_server) == 0
+                inside.remove(number)
+
+        threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'icefield'"
+        assert postgres_server.query(sessions) == [(1,)]
+
+
+def test_tables_and_catalogs_have_lanes_of_their_own(postgres_url: str) -> None:
+    assert len({lane_key("c", TABLE), lane_key("c", OTHER), lane_key("d", TABLE)}) == 3
+    with (
+        closing(PostgresLanes(postgres_url, "c")) as lanes,
+        closing(PostgresLanes(postgres_url, "d")) as others,
+        lanes.turn(TABLE),
+        lanes.turn(OTHER),
+        others.turn(TABLE),
+    ):
+        pass
+
+
+def test_a_writer_that_died_in_its_turn_is_passed(postgres_url: str) -> None:
+    subprocess.run([sys.executable, "-c", DIES, postgres_url], check=True)
+    with closing(PostgresLanes(postgres_url, "c")) as lanes, lanes.turn(TABLE):
+        pass
+
+
+def test_a_writer_that_sleeps_in_its_turn_is_passed(
+    postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_lane, "LONGEST_TURN_S", 0.05)
+    with closing(PostgresLanes(postgres_url, "c")) as sleeper, closing(PostgresLanes(postgres_url, "c")) as next_one:
+        with sleeper.turn(TABLE), next_one.turn(TABLE):
+            wait_until(postgres_server, 0)
+        monkeypatch.undo()
+        with sleeper.turn(TABLE):  # it was put out, and can come again
+            wait_until(postgres_server, 1, granted=True)
+
+
+def test_who_waited_too_long_goes_on_without(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_lane, "PATIENCE_S", 0.05)
+    with closing(PostgresLanes(postgres_url, "c")) as first, closing(PostgresLanes(postgres_url, "c")) as second:
+        with first.turn(TABLE), second.turn(TABLE):
+            pass
+        with first.turn(TABLE):
+            thread = threading.Thread(target=lambda: first.turn(TABLE).__enter__())
+            thread.start()
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_a_turn_that_raises_ends(postgres_url: str) -> None:
+    with closing(PostgresLanes(postgres_url, "c")) as lanes:
+        for _ in range(2):
+            with pytest.raises(KeyError), lanes.turn(TABLE):
+                raise KeyError
+
+
+def test_commits_go_on_when_their_lane_is_lost(
+    postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
+) -> None:
+    with icefield.connect(postgres_url, warehouse=tmp_path / "lake", durable=False) as lake:
+        table = lake.create_table("a.t", "id long")
+        table.append(pa.table({"id": [1]}))
+        postgres_server.stop()
+        postgres_server.start()
+        table.append(pa.table({"id": [2]}))
+        table.append(pa.table({"id": [3]}))
+        assert sorted(table.scan().to_arrow().read_all()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_server_that_is_not_there_has_no_lanes(postgres_server: PostgresServer) -> None:
+    with closing(PostgresLanes(postgres_server.url(port=free_port()), "c")) as lanes, lanes.turn(TABLE):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_during_a_turn_waits_for_its_end(postgres_url: str, tmp_path: Path) -> None:
+    with icefield.connect(postgres_url, warehouse=tmp_path / "lake", durable=False) as lake:
+        table = lake.create_table("a.t", "id long")
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                table.append(pa.table({"id": [1]}))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(3):
+                if (child := os.fork()) == 0:
+                    os._exit(0)
+                assert os.waitpid(child, 0)[1] == 0
+        finally:
+            stop.set()
+            writer.join()
