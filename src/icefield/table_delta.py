@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from icefield.commit.footing import Footing, KeyRows
 from icefield.commit.manifests import NewFiles
-from icefield.commit.positions import DeletedAt, DeleteWriter
+from icefield.commit.positions import NOWHERE, DeletedAt, DeleteWriter
 from icefield.commit.row_delta import RowDelta
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.ast import Operator, Predicate
@@ -32,9 +32,9 @@ from icefield.scan.point import find_point
 from icefield.storage.location import join_location
 from icefield.table_write import LOCAL_TASK, TableWrite, Verb
 from icefield.types.arrow import arrow_schema, python_values
-from icefield.types.arrow_keys import KeyIndex
+from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
-from icefield.types.metadata_columns import POSITION, with_metadata_columns
+from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
 DELETE, UPSERT = Verb("delete", DELETE_ISOLATION), Verb("upsert", MERGE_ISOLATION)
@@ -46,7 +46,7 @@ def delete_matching(write: TableWrite, where: Predicate | str) -> Snapshot | Non
     if DELETE_MODE.read(write.base.properties) != MERGE_ON_READ:
         return write.replace_matching(no_rows(write.base.schema), where, DELETE)
     plan = write.plan(where)
-    deleted = dict(_places(write, plan, plan.partial_files, None))
+    deleted = dict(_places(write, plan, plan.partial_files))
     footing, nothing = write.footing(plan, DELETE), write.write(no_rows(write.base.schema))
     if not deleted:
         return write.replace_files(nothing, replace(footing, plan=replace(plan, files=plan.whole_files)))
@@ -73,13 +73,24 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
         _key_filter(table, keys.columns, write.base.schema),
     )
     footing = replace(write.footing(plan, UPSERT), keys=keys)
-    places = dict(_places(write, plan, plan.files, keys))
+    places, row_ids = _find_keys(write, plan, keys, table.num_rows)
     touched = plan.files.filter(
         pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(places), pa.string()))
     )
+    settings = write.write_plan(moves_rows=bool(places))
+    if write.base.has_row_ids and places:
+        # A row that is replaced stays the same row. (spec: Row lineage assignment)
+        table = table.append_column(ROW_ID.name, row_ids)
     if MERGE_MODE.read(write.base.properties) == MERGE_ON_READ and places:
-        return _commit_delta(write, write.write(table), places, plan.files.slice(0, 0), footing)
-    files = _write_anew(write, table, plan, touched, places)
+        files = write.write_batches(settings, table.to_batches())
+        return _commit_delta(write, files, places, plan.files.slice(0, 0), footing)
+    reader = table_reader(write.store, write.base)
+    stay = (
+        batch
+        for task in plan.tasks(touched)
+        for batch in reader.read_without(task, settings.schema, places[task.location])
+    )
+    files = write.write_batches(settings, chain(table.to_batches(), stay))
     return write.replace_files(files, replace(footing, plan=replace(plan, files=touched)), touched)
 
 
@@ -91,35 +102,35 @@ def _commit_delta(
     return write.commit(action, files)
 
 
-def _places(
-    write: TableWrite, plan: ScanPlan, files: pa.Table, keys: KeyRows | None
-) -> Iterator[tuple[str, Positions]]:
-    """Yield the files that have rows which match, and where in them: by the plan's filter, and by keys if given."""
-    reader, schema = table_reader(write.store, write.base), with_metadata_columns(plan.point.schema)
-    select = [POSITION.name, *(keys.columns if keys else ())]
+def _places(write: TableWrite, plan: ScanPlan, files: pa.Table) -> Iterator[tuple[str, Positions]]:
+    """Yield the files that have rows which match the plan's filter, and where in them."""
+    reader = table_reader(write.store, write.base)
+    schema, (position,) = with_free_names(plan.point.schema, (POSITION,))
     for task in plan.tasks(files):
-        batches = reader.read(task, schema, select, plan.where)
-        found = [_positions(batch if keys is None else batch.filter(pa.array(keys.are_in(batch)))) for batch in batches]
-        positions = np.concatenate([np.zeros(0, np.int64), *found])
+        batches = reader.read(task, schema, [position], plan.where)
+        positions = np.concatenate([NOWHERE, *(batch.column(position).to_numpy() for batch in batches)])
         if len(positions):
             yield task.location, positions
 
 
-def _positions(batch: pa.RecordBatch) -> Positions:
-    positions: Positions = batch.column(POSITION.name).to_numpy()
-    return positions
-
-
-def _write_anew(write: TableWrite, rows: pa.Table, plan: ScanPlan, touched: pa.Table, places: DeletedAt) -> pa.Table:
-    """Write rows, and those of touched files that are not at the places, to new files."""
+def _find_keys(write: TableWrite, plan: ScanPlan, keys: KeyRows, count: int) -> tuple[dict[str, Positions], pa.Array]:
+    """Find the rows that have one of the keys: their places by file, and the row id of each key's row, or null."""
     reader = table_reader(write.store, write.base)
-    settings = write.write_plan(moves_rows=touched.num_rows > 0)
-    stay = (
-        batch
-        for task in plan.tasks(touched)
-        for batch in reader.read_without(task, settings.schema, places[task.location])
-    )
-    return write.write_batches(settings, chain(rows.to_batches(), stay))
+    schema, (position, row_id) = with_free_names(plan.point.schema, (POSITION, ROW_ID))
+    places: dict[str, list[Positions]] = {}
+    row_ids, is_known = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
+    for task in plan.tasks(plan.files):
+        for batch in reader.read(task, schema, [position, row_id, *keys.columns], plan.where):
+            codes = keys.find(batch)
+            hit = codes != NOT_FOUND
+            if hit.any():
+                found = batch.filter(pa.array(hit))
+                places.setdefault(task.location, []).append(found.column(position).to_numpy())
+                ids, at = found.column(row_id), order[codes[hit]]
+                row_ids[at], is_known[at] = ids.fill_null(0).to_numpy(), ids.is_valid().to_numpy(zero_copy_only=False)
+    whole = {path: np.concatenate(found) for path, found in places.items()}
+    return whole, pa.array(row_ids, mask=~is_known)
 
 
 def _conformed(write: TableWrite, rows: object) -> pa.Table:

@@ -253,3 +253,26 @@ def test_deltas_of_one_transaction_build_on_each_other(lake: Lake, table: Table)
         tx.table("t.t").delete("id = 2")
         tx.table("t.t").upsert(rows((3, "a", 9)), on=["id"])
     assert rows_of(table) == [(3, 9), (4, 0), (11, 0), (12, 0)]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_row_that_is_replaced_stays_the_same_row(lake: Lake, mode: str) -> None:
+    table = lake.create_table(
+        "t.v3", "id long, p string, n long", properties={"write.merge.mode": mode}, format_version=3
+    )
+    table.append(rows((1, "a", 0), (2, "a", 0), (3, "a", 0)))
+    table.upsert(rows((9, "a", 7), (3, "a", 7), (1, "a", 7)), on=["id"])
+    found = table.scan(select=["id", "_row_id", "_last_updated_sequence_number"]).to_arrow().read_all().to_pylist()
+    ids = {row["id"]: (row["_row_id"], row["_last_updated_sequence_number"]) for row in found}
+    assert {key: ids[key] for key in (1, 2, 3)} == {1: (0, 2), 2: (1, 1), 3: (2, 2)}
+    assert ids[9][0] > 2
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_table_may_have_columns_that_are_called_like_places(lake: Lake, mode: str) -> None:
+    properties = {"write.merge.mode": mode, "write.delete.mode": mode}
+    table = lake.create_table("t.own", "id long, _pos long, n long", properties=properties)
+    table.append(pa.table({"id": [1, 2, 3], "_pos": [7, 7, 7], "n": [0, 0, 0]}))
+    table.delete("id = 2 and _pos = 7")
+    table.upsert(pa.table({"id": [3], "_pos": [8], "n": [5]}), on=["id"])
+    assert rows_of(table) == [(1, 0), (3, 5)]

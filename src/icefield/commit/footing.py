@@ -13,8 +13,6 @@ did, and a file.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,7 +27,7 @@ from icefield.properties import SERIALIZABLE
 from icefield.scan.manifests import load_manifests
 from icefield.scan.plan import ScanPlan, plan_added_deletes, plan_added_files
 from icefield.storage.store import Store
-from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
+from icefield.types.arrow_keys import NOT_FOUND, Codes, KeyIndex
 
 SHOWN_FILES = 3
 MAX_BYTES_TO_LOOK_INTO = 64 * 1024 * 1024
@@ -42,10 +40,9 @@ class KeyRows:
     columns: Sequence[str]
     index: KeyIndex
 
-    def are_in(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Say which rows of a batch have one of the keys."""
-        found = self.index.find([batch.column(name) for name in self.columns], batch.num_rows)
-        return np.not_equal(found, NOT_FOUND)
+    def find(self, batch: pa.RecordBatch) -> Codes:
+        """Return the number of each row's key, or NOT_FOUND."""
+        return self.index.find([batch.column(name) for name in self.columns], batch.num_rows)
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,7 @@ class Footing:
         select = judged if self.keys is None else self.keys.columns
         try:
             return any(
-                batch.num_rows and (self.keys is None or self.keys.are_in(batch).any())
+                batch.num_rows and (self.keys is None or (self.keys.find(batch) != NOT_FOUND).any())
                 for task in self.plan.tasks(files)
                 for batch in reader.read(task, schema, select, self.plan.where)
             )

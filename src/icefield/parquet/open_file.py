@@ -71,16 +71,18 @@ class OpenFile:
 
     def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, positions: Positions) -> pa.Array:
         task, rows = self._task, len(positions)
-        if field == FILE:
+        if field.field_id == FILE.field_id:
             return pa.repeat(pa.scalar(task.location), rows)
-        if field == POSITION:
+        if field.field_id == POSITION.field_id:
             return pa.array(positions)
-        if field == SPEC_ID:
+        if field.field_id == SPEC_ID.field_id:
             return pa.array(np.full(rows, task.spec_id, np.int32))
         if task.first_row_id is None:
             # A snapshot from before the table had lineage. (spec: Row Lineage for Upgraded Tables)
             return pa.nulls(rows, pa.int64())
-        inherited = positions + task.first_row_id if field == ROW_ID else np.full(rows, task.sequence_number)
+        inherited = (
+            positions + task.first_row_id if field.field_id == ROW_ID.field_id else np.full(rows, task.sequence_number)
+        )
         return pc.coalesce(batch.column(field.name), pa.array(inherited, pa.int64()))
 
 
@@ -115,7 +117,8 @@ def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -
 
 def _stored_part(wanted: Schema) -> Schema:
     """Return the columns that files may hold: the table's own, and lineage that was written down."""
-    return Schema(tuple(f for f in wanted.fields if not is_metadata_column(f.field_id) or f in LINEAGE))
+    lineage = [f.field_id for f in LINEAGE]
+    return Schema(tuple(f for f in wanted.fields if not is_metadata_column(f.field_id) or f.field_id in lineage))
 
 
 def _kept(batch: pa.RecordBatch, positions: Positions, deleted: Positions, keys: Keys) -> npt.NDArray[np.bool_]:

@@ -3,6 +3,8 @@
 A table's own column hides a metadata column of the same name.
 """
 
+from dataclasses import replace
+
 from icefield.types.datatypes import IntegerType, LongType, NestedField, StringType
 from icefield.types.schema import Schema
 
@@ -29,6 +31,20 @@ def with_metadata_columns(schema: Schema) -> Schema:
     """Return the schema with all metadata columns after its own."""
     taken = {f.name for f in schema.fields}
     return with_columns(schema, tuple(f for f in SELECTABLE if f.name not in taken))
+
+
+def with_free_names(schema: Schema, columns: tuple[NestedField, ...]) -> tuple[Schema, tuple[str, ...]]:
+    """Return the schema with some metadata columns, under names that it has not, and those names."""
+    taken = {f.name for f in schema.fields}
+    names = []
+    for column in columns:
+        name = column.name
+        while name in taken:
+            name = f"_{name}"
+        taken.add(name)
+        names.append(name)
+    more = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
+    return with_columns(schema, more), tuple(names)
 
 
 def with_columns(schema: Schema, more: tuple[NestedField, ...]) -> Schema:
