@@ -9,6 +9,7 @@ import icefield
 from icefield.commit.token import TOKEN_KEY
 from icefield.errors import CommitStateUnknown, InvalidInput
 from icefield.lake import Lake
+from icefield.model.snapshot import Snapshots
 from icefield.table import Table
 
 
@@ -40,6 +41,15 @@ def test_r18_an_append_that_is_made_again_returns_the_first_result(lake: Lake, t
     assert again.summary[TOKEN_KEY] == "job-7/batch-3"
     assert table.count() == 2
     assert files(lake) == before
+
+
+def test_r18_without_the_guard_a_second_run_appends_again(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(rows(1), token="job-7/batch-3")
+    monkeypatch.setattr(Snapshots, "find_by_summary", lambda *_: None)
+    lake.table("t.t").append(rows(1), token="job-7/batch-3")
+    assert table.count() == 2
 
 
 @pytest.mark.parametrize(

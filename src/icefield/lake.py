@@ -15,6 +15,7 @@ from icefield.catalog.catalog import Catalog, Kind, PointerSwap
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.create import create_table
 from icefield.commit.load import load_table_metadata
+from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
 from icefield.commit.view import ViewCommitter
 from icefield.errors import AlreadyExists, InvalidInput, NoSuchNamespace, NoSuchTable, Unsupported
@@ -84,8 +85,8 @@ class Lake:
             return known
         place = self._new_location(table, location)
         self._make_namespace(table.namespace)
-        create_table(self.catalog, self.store, self.ambient, table, place, definition)
-        return self._open(table)
+        created = create_table(self.catalog, self.store, self.ambient, table, place, definition)
+        return self._handle(table, created)
 
     def table(self, name: str) -> Table:
         """Open a table."""
@@ -115,13 +116,13 @@ class Lake:
     def register_table(self, name: str, metadata_location: str) -> Table:
         """Take a table that is there into the catalog, by its metadata file; its namespace is made if it is missing."""
         table = parse_table_name(name)
-        publisher = publisher_of(self.catalog, self.store, self.ambient)
-        if not publisher.places_tables:
+        known = None
+        if not publisher_of(self.catalog, self.store, self.ambient).places_tables:
             # A server reads the file itself; for others a name that leads nowhere would be found out too late.
-            load_table_metadata(self.store, metadata_location)
+            known = Committed(load_table_metadata(self.store, metadata_location), metadata_location)
         self._make_namespace(table.namespace)
         self.catalog.swap([PointerSwap(table, None, metadata_location)])
-        return self._open(table)
+        return self._handle(table, known)
 
     def create_view(
         self,
@@ -231,9 +232,13 @@ class Lake:
         return f"Lake({self.warehouse!r})"
 
     def _open(self, name: TableName) -> Table:
-        table = Table(LiveHead(self.catalog, self.store, self.ambient, name, self._lanes), self.store, self.ambient)
+        table = self._handle(name)
         table.refresh()
         return table
+
+    def _handle(self, name: TableName, known: Committed | None = None) -> Table:
+        head = LiveHead(self.catalog, self.store, self.ambient, name, self._lanes, known)
+        return Table(head, self.store, self.ambient)
 
     @property
     def _source(self) -> Source:

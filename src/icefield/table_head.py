@@ -37,14 +37,20 @@ class LiveHead:
     """The table as the catalog has it."""
 
     def __init__(
-        self, catalog: Catalog, store: Store, ambient: Ambient, name: TableName, lanes: Lanes = NO_LANES
+        self,
+        catalog: Catalog,
+        store: Store,
+        ambient: Ambient,
+        name: TableName,
+        lanes: Lanes = NO_LANES,
+        known: Committed | None = None,
     ) -> None:
         self.name = name
         self._lanes = lanes
         self._catalog = catalog
         self._store = store
         self._ambient = ambient
-        self._known: Committed | None = None
+        self._known = known
 
     def load(self) -> Committed:
         loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, self._known)

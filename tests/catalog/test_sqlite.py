@@ -88,13 +88,21 @@ def test_r16_a_commit_that_runs_out_of_room_is_unknown_and_the_next_one_works(pa
 class NothingChanges:
     """A session whose database takes every change and makes none."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, claimed: int = 0) -> None:
         self._session = session
+        self._claimed = claimed
 
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         if statement.startswith("SELECT"):
             return self._session.execute(statement, values)
-        return Rows((), [], 0)
+        return Rows((), [], self._claimed)
+
+
+class BoastfulDatabase(SqliteDatabase):
+    """Changes nothing and says that it did, as if nobody counted the rows."""
+
+    def write(self, work: Callable[[Session], Result]) -> Result:
+        return super().write(lambda session: work(NothingChanges(session, claimed=1)))
 
 
 class ForgetfulDatabase(SqliteDatabase):
@@ -115,6 +123,12 @@ def test_r23_a_change_that_changed_no_row_is_never_reported_as_success(path: Pat
         for change in changes:
             with pytest.raises(CommitConflict):
                 change()
+
+
+def test_r23_without_the_guard_a_change_that_was_not_made_is_success(path: Path, catalog: SqlCatalog) -> None:
+    with closing(SqlCatalog(BoastfulDatabase(path, SCHEMA), "default")) as boastful:
+        boastful.swap([PointerSwap(T, "0", "1")])
+    assert catalog.pointer(T) == "0"
 
 
 def test_the_previous_pointer_is_kept_beside_the_current_one(path: Path, catalog: SqlCatalog) -> None:

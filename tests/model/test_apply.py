@@ -398,5 +398,16 @@ def test_r08_a_snapshot_that_a_ref_points_at_cannot_be_removed() -> None:
         apply(table, [RemoveSnapshots(frozenset({2}))], 5000)
 
 
+def test_r08_without_the_guard_a_tag_points_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    guarded = APPLY[RemoveSnapshots]
+    monkeypatch.setitem(
+        APPLY, RemoveSnapshots, lambda m, u, c: replace(guarded(replace(m, refs={}), u, c), refs=m.refs)
+    )
+    table = apply(TWO, [SetSnapshotRef("keep", SnapshotRef(1, RefKind.TAG))], 5000)
+    after = apply(table, [RemoveSnapshots(frozenset({1}))], 5000)
+    with pytest.raises(NoSuchSnapshot):
+        after.ref_head("keep")
+
+
 def test_a_location_is_set_without_a_slash_at_its_end() -> None:
     assert apply(ONE, [SetLocation("memory://lake/new/")], 5000).location == "memory://lake/new"

@@ -41,6 +41,12 @@ def test_r24_of_snapshots_in_one_millisecond_the_last_wins() -> None:
     assert [table.snapshot_as_of(t).snapshot_id for t in (100, 199, 200, 299, 300, 10**15)] == [1, 1, 4, 4, 5, 5]
 
 
+def test_r24_without_the_order_of_the_log_another_snapshot_is_found() -> None:
+    table = with_history((1, 100), (2, 200), (3, 200), (4, 200), (5, 300))
+    by_time_and_id = tuple(sorted(table.snapshot_log, key=lambda entry: (entry.timestamp_ms, -entry.snapshot_id)))
+    assert replace(table, snapshot_log=by_time_and_id).snapshot_as_of(200).snapshot_id != 4
+
+
 def test_a_time_before_history_is_refused_with_its_beginning() -> None:
     with pytest.raises(
         NoSuchSnapshot, match=r"no snapshot at 1970-01-01T00:00:00.099Z; its history begins at 1970-01-01T00:00:00.100Z"

@@ -14,7 +14,7 @@ from icefield.codec.manifest_schema import EQUALITY_DELETES, KINDS, POSITION_DEL
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.parquet.file_task import DeleteFile, DeleteKind
-from icefield.scan.deletes import BOUNDS, COLUMNS, DeleteIndex, build_delete_index
+from icefield.scan.deletes import BOUNDS, COLUMNS, DeleteIndex, _Scope, build_delete_index
 from icefield.types.transforms import Identity, Void
 
 UNPARTITIONED = PartitionSpec((), 0)
@@ -166,6 +166,31 @@ def test_r26_a_delete_of_a_data_file_of_another_partition_is_refused(kind: Delet
     assert found_for(index, File("f1", BY_KEY, ("a",), 1))[0]
     with pytest.raises(CorruptFile, match="another partition"):
         found_for(index, elsewhere)
+
+
+def test_r20_an_equality_delete_leaves_rows_of_its_own_commit() -> None:
+    index = index_of([File("d", BY_KEY, ("a",), 2, DeleteKind.EQUALITY)])
+    assert found_for(index, File("f1", BY_KEY, ("a",), 1))[0]
+    assert not found_for(index, File("f2", BY_KEY, ("a",), 2))[0]
+
+
+def test_r20_without_the_guard_rows_are_deleted_by_what_came_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    newest, since = _Scope.newest, _Scope.since
+    monkeypatch.setattr(_Scope, "newest", lambda scope, groups: newest(scope, groups) + 1)
+    monkeypatch.setattr(_Scope, "since", lambda scope, group, number, **of: since(scope, group, number - 1, **of))
+    index = index_of([File("d", BY_KEY, ("a",), 2, DeleteKind.EQUALITY)])
+    assert found_for(index, File("f2", BY_KEY, ("a",), 2))[0]
+
+
+@pytest.mark.parametrize("kind", [DeleteKind.VECTOR, DeleteKind.POSITIONS])
+def test_r26_without_the_guard_a_delete_takes_rows_of_another_partition(
+    kind: DeleteKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unguarded = _Scope.since
+    monkeypatch.setattr(DeleteIndex, "_check_vectors", lambda *_: None)
+    monkeypatch.setattr(_Scope, "since", lambda scope, group, number, **_: unguarded(scope, group, number))
+    index = index_of([File("d", BY_KEY, ("a",), 2, kind, "f1")])
+    assert found_for(index, File("f1", BY_KEY, ("b",), 1))[0]
 
 
 def test_a_vector_whose_place_is_not_told_is_refused() -> None:

@@ -13,7 +13,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -65,29 +65,25 @@ class FileLanes:
 
     @contextmanager
     def turn(self, table: TableName) -> Iterator[None]:
-        lane = self._open(table)
-        if lane is None:
+        # A lane that fails is as good as none: nobody's commit depends on it.
+        with ExitStack() as held:
+            with suppress(OSError):
+                self._queue(table, held)
             yield
-            return
-        with lane:
-            ticket = lane.draw()
-            with Bell(lane.name, ticket, self._ambient) as bell:
-                _wait(lane, ticket, bell)
-                try:
-                    yield
-                finally:
-                    lane.serve(ticket + 1)
 
     def close(self) -> None:
         return
 
-    def _open(self, table: TableName) -> "_Lane | None":
+    def _queue(self, table: TableName, held: ExitStack) -> None:
+        """Draw a ticket and wait for its turn, which ends with what is held."""
+        if fcntl is None:
+            return
         name = hashlib.sha256(str(table).encode()).hexdigest()[:16]
-        try:
-            self._folder.mkdir(exist_ok=True)
-            return _Lane((self._folder / name).open("a+b")) if fcntl is not None else None
-        except OSError:
-            return None  # a directory that cannot be written to has no lanes
+        self._folder.mkdir(exist_ok=True)
+        lane = held.enter_context(_Lane(held.enter_context((self._folder / name).open("a+b"))))
+        ticket = lane.draw()
+        held.callback(lane.end, ticket)
+        _wait(lane, ticket, held.enter_context(Bell(lane.name, ticket, self._ambient)))
 
 
 class _Lane:
@@ -108,7 +104,6 @@ class _Lane:
 
     def __exit__(self, *_: object) -> None:
         self._shared.close()
-        self._file.close()
 
     def draw(self) -> int:
         """Take the next ticket."""
@@ -128,6 +123,11 @@ class _Lane:
             served = max(served, min(ticket, drawn))
             _NUMBERS.pack_into(self._shared, 0, drawn, served)
         ring(self.name, served)
+
+    def end(self, ticket: int) -> None:
+        """End the turn of a ticket; if that fails, the queue passes it after a while."""
+        with suppress(OSError):
+            self.serve(ticket + 1)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

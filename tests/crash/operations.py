@@ -1,0 +1,84 @@
+"""The operations that are killed at every step, each a small function on a lake that `prepare` made."""
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from icefield.lake import Lake
+
+# Few versions are kept, so that every commit also removes an old metadata file after its swap.
+PROPERTIES = {"write.metadata.previous-versions-max": "2", "write.merge.mode": "merge-on-read"}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """run: does it. repeatable: once it is done, doing it again changes nothing (most have a token for that)."""
+
+    run: Callable[[Lake], object]
+    repeatable: bool = True
+
+
+def prepare(lake: Lake) -> None:
+    """Make two tables with a history, so that there is something to lose."""
+    t, u = (lake.create_table(name, "id long, text string", properties=PROPERTIES) for name in ("a.t", "a.u"))
+    t.append(rows(1, 2))
+    t.append(rows(3, 4))
+    u.append(rows(3, 4))
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "text": [f"row {n}" for n in ids]})
+
+
+def append(lake: Lake) -> None:
+    lake.table("a.t").append(rows(5, 6), token="append")
+
+
+def overwrite(lake: Lake) -> None:
+    lake.table("a.t").overwrite(rows(7), where="id >= 2 AND id <= 3", token="overwrite")
+
+
+def delete(lake: Lake) -> None:
+    lake.table("a.t").delete("id <= 2", token="delete")  # a whole file, so that no data file is written
+
+
+def change_rows(lake: Lake) -> None:
+    lake.table("a.t").upsert(rows(3, 10), on=["id"], token="row-delta")  # a delete file and a data file
+
+
+def expire(lake: Lake) -> None:
+    lake.table("a.t").expire_snapshots(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC), keep_last=1)
+
+
+def evolve(lake: Lake) -> None:
+    with lake.table("a.t").evolve() as change:
+        change.add_column("note", "string")
+
+
+def create(lake: Lake) -> None:
+    lake.create_table("b.new", "id long, text string", properties=PROPERTIES)
+
+
+def transact(lake: Lake) -> None:
+    with lake.transaction() as tx:
+        tx.table("a.t").append(rows(8), token="transfer")
+        tx.table("a.u").overwrite(rows(9), where="id = 4", token="transfer")
+
+
+def compact(lake: Lake) -> None:
+    lake.table("a.t").compact()
+
+
+OPERATIONS = {
+    "append": Operation(append),
+    "overwrite": Operation(overwrite),
+    "delete": Operation(delete),
+    "row delta": Operation(change_rows),
+    "expiry": Operation(expire),
+    "evolve": Operation(evolve, repeatable=False),
+    "create": Operation(create, repeatable=False),
+    "transaction": Operation(transact),
+    "compaction": Operation(compact, repeatable=False),
+}
