@@ -5,11 +5,12 @@ PYTHON ?= python3
 ARGS ?=
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format interop bench lock clean environment interop-environment python
+.PHONY: help demo test sim lint format interop bench lock clean environment interop-environment python
 
 help:
 	@echo 'make demo     a lake from nothing: tables, commits, time travel'
 	@echo 'make test     lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
+	@echo 'make sim      100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
 	@echo 'make lint     ruff and mypy only; make format mends what ruff can mend'
 	@echo 'make interop  the same tables read and written by stock Spark with the Iceberg jars'
 	@echo 'make bench    the measurements'
@@ -26,6 +27,9 @@ test: environment
 	$(MAKE) lint || status=1; \
 	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS) || status=1; \
 	exit $$status
+
+sim: environment
+	@.venv/bin/python -m tests.sim $(ARGS)
 
 lint: environment
 	@status=0; \

@@ -110,7 +110,7 @@ def test_every_key_of_the_file_is_taken(compress: Any) -> None:
 
 def test_unknown_keys_survive_byte_for_byte() -> None:
     odd = b' {"b" : 1.50,\n "a":[1e3 , null, "\\u00e9/\\/"]}'
-    data = encoded(statistics=None)[:-1] + b', "zz-new":' + odd + b'}'
+    data = encoded(statistics=None)[:-1] + b', "zz-new":' + odd + b"}"
     again = encode_metadata(apply(decode_metadata(data, AT), [SetProperties({"c": "d"})], 4000))
     raw = msgspec.json.decode(again, type=dict[str, msgspec.Raw])
     assert bytes(raw["zz-new"]) == odd.strip()

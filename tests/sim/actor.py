@@ -1,0 +1,97 @@
+"""A simulated process: its lake, its dice, and how it makes a change under the eyes of the judge."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+import pyarrow as pa
+from tests.sim.model import Effect, Intent
+from tests.sim.reading import Rows
+from tests.sim.simulation import Simulation
+
+from icefield.lake import Lake
+from icefield.model.snapshot import MAIN, RefKind
+from icefield.table import Table
+
+TABLES = ("sim.a", "sim.b")
+KEYS = 2
+# All kinds of steps; or all meet at one table, and only change rows; or most steps are transactions over two tables.
+MIXED, HOT, TRANSFERS = MOODS = ("mixed", "hot", "transfers")
+COLUMNS = ("id", "n")
+
+
+@dataclass
+class Shared:
+    """What all processes know of.
+
+    mood: what kind of steps they make. rows: the number of the newest row. jobs: changes that are
+    made under a token.
+    """
+
+    isolation: str
+    mood: str = MIXED
+    rows: int = 0
+    jobs: list["Job"] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A change under a token, which any process may try any number of times."""
+
+    token: str
+    table: str
+    key: int | None
+    rows: Rows
+
+
+@dataclass
+class Actor:
+    """One process."""
+
+    name: str
+    simulation: Simulation
+    lake: Lake
+    dice: Random
+    shared: Shared
+
+    def table(self) -> Table:
+        """Open one of the tables."""
+        return self.lake.table(self.choose_table())
+
+    def choose_table(self) -> str:
+        """Name one of the tables."""
+        return TABLES[0] if self.shared.mood == HOT else self.dice.choice(TABLES)
+
+    def branch(self) -> Table:
+        """Open a table, sometimes at a branch."""
+        table = self.table()
+        branches = [name for name, ref in table.refs().items() if ref.kind is RefKind.BRANCH and name != MAIN]
+        return table.at(self.dice.choice(branches)) if branches and self.dice.random() < 0.4 else table
+
+    def rows(self, most: int = 2) -> Rows:
+        """Make rows that nobody else has, under keys that others have too."""
+        made = []
+        for _ in range(self.dice.randrange(1, most + 1)):
+            self.shared.rows += 1
+            made.append((self.dice.randrange(KEYS), self.shared.rows))
+        return tuple(made)
+
+    def attempt(
+        self,
+        what: str,
+        effects: Mapping[str, Effect],
+        change: Callable[[], object],
+        **more: object,
+    ) -> None:
+        """Try to make a change."""
+        self.simulation.attempt(Intent(self.name, what, effects, **more), change)  # type: ignore[arg-type]
+
+
+def ref_of(table: Table) -> str:
+    """Tell the branch that a handle writes to."""
+    return table._ref
+
+
+def arrow(rows: Rows) -> pa.Table:
+    """Make Arrow data of rows."""
+    return pa.table({name: pa.array([row[at] for row in rows], pa.int64()) for at, name in enumerate(COLUMNS)})

@@ -1,0 +1,248 @@
+"""What the tables should be: a state, and what each kind of change makes of it.
+
+A change is known by what it does to the state that it lands on, so the model is the landed changes in the order of
+their swaps.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from tests.sim.reading import Row, Rows
+
+from icefield.catalog.catalog import PointerSwap
+from icefield.errors import IcefieldError
+from icefield.model.snapshot import MAIN
+
+
+class Violation(AssertionError):
+    """Something happened that must never happen."""
+
+
+@dataclass(frozen=True)
+class State:
+    """One table at one moment. refs: what each name leads to, None for a main without snapshots."""
+
+    refs: Mapping[str, int | None]
+    contents: Mapping[int, Rows]
+    parents: Mapping[int, int | None]
+    columns: tuple[str, ...]
+    properties: Mapping[str, str]
+
+    def rows(self, ref: str = MAIN) -> Rows:
+        """Return the rows at a ref."""
+        head = self.refs.get(ref)
+        return () if head is None else self.contents[head]
+
+    def ancestors(self, snapshot_id: int | None) -> list[int]:
+        """Return a snapshot and those before it."""
+        found: list[int] = []
+        while snapshot_id is not None and snapshot_id in self.parents:
+            found.append(snapshot_id)
+            snapshot_id = self.parents[snapshot_id]
+        return found
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a table must look like after a change: the rows at each ref, and what else it has.
+
+    snapshots: how many came. gone: which went.
+    """
+
+    heads: Mapping[str, Rows]
+    columns: tuple[str, ...]
+    properties: Mapping[str, str]
+    snapshots: int = 0
+    gone: frozenset[int] = frozenset()
+
+    def at(self, ref: str, rows: Rows) -> "Expected":
+        """Say what a ref leads to."""
+        return replace(self, heads={**self.heads, ref: rows})
+
+    def written(self, ref: str, rows: Rows) -> "Expected":
+        """Say what a new snapshot has made of a branch."""
+        return replace(self.at(ref, rows), snapshots=self.snapshots + 1)
+
+
+@dataclass(frozen=True)
+class Landing:
+    """A change that takes effect.
+
+    since: the table as it was from when the change began, up to when it took effect. after: what became of it.
+    """
+
+    since: Sequence[State]
+    after: State
+
+    @property
+    def before(self) -> State:
+        return self.since[-1]
+
+
+Effect = Callable[[Expected, Landing], Expected]
+
+
+def expect_nothing(state: State) -> Expected:
+    """Describe a table that does not change."""
+    heads = {ref: state.rows(ref) for ref in state.refs}
+    return Expected(heads, state.columns, state.properties)
+
+
+def appended(rows: Rows, ref: str = MAIN) -> Effect:
+    return lambda expected, _: expected.written(ref, joined(expected.heads.get(ref, ()), rows))
+
+
+def overwritten(rows: Rows, key: int | None, ref: str, isolation: str) -> Effect:
+    """Rows of a key, or all, are replaced. Under snapshot isolation those may stay that came after the start."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        before = expected.heads.get(ref, ())
+        stays = [row for row in before if not matches(row, key)]
+        if isolation == "snapshot":
+            seen = set(before).intersection(*(state.rows(ref) for state in landing.since))
+            left = landing.after.rows(ref)
+            stays += [row for row in before if matches(row, key) and row not in seen and row in left]
+        return expected.written(ref, joined(stays, rows))
+
+    return effect
+
+
+def named(name: str, snapshot_id: int) -> Effect:
+    return lambda expected, landing: expected.at(name, landing.before.contents[snapshot_id])
+
+
+def forgotten(name: str) -> Effect:
+    return lambda expected, _: replace(expected, heads={k: v for k, v in expected.heads.items() if k != name})
+
+
+def published(branch: str) -> Effect:
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        refs = landing.before.refs
+        if refs[MAIN] is not None and refs[MAIN] not in landing.before.ancestors(refs[branch]):
+            raise Violation(f"{branch} was published, which did not go on from main: commits of main are lost")
+        return expected.at(MAIN, expected.heads[branch])
+
+    return effect
+
+
+def rolled_back(snapshot_id: int) -> Effect:
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        if snapshot_id not in landing.before.ancestors(landing.before.refs[MAIN]):
+            raise Violation(f"main was rolled back to {snapshot_id}, which was not in its past")
+        return expected.at(MAIN, landing.before.contents[snapshot_id])
+
+    return effect
+
+
+def with_column(name: str) -> Effect:
+    return lambda expected, _: replace(expected, columns=(*expected.columns, name))
+
+
+def without_column(name: str) -> Effect:
+    return lambda expected, _: replace(expected, columns=tuple(c for c in expected.columns if c != name))
+
+
+def with_property(key: str, value: str) -> Effect:
+    return lambda expected, _: replace(expected, properties={**expected.properties, key: value})
+
+
+def only_if_read(count: int) -> Effect:
+    """The table was read, and must be as it was."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        if len(landing.before.rows()) != count:
+            raise Violation(f"a transaction that had read {count} rows landed on {len(landing.before.rows())}")
+        return expected
+
+    return effect
+
+
+def upserted(rows: Rows, ref: str) -> Effect:
+    keys = {key for key, _ in rows}
+
+    def effect(expected: Expected, _: Landing) -> Expected:
+        stays = [row for row in expected.heads.get(ref, ()) if row[0] not in keys]
+        return expected.written(ref, joined(stays, rows))
+
+    return effect
+
+
+def without_snapshots(gone: frozenset[int]) -> Effect:
+    return lambda expected, _: replace(expected, gone=gone)
+
+
+def expired(keep: int) -> Effect:
+    """Snapshots go that no ref needs, and the newest of main stay."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        gone = landing.before.contents.keys() - landing.after.contents.keys()
+        newest = landing.before.ancestors(landing.before.refs[MAIN])[:keep]
+        if needed := gone.intersection(newest, landing.before.refs.values()):
+            raise Violation(f"snapshots {needed} were removed, which had to stay")
+        return replace(expected, gone=frozenset(gone))
+
+    return effect
+
+
+def replaced(columns: tuple[str, ...]) -> Effect:
+    """The table is another one, and nobody changed it since the replacement began."""
+    return lambda expected, _: replace(expected.at(MAIN, ()), columns=columns)
+
+
+def rewritten(ref: str = MAIN) -> Effect:
+    """The rows move to other files, and are the same."""
+    return lambda expected, _: expected.written(ref, expected.heads[ref])
+
+
+def together(*effects: Effect) -> Effect:
+    """One after the other."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        for each in effects:
+            expected = each(expected, landing)
+        return expected
+
+    return effect
+
+
+def matches(row: Row, key: int | None) -> bool:
+    return key is None or row[0] == key
+
+
+def joined(*parts: Any) -> Rows:
+    return tuple(sorted(row for part in parts for row in part))
+
+
+class Fate(Enum):
+    """What whoever made a change was told of it."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass
+class Intent:
+    """A change that somebody tries to make.
+
+    effects: what it does to which table. idle_if: a state in which it has nothing to do, so that it need not land.
+    refusals: errors with which it may fail though nothing is broken. removed: files it removed since its last swap.
+    """
+
+    actor: str
+    what: str
+    effects: Mapping[str, Effect]
+    token: str | None = None
+    idle_if: Callable[[State], bool] | None = None
+    refusals: tuple[type[IcefieldError], ...] = ()
+    began: int = 0
+    fate: Fate = Fate.OPEN
+    landed_at: int | None = None
+    proposed: Sequence[PointerSwap] = ()
+    removed: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.what} by {self.actor}"

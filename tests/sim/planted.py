@@ -1,0 +1,105 @@
+"""Bugs to switch on: each is a way in which others lost or doubled commits, and the simulation must find it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.sim.scheduler import Operation
+from tests.sim.simulation import Simulation
+
+from icefield.catalog.catalog import Entry, PointerSwap
+from icefield.catalog.memory import MemoryCatalog
+from icefield.commit import append
+from icefield.commit.footing import Footing
+from icefield.commit.merge import merge_manifests
+from icefield.commit.retry import Outcome, SettledSwap
+from icefield.errors import CommitStateUnknown
+from icefield.model.snapshot import Snapshot
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def swap_without_compare(patch: pytest.MonkeyPatch) -> None:
+    def swap(catalog: Any, changes: Sequence[PointerSwap]) -> None:
+        for change in changes:
+            catalog._entries[change.table] = Entry(change.kind, str(change.new))
+
+    patch.setattr(MemoryCatalog, "swap", swap)
+
+
+def no_check_of_what_was_added(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Footing, "check_added_rows", lambda *_: None)
+
+
+def check_of_the_last_snapshot_only(patch: pytest.MonkeyPatch) -> None:
+    snapshots_since = Footing.snapshots_since
+
+    def last(footing: Footing, base: Any) -> Iterator[Snapshot]:
+        yield from list(snapshots_since(footing, base))[:1]
+
+    patch.setattr(Footing, "snapshots_since", last)
+
+
+def cleaning_in_doubt(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CommitStateUnknown, "cleanable", True)
+
+
+def landed_taken_for_lost(patch: pytest.MonkeyPatch) -> None:
+    _mistake(patch, Outcome.LANDED, Outcome.LOST)
+
+
+def lost_taken_for_landed(patch: pytest.MonkeyPatch) -> None:
+    _mistake(patch, Outcome.LOST, Outcome.LANDED)
+
+
+def doubt_taken_for_conflict(patch: pytest.MonkeyPatch) -> None:
+    _mistake(patch, Outcome.UNKNOWN, Outcome.LOST)
+
+
+def one_table_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    def make_swap(simulation: Any, changes: Sequence[PointerSwap], intent: Any) -> None:
+        for number, change in enumerate(changes):
+            if number and simulation.scheduler.current is not None:
+                simulation.reach(Operation("between two tables"))
+            simulation.catalog.swap([change])
+        simulation.judge.swapped(changes, intent)
+
+    patch.setattr(Simulation, "_make_swap", make_swap)
+
+
+def merge_that_drops_a_manifest(patch: pytest.MonkeyPatch) -> None:
+    def merge(*arguments: Any) -> Any:
+        merged = merge_manifests(*arguments)
+        return merged and replace(merged, manifests=merged.manifests[1:])
+
+    patch.setattr(append, "merge_manifests", merge)
+
+
+def tokens_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
+    for module in ("commit.append", "commit.overwrite", "table_write"):
+        patch.setattr(f"icefield.{module}.find_commit", lambda *_: None)
+
+
+def _mistake(patch: pytest.MonkeyPatch, one: Outcome, other: Outcome) -> None:
+    look = SettledSwap._look
+
+    def mistaken(swap: SettledSwap, change: PointerSwap) -> Outcome:
+        found = look(swap, change)
+        return other if found is one else found
+
+    patch.setattr(SettledSwap, "_look", mistaken)
+
+
+PLANTS: tuple[Plant, ...] = (
+    swap_without_compare,
+    no_check_of_what_was_added,
+    check_of_the_last_snapshot_only,
+    cleaning_in_doubt,
+    landed_taken_for_lost,
+    lost_taken_for_landed,
+    doubt_taken_for_conflict,
+    one_table_after_the_other,
+    merge_that_drops_a_manifest,
+    tokens_that_nobody_looks_for,
+)

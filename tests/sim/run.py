@@ -1,0 +1,102 @@
+"""Make the run of a seed: draw the tables, the weather and the processes, let them run, and judge the end."""
+
+from collections.abc import Callable
+from random import Random
+
+from tests.sim.actor import HOT, MIXED, TABLES, TRANSFERS, Actor, Shared
+from tests.sim.model import Violation
+from tests.sim.simulation import WAREHOUSE, Failure, Outcome, Simulation, digest_of, fates_of, rows_of
+from tests.sim.steps import step
+from tests.sim.world import CALM, Weather
+
+from icefield.ambient import SeededAmbient
+from icefield.lake import Lake
+
+# Deletes that a row delta wrote for a base that was not disturbed stay behind if it lands on one that was.
+MERGE_ON_READ = "merge-on-read"
+WRITERS = {MIXED: (2, 2, 3, 4), HOT: (4,), TRANSFERS: (3, 4)}
+READ_AT_END = 0.25
+AGAIN = 'make sim ARGS="--seed {seed}"'
+WEATHERS = (
+    CALM,
+    Weather(clock_jumps=0.1),
+    Weather(swap_fails=0.4, goes_silent=0.6, clock_jumps=0.1),
+    Weather(swap_fails=0.15, catalog_fails=0.02, store_fails=0.01, clock_jumps=0.05),
+    Weather(store_fails=0.03),
+    Weather(swap_fails=0.2, goes_silent=0.6, dies=0.01),
+)
+
+
+def mood_of(seed: int) -> str:
+    """Say what kind of steps a seed makes."""
+    return {1: HOT, 3: TRANSFERS}.get(seed % 4, MIXED)
+
+
+def simulate(seed: int) -> Outcome:
+    """Run a seed. Raises Failure with the trace of what happened."""
+    dice = Random(f"shape {seed}")
+    simulation = Simulation(seed, dice.choice(WEATHERS))
+    try:
+        _populate(simulation, dice, seed)
+        simulation.run()
+        _check_end(simulation)
+    except Exception as error:
+        trace = "\n".join(simulation.trace)
+        raise Failure(f"seed {seed}: {error}\n{trace}\nagain: {AGAIN.format(seed=seed)}") from error
+    digest = digest_of(simulation.trace, simulation.judge)
+    return Outcome(digest, simulation.trace, simulation.judge.now, fates_of(simulation.intents))
+
+
+def _populate(simulation: Simulation, dice: Random, seed: int) -> None:
+    shared = Shared(dice.choice(("serializable", "serializable", "snapshot")), mood_of(seed))
+    _create_tables(simulation, dice, shared)
+    for at in range(dice.choice(WRITERS[shared.mood])):
+        name = f"writer {at}"
+        actor = Actor(name, simulation, simulation.lake(name), Random(f"steps of {name} {dice.random()}"), shared)
+        simulation.scheduler.spawn(name, _life(actor, steps=3 if shared.mood == HOT else dice.choice((2, 2, 3))))
+
+
+def _life(actor: Actor, steps: int) -> Callable[[], None]:
+    def live() -> None:
+        for _ in range(steps):
+            step(actor)
+
+    return live
+
+
+def _create_tables(simulation: Simulation, dice: Random, shared: Shared) -> None:
+    lake = Lake(simulation.catalog, simulation.store, WAREHOUSE, SeededAmbient(dice.randrange(1 << 30)))
+    properties = {
+        "commit.manifest.min-count-to-merge": dice.choice(("2", "3", "100")),
+        "write.metadata.previous-versions-max": dice.choice(("2", "5", "100")),
+        "write.delete.mode": dice.choice(("copy-on-write", "copy-on-write", MERGE_ON_READ)),
+        "write.merge.mode": dice.choice(("copy-on-write", MERGE_ON_READ)),
+        "write.delete.isolation-level": shared.isolation,
+        "write.overwrite.isolation-level": shared.isolation,
+    }
+    partition_by = dice.choice(((), (), ("bucket(2, id)",)))
+    version = dice.choice((2, 2, 3))
+    for name in TABLES:
+        table = lake.create_table(
+            name, "id long, n long", partition_by=partition_by, properties=properties, format_version=version
+        )
+        simulation.judge.begin(name, table.metadata_location)
+
+
+def _check_end(simulation: Simulation) -> None:
+    """A run without faults leaves nothing behind; in some runs all heads are read with icefield's own scan."""
+    tables = simulation.judge.tables
+    if simulation.dice.random() < READ_AT_END:
+        _read_heads(simulation)
+    if not simulation.weather.is_calm or any(MERGE_ON_READ in s.properties.values() for s in tables.values()):
+        return
+    if left := simulation.judge.leftovers(WAREHOUSE):
+        raise Violation(f"files are left behind though nothing failed: {sorted(left)}")
+
+
+def _read_heads(simulation: Simulation) -> None:
+    lake = Lake(simulation.catalog, simulation.store, WAREHOUSE, SeededAmbient(0))
+    for name, state in simulation.judge.tables.items():
+        table = lake.table(name)
+        for snapshot_id in {head for head in state.refs.values() if head is not None}:
+            simulation.judge.read(name, snapshot_id, rows_of(table, snapshot_id))

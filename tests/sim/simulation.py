@@ -1,0 +1,211 @@
+"""One run of the simulation: everything that happens follows from the seed.
+
+Several processes, each with a lake of its own over the same catalog and store, make steps (`tests.sim.steps`) while the
+judge looks on. `simulate(seed)` raises a `Failure` that tells how to make the run again.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.sim.judge import Judge
+from tests.sim.model import Fate, Intent
+from tests.sim.reading import Rows
+from tests.sim.scheduler import Operation, Runner, Scheduler
+from tests.sim.world import CALM, START_MS, SimulatedAmbient, SimulatedCatalog, SimulatedStore, Weather
+
+from icefield.ambient import SeededAmbient
+from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.catalog.memory import MemoryCatalog
+from icefield.codec import avro_engine
+from icefield.errors import CatalogError, CommitError, CommitStateUnknown, IcefieldError, MissingFile, StorageError
+from icefield.lake import Lake
+from icefield.storage.memory import MemoryStore
+from icefield.table import Table
+from icefield.table_scan import TableScan
+
+WAREHOUSE = "memory://lake"
+LATEST_SWAP = 12  # after how many more calls a late swap arrives at the latest
+
+
+class Failure(AssertionError):
+    """A run that broke an invariant."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run."""
+
+    digest: str
+    trace: Sequence[str]
+    swaps: int
+    fates: dict[str, int]
+
+
+class Simulation:
+    """The world of a run: who goes next, what fails, what is really there."""
+
+    def __init__(self, seed: int, weather: Weather = CALM, choose: Callable[[Sequence[Runner]], Runner] | None = None):
+        self.dice = Random(f"world {seed}")
+        self.weather = weather
+        self.scheduler = Scheduler(choose or self._choose)
+        self.catalog: Catalog = MemoryCatalog("simulated")
+        self.store = MemoryStore(SeededAmbient(seed))
+        self.judge = Judge(self.store, self._scan)
+        self.trace: list[str] = []
+        self.intents: list[Intent] = []
+        self._seed = seed
+        self._late: list[tuple[int, Sequence[PointerSwap], Intent]] = []
+        self._acting: dict[str, Intent] = {}
+        self._calls = 0
+        # In some runs all go step by step, in others one makes many steps while the rest stand still.
+        self._sticky = self.dice.choice((0.0, 0.8, 0.95, 0.97))
+
+    def lake(self, name: str) -> Lake:
+        """Open the lake for one process."""
+        ambient = SimulatedAmbient(self.scheduler, Random(f"{name} {self._seed}"), self.weather)
+        catalog: Any = SimulatedCatalog(self)
+        store: Any = SimulatedStore(self)
+        return Lake(catalog, store, WAREHOUSE, ambient)
+
+    def run(self) -> None:
+        """Run all that was spawned; then everything arrives that was late, and the judge has the last word."""
+        with run_inline():
+            self.scheduler.run()
+            for _, changes, intent in self._late:
+                self._deliver_unheard(changes, intent)
+            self.judge.finish()
+
+    def attempt(self, intent: Intent, change: Callable[[], object]) -> None:
+        """Try to make a change, and have the judge hear how it went."""
+        intent.began = self.judge.now
+        self._acting[intent.actor] = intent
+        self.intents.append(intent)
+        self.tell(f"begins: {intent.what}")
+        try:
+            change()
+        except CommitStateUnknown:
+            self.judge.doubt(intent)
+            self.tell(f"does not know of: {intent.what}")
+        except IcefieldError as error:
+            self.judge.refuse(intent, error)
+            self.tell(f"fails with {type(error).__name__}: {intent.what}")
+            if not isinstance(error, (CommitError, *intent.refusals)) and not self.is_expected(error):
+                raise
+        else:
+            self.judge.acknowledge(intent)
+            self.tell(f"has done: {intent.what}")
+
+    def is_expected(self, error: IcefieldError) -> bool:
+        """Say whether an error was made on purpose, or tells of metadata that was replaced and cleaned while opened."""
+        if isinstance(error, MissingFile):
+            is_metadata = error.location.endswith(".metadata.json")
+            return is_metadata and error.location not in self.judge.pointers.values()
+        return isinstance(error, StorageError | CatalogError) and "simulated" in str(error)
+
+    def tell(self, what: str) -> None:
+        """Add a line to the trace."""
+        who = self.scheduler.current
+        self.trace.append(f"{self.scheduler.now:9.3f} {who.name if who else 'world'} {what}")
+
+    def reach(self, operation: Operation) -> None:
+        self.scheduler.point(operation)
+        self._calls += 1
+        self.scheduler.now += self.dice.random() / 100
+        for late in [late for late in self._late if late[0] <= self._calls]:
+            self._late.remove(late)
+            self._deliver_unheard(late[1], late[2])
+        self.tell(operation.text)
+        if self.weather.dies and self.dice.random() < self.weather.dies:
+            self.tell("dies")
+            self.scheduler.die()
+
+    def propose(self, changes: Sequence[PointerSwap]) -> None:
+        intent = self._intent()
+        intent.proposed, intent.removed = changes, []
+
+    def hurt(self, what: str) -> None:
+        self.tell(f"FAULT: {what}")
+
+    def deliver(self, changes: Sequence[PointerSwap]) -> None:
+        self._make_swap(changes, self._intent())
+
+    def deliver_late(self, changes: Sequence[PointerSwap]) -> None:
+        at = self._calls + self.dice.randrange(1, LATEST_SWAP)
+        self._late.append((at, changes, self._intent()))
+
+    def removing(self, location: str) -> None:
+        self.judge.removing(location, self._intent())
+
+    def _choose(self, runners: Sequence[Runner]) -> Runner:
+        last = self.scheduler.current
+        if last is not None and last in runners and self.dice.random() < self._sticky:
+            return last
+        return self.dice.choice(runners)
+
+    def _intent(self) -> Intent:
+        assert self.scheduler.current is not None
+        return self._acting[self.scheduler.current.name]
+
+    def _make_swap(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
+        self.catalog.swap(changes)
+        self.tell(f"LANDED: {intent}")
+        self.judge.swapped(changes, intent)
+
+    def _deliver_unheard(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
+        try:
+            self._make_swap(changes, intent)
+        except IcefieldError as error:
+            self.tell(f"a late swap of {intent} fails with {type(error).__name__}")
+
+    def _scan(self, table: str, snapshot_id: int) -> Rows:
+        plain = Lake(self.catalog, self.store, WAREHOUSE, SeededAmbient(0, START_MS))
+        return rows_of(plain.table(table), snapshot_id)
+
+
+def rows_of(table: Table, as_of: Any = None) -> Rows:
+    """Read the rows of a table with its own scan."""
+    read: pa.Table = table.scan(select=["id", "n"], as_of=as_of).to_arrow().read_all()
+    return tuple(sorted(zip(read.column("id").to_pylist(), read.column("n").to_pylist(), strict=True)))
+
+
+@contextmanager
+def run_inline() -> Iterator[None]:
+    """Have planning do its reads one after the other in the caller's thread, and the Avro kernels not wait for numba.
+
+    Up to Python 3.11 a cached property holds a lock of its class while it reads: whoever waits for it holds the baton.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableScan.__dict__["_plan"], "lock", nullcontext(), raising=False)
+        patch.setattr("icefield.scan.plan.ThreadPoolExecutor", _InlinePool)
+        patch.setattr(avro_engine, "BUDGET", avro_engine.Budget(1 << 60))
+        yield
+
+
+class _InlinePool:
+    def __init__(self, workers: int) -> None:
+        pass
+
+    def __enter__(self) -> "_InlinePool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    map = staticmethod(map)
+
+
+def digest_of(trace: Sequence[str], judge: Judge) -> str:
+    """Hash a history: all that happened, and where every pointer stands."""
+    lines = [*trace, *(f"{table} {pointer}" for table, pointer in sorted(judge.pointers.items()))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def fates_of(intents: Sequence[Intent]) -> dict[str, int]:
+    """Count the changes by what became of them."""
+    return {fate.value: sum(intent.fate is fate for intent in intents) for fate in Fate}

@@ -1,0 +1,51 @@
+"""Seeds of the simulation hold, a seed is the same history wherever it runs, and planted bugs are found."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.sim.planted import PLANTS, Plant
+from tests.sim.run import simulate
+from tests.sim.simulation import Failure
+
+SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", "200"))
+CHUNK = 20
+NORMAL_SEEDS = 200
+DIGESTS = "import sys; from tests.sim.run import simulate; print(*(simulate(int(s)).digest for s in sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_no_seed_breaks_an_invariant(first: int) -> None:
+    swaps = sum(simulate(seed).swaps for seed in range(first, min(first + CHUNK, SEEDS)))
+    assert swaps > 0
+
+
+def test_a_seed_is_one_history_in_every_process() -> None:
+    seeds = [2, 3, 5]
+    here = [simulate(seed).digest for seed in seeds]
+    assert len(set(here)) == len(seeds)
+    assert simulate(seeds[0]).digest == here[0]
+    told = subprocess.run(
+        [sys.executable, "-c", DIGESTS, *map(str, seeds)],
+        env=os.environ | {"PYTHONHASHSEED": "4711", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == here
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found_within_the_normal_run(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    failure = next(failure for failure in map(failure_of, range(NORMAL_SEEDS)) if failure)
+    assert 'make sim ARGS="--seed ' in failure
+
+
+def failure_of(seed: int) -> str | None:
+    try:
+        simulate(seed)
+    except Failure as failure:
+        return str(failure)
+    return None

@@ -1,0 +1,155 @@
+"""Steps that change names, shape and history, and leave the rows of a version as they are."""
+
+import datetime
+
+from tests.sim.actor import COLUMNS, Actor, ref_of
+from tests.sim.model import (
+    expired,
+    forgotten,
+    named,
+    published,
+    replaced,
+    rewritten,
+    rolled_back,
+    with_column,
+    with_property,
+    without_column,
+    without_snapshots,
+)
+
+from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
+from icefield.model.snapshot import MAIN
+
+
+def name_version(actor: Actor) -> None:
+    table, name = actor.table(), actor.dice.choice(("x", "y"))
+    versions = table.snapshots()
+    if not versions:
+        return
+    snapshot_id = actor.dice.choice(versions[-2:]).snapshot_id
+    make = table.branch if actor.dice.random() < 0.7 else table.tag
+    actor.attempt(
+        f"{make.__name__} {name} of {table} at {snapshot_id}",
+        {table.name: named(name, snapshot_id)},
+        lambda: make(name, at=snapshot_id),
+        refusals=(AlreadyExists, NoSuchSnapshot),
+    )
+
+
+def forget_version(actor: Actor) -> None:
+    table, name = actor.table(), actor.dice.choice(("x", "y"))
+    actor.attempt(
+        f"drop {name} of {table}",
+        {table.name: forgotten(name)},
+        lambda: table.drop_ref(name),
+        refusals=(NoSuchSnapshot,),
+    )
+
+
+def publish(actor: Actor) -> None:
+    table = actor.table()
+    others = [name for name in table.refs() if name != MAIN]
+    if not others:
+        return
+    name = actor.dice.choice(others)
+    actor.attempt(
+        f"publish {name} of {table}",
+        {table.name: published(name)},
+        lambda: table.publish(name),
+        refusals=(NoSuchSnapshot, ConcurrentChange),
+        idle_if=lambda state: state.refs.get(name) == state.refs[MAIN],
+    )
+
+
+def roll_back(actor: Actor) -> None:
+    table = actor.table()
+    past = list(table.metadata.ancestors(table.metadata.ref_head(MAIN)))
+    if not past:
+        return
+    target = actor.dice.choice(past[:3]).snapshot_id
+    actor.attempt(
+        f"roll {table} back to {target}",
+        {table.name: rolled_back(target)},
+        lambda: table.roll_back(target),
+        refusals=(InvalidInput, NoSuchSnapshot),
+        idle_if=lambda state: state.refs[MAIN] == target,
+    )
+
+
+def evolve(actor: Actor) -> None:
+    table = actor.table()
+    more = [f.name for f in table.schema.fields if f.name not in COLUMNS]
+    drops = bool(more) and actor.dice.random() < 0.4
+    name = actor.dice.choice(more) if drops else actor.dice.choice("uvw")
+
+    def change() -> None:
+        with table.evolve() as evolution:
+            if drops:
+                evolution.drop_column(name)
+            else:
+                evolution.add_column(name, "int")
+
+    effect = without_column(name) if drops else with_column(name)
+    what = f"{'drop' if drops else 'add'} column {name} of {table}"
+    actor.attempt(what, {table.name: effect}, change, refusals=(InvalidInput,))
+
+
+def set_property(actor: Actor) -> None:
+    table, key, value = actor.table(), actor.dice.choice("kl"), str(actor.dice.randrange(3))
+    actor.attempt(
+        f"set {key} = {value} on {table}",
+        {table.name: with_property(key, value)},
+        lambda: table.set_properties({key: value}),
+        idle_if=lambda state: state.properties.get(key) == value,
+    )
+
+
+def compact(actor: Actor) -> None:
+    table = actor.branch()
+    effect = rewritten(ref_of(table))
+    actor.attempt(f"compact {table}", {table.name: effect}, table.compact, idle_if=lambda _: True)
+
+
+def rewrite_manifests(actor: Actor) -> None:
+    table = actor.branch()
+    effect = rewritten(ref_of(table))
+    actor.attempt(
+        f"rewrite manifests of {table}", {table.name: effect}, table.rewrite_manifests, idle_if=lambda _: True
+    )
+
+
+def remove_snapshots(actor: Actor) -> None:
+    table = actor.table()
+    kept = {ref.snapshot_id for ref in table.refs().values()}
+    others = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in kept]
+    if not others:
+        return
+    gone = frozenset(actor.dice.sample(others, 1))
+    actor.attempt(
+        f"remove {sorted(gone)} of {table}",
+        {table.name: without_snapshots(gone)},
+        lambda: table.remove_snapshots(gone),
+        refusals=(InvalidInput, NoSuchSnapshot),
+    )
+
+
+def expire(actor: Actor) -> None:
+    """Let go of all snapshots but the last of every branch."""
+    table, keep = actor.table(), actor.dice.choice((1, 2))
+    later = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+    actor.attempt(
+        f"expire {table}, keep {keep}",
+        {table.name: expired(keep)},
+        lambda: table.expire_snapshots(later, keep_last=keep),
+        idle_if=lambda _: True,
+    )
+
+
+def replace(actor: Actor) -> None:
+    table = actor.table()
+    actor.attempt(
+        f"replace {table}",
+        {table.name: replaced(COLUMNS)},
+        lambda: table.replace("id long, n long"),
+        idle_if=lambda state: state.refs[MAIN] is None and state.columns == COLUMNS,
+    )

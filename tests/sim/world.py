@@ -1,0 +1,269 @@
+"""The outside as the simulated processes see it: clocks that are wrong, a store and a catalog that fail.
+
+Every call is a point at which others may go first, and may fail before or after its effect. A swap may moreover lose
+its answer, arrive late, or arrive twice.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from tests.commit.faults import Around
+from tests.sim.scheduler import Operation
+
+from icefield.catalog.catalog import Catalog, Entry, Kind, PointerSwap
+from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError, StorageError
+from icefield.model.names import TableName
+from icefield.storage.store import Store
+
+START_MS = 1_767_225_600_000
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How likely what goes wrong is, at each call."""
+
+    store_fails: float = 0.0
+    catalog_fails: float = 0.0
+    swap_fails: float = 0.0
+    goes_silent: float = 0.0
+    dies: float = 0.0
+    clock_jumps: float = 0.0
+
+    @property
+    def is_calm(self) -> bool:
+        """Nothing ever fails; clocks may be wrong."""
+        return not (self.store_fails or self.catalog_fails or self.swap_fails or self.dies)
+
+
+CALM = Weather()
+
+
+class World(Protocol):
+    """What connects the processes: whose turn it is, and what is really there."""
+
+    weather: Weather
+    dice: Random
+
+    @property
+    def catalog(self) -> Catalog:
+        """The real catalog."""
+
+    @property
+    def store(self) -> Store:
+        """The real store."""
+
+    def reach(self, operation: Operation) -> None:
+        """Let others go first, perhaps."""
+
+    def hurt(self, what: str) -> None:
+        """Hear that something fails on purpose."""
+
+    def propose(self, changes: Sequence[PointerSwap]) -> None:
+        """Hear that a swap is about to be sent."""
+
+    def deliver(self, changes: Sequence[PointerSwap]) -> None:
+        """Make a swap for real."""
+
+    def deliver_late(self, changes: Sequence[PointerSwap]) -> None:
+        """Make a swap some time later, with nobody there to hear the answer."""
+
+    def removing(self, location: str) -> None:
+        """Hear of a file that goes."""
+
+
+class SimulatedClock(Protocol):
+    """The one true time."""
+
+    now: float
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SimulatedAmbient:
+    """The clock and dice of one process; its clock is off, and may jump."""
+
+    def __init__(self, clock: SimulatedClock, dice: Random, weather: Weather) -> None:
+        self._clock = clock
+        self._dice = dice
+        self._jumps = weather.clock_jumps
+        self._skew_ms = dice.choice((0, 0, -40_000, 3_600_000)) if weather.clock_jumps else 0
+
+    def now_ms(self) -> int:
+        if self._jumps and self._dice.random() < self._jumps:
+            self._skew_ms += self._dice.choice((-90_000, -1, 5_000))
+        return START_MS + int(self._clock.now * 1000) + self._skew_ms
+
+    def monotonic(self) -> float:
+        return self._clock.now
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._dice.uniform(low, high)
+
+    def random_uuid(self) -> uuid.UUID:
+        return uuid.UUID(int=self._dice.getrandbits(128), version=4)
+
+    def random_id(self) -> int:
+        return self._dice.randrange(1, 1 << 63)
+
+
+class SimulatedStore(Around):
+    """A store that may fail at every call, before or after its effect."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.store)
+        self._world = world
+
+    def read(self, location: str) -> bytes:
+        return self._call("read", location, lambda: self._world.store.read(location))
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        return self._call("read", location, lambda: self._world.store.read_range(location, offset, length))
+
+    def size(self, location: str) -> int:
+        return self._call("size", location, lambda: self._world.store.size(location))
+
+    def open_input(self, location: str) -> Any:
+        return self._call("open", location, lambda: self._world.store.open_input(location))
+
+    def put_new(self, location: str, data: bytes) -> None:
+        self._call("put", location, lambda: self._world.store.put_new(location, data))
+
+    def open_new(self, location: str) -> Any:
+        return self._call("open new", location, lambda: _SimulatedFile(self, self._world.store.open_new(location)))
+
+    def delete(self, location: str) -> None:
+        def remove() -> None:
+            self._world.removing(location)
+            self._world.store.delete(location)
+
+        self._call("delete", location, remove)
+
+    def _call(self, verb: str, location: str, effect: Callable[[], Result]) -> Result:
+        what = f"{verb} {location.rsplit('/', 1)[-1]}"
+        self._world.reach(Operation(what, writes=verb not in ("read", "size", "open"), is_shared=False))
+        if not _happens(self._world, self._world.weather.store_fails):
+            return effect()
+        if self._world.dice.random() < 0.5:
+            effect()
+            what += " after the effect"
+        self._world.hurt(what)
+        raise StorageError(f"simulated: {what}")
+
+
+class _SimulatedFile(Around):
+    """A new file whose close may fail."""
+
+    def __init__(self, store: SimulatedStore, real: Any) -> None:
+        super().__init__(real)
+        self._store = store
+
+    def close(self) -> None:
+        if not self.real.closed:
+            self._store._call("close", "new file", self.real.close)
+
+    def __enter__(self) -> "_SimulatedFile":
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.real.abort()
+
+
+class SimulatedCatalog(Around):
+    """A catalog whose answers may fail or get lost, and whose swaps may arrive late or twice."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.catalog)
+        self._world = world
+        self._silent_for = 0  # how many more calls get no answer
+
+    def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
+        return self._look("pointer", lambda: self._world.catalog.pointer(table, kind))
+
+    def find(self, name: TableName) -> Entry | None:
+        return self._look("find", lambda: self._world.catalog.find(name))
+
+    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        return self._look("pointers", lambda: self._world.catalog.pointers(tables))
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        world = self._world
+        world.propose(changes)
+        world.reach(Operation("swap " + " ".join(str(c.new).rsplit("/", 1)[-1] for c in changes)))
+        if self._is_silent():
+            _refuse(world, changes)
+        if not _happens(world, world.weather.swap_fails):
+            world.deliver(changes)
+            return
+        try:
+            world.dice.choice(FAULTS_OF_SWAPS)(world, changes)
+        except CommitStateUnknown:
+            if _happens(world, world.weather.goes_silent):
+                self._silent_for = world.dice.choice((3, 30))
+            raise
+
+    def _is_silent(self) -> bool:
+        self._silent_for = max(0, self._silent_for - 1)
+        return self._silent_for > 0
+
+    def _look(self, verb: str, look: Callable[[], Result]) -> Result:
+        self._world.reach(Operation(verb, writes=False))
+        if self._is_silent() or _happens(self._world, self._world.weather.catalog_fails):
+            self._world.hurt(verb)
+            raise CatalogError(f"simulated: {verb} failed")
+        return look()
+
+
+def _refuse(world: World, changes: Sequence[PointerSwap]) -> None:
+    world.hurt("swap refused")
+    raise CatalogError("simulated: the swap was refused")
+
+
+def _lose_request(world: World, changes: Sequence[PointerSwap]) -> None:
+    _lose("swap lost before it arrived", world)
+
+
+def _lose_answer(world: World, changes: Sequence[PointerSwap]) -> None:
+    try:
+        world.deliver(changes)
+    except IcefieldError:
+        _lose("answer of a swap lost that failed", world)
+    _lose("answer of a swap lost that landed", world)
+
+
+def _delay(world: World, changes: Sequence[PointerSwap]) -> None:
+    world.deliver_late(changes)
+    _lose("swap delayed", world)
+
+
+def _repeat(world: World, changes: Sequence[PointerSwap]) -> None:
+    world.hurt("swap sent twice")
+    world.deliver_late(changes)
+    world.deliver(changes)
+
+
+def _repeat_and_lose(world: World, changes: Sequence[PointerSwap]) -> None:
+    world.deliver_late(changes)
+    _lose_answer(world, changes)
+
+
+def _lose(what: str, world: World) -> NoReturn:
+    world.hurt(what)
+    raise CommitStateUnknown(f"simulated: {what}")
+
+
+FAULTS_OF_SWAPS = (_refuse, _lose_request, _lose_answer, _lose_answer, _delay, _delay, _repeat, _repeat_and_lose)
+
+
+def _happens(world: World, chance: float) -> bool:
+    return bool(chance) and world.dice.random() < chance

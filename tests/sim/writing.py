@@ -1,0 +1,131 @@
+"""Steps that change rows."""
+
+from collections.abc import Callable
+from functools import partial
+
+from tests.sim.actor import KEYS, TABLES, Actor, Job, arrow, ref_of
+from tests.sim.model import (
+    Effect,
+    Expected,
+    Landing,
+    appended,
+    matches,
+    only_if_read,
+    overwritten,
+    together,
+    upserted,
+)
+from tests.sim.simulation import rows_of
+
+from icefield.errors import AlreadyExists
+from icefield.model.snapshot import MAIN
+
+
+def append(actor: Actor) -> None:
+    table, rows = actor.branch(), actor.rows()
+    effect = appended(rows, ref_of(table))
+    actor.attempt(f"append {rows} to {table}", {table.name: effect}, lambda: table.append(arrow(rows)))
+
+
+def overwrite(actor: Actor) -> None:
+    table, rows = actor.branch(), actor.rows()
+    key = actor.dice.choice((None, *range(KEYS)))
+    effect = overwritten(rows, key, ref_of(table), actor.shared.isolation)
+    actor.attempt(
+        f"overwrite {key} of {table} by {rows}",
+        {table.name: effect},
+        lambda: table.overwrite(arrow(rows), where=None if key is None else f"id = {key}"),
+    )
+
+
+def delete(actor: Actor) -> None:
+    table, key = actor.branch(), actor.dice.randrange(KEYS)
+    ref = ref_of(table)
+    actor.attempt(
+        f"delete {key} of {table}",
+        {table.name: overwritten((), key, ref, actor.shared.isolation)},
+        lambda: table.delete(f"id = {key}"),
+        idle_if=lambda state: not any(matches(row, key) for row in state.rows(ref)),
+    )
+
+
+def run_job(actor: Actor) -> None:
+    """Make a change under a token: a new one, or one that was tried before, here or elsewhere."""
+    jobs = actor.shared.jobs
+    if not jobs or actor.dice.random() < 0.4:
+        key = actor.dice.choice((None, *range(KEYS)))
+        jobs.append(Job(f"job-{len(jobs)}", actor.choose_table(), key, actor.rows()))
+    job = actor.dice.choice(jobs)
+    table = actor.lake.table(job.table)
+    effect: Effect = appended(job.rows)
+    change: Callable[[], object] = partial(table.append, arrow(job.rows), token=job.token)
+    if job.key is not None:
+        effect = overwritten(job.rows, job.key, MAIN, actor.shared.isolation)
+        change = partial(table.overwrite, arrow(job.rows), where=f"id = {job.key}", token=job.token)
+    actor.attempt(f"{job.token}: {job.rows} into {table} at {job.key}", {table.name: effect}, change, token=job.token)
+
+
+def move_rows(actor: Actor) -> None:
+    """Take the rows of a key out of one table and into another, in one transaction."""
+    source, target = actor.dice.sample(TABLES, 2)
+    key = actor.dice.randrange(KEYS)
+    with actor.lake.transaction() as reading:
+        reading.pin([source, target])
+        found = tuple(row for row in rows_of(reading.table(source)) if matches(row, key))
+    if not found:
+        return
+    effects = {source: overwritten((), key, MAIN, actor.shared.isolation), target: appended(found)}
+
+    def change() -> None:
+        with actor.lake.transaction() as transaction:
+            transaction.pin([source, target])
+            now = tuple(row for row in rows_of(transaction.table(source)) if matches(row, key))
+            if now != found:
+                raise AlreadyExists("somebody else moved them")
+            transaction.table(source).delete(f"id = {key}")
+            transaction.table(target).append(arrow(found))
+
+    what = f"move {found} from {source} to {target}"
+    actor.attempt(what, effects, change, refusals=(AlreadyExists,))
+
+
+def write_what_was_read(actor: Actor) -> None:
+    """Write to one table how many rows another has; under serializable isolation that must be so when it lands."""
+    source, target = actor.dice.sample(TABLES, 2)
+    (row,) = actor.rows(1)
+    read: list[int] = []
+
+    def must_be_as_read(expected: Expected, landing: Landing) -> Expected:
+        return only_if_read(read[0])(expected, landing)
+
+    def change() -> None:
+        with actor.lake.transaction() as transaction:
+            transaction.pin([source, target])
+            read.append(transaction.table(source).count())
+            transaction.table(target).append(arrow((row,)))
+
+    effects = {source: must_be_as_read, target: appended((row,))}
+    actor.attempt(f"append {row} to {target} after a look at {source}", effects, change)
+
+
+def change_twice(actor: Actor) -> None:
+    """Make several changes to one table in one transaction; the overwrite comes first (see test_found)."""
+    table, rows, more = actor.dice.choice(TABLES), actor.rows(), actor.rows(1)
+    key = actor.dice.randrange(KEYS)
+
+    def change() -> None:
+        with actor.lake.transaction() as transaction:
+            inside = transaction.table(table)
+            inside.overwrite(arrow(more), where=f"id = {key}")
+            inside.append(arrow(rows))
+
+    effect = together(overwritten(more, key, MAIN, actor.shared.isolation), appended(rows))
+    actor.attempt(f"overwrite {key} by {more} and append {rows} in {table}", {table: effect}, change)
+
+
+def upsert(actor: Actor) -> None:
+    """Replace rows by key; the keys count as read, whatever the isolation."""
+    table = actor.branch()
+    rows = tuple(dict(actor.rows()).items())
+    effect = upserted(rows, ref_of(table))
+    actor.attempt(f"upsert {rows} into {table}", {table.name: effect}, lambda: table.upsert(arrow(rows), on=["id"]))
