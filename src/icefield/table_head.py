@@ -28,6 +28,10 @@ class TableHead(Protocol):
         """Return the newest metadata, and where it is."""
         ...
 
+    def committed(self, loaded: TableMetadata) -> TableMetadata:
+        """Return the version that others saw when one was loaded, which may have changes of a transaction on it."""
+        ...
+
     def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
         """Make actions; data files that were written for them are removed if they certainly do not land."""
         ...
@@ -57,6 +61,9 @@ class LiveHead:
         if self._known is not None and not loaded.metadata.is_table(self._known.metadata.table_uuid):
             raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
         self._known = loaded
+        return loaded
+
+    def committed(self, loaded: TableMetadata) -> TableMetadata:
         return loaded
 
     def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:

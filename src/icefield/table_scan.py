@@ -5,7 +5,6 @@ first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +53,7 @@ class TableScan:
         self._where = bind(where, self._readable)
         self._select = list(select) if select is not None else [f.name for f in point.schema.fields]
         self._schema = self._readable.select(self._select)
+        self._planned: ScanPlan | None = None
 
     @property
     def schema(self) -> Schema:
@@ -91,9 +91,12 @@ class TableScan:
         columns = tuple(f.name for f in self._schema.fields)
         return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan)
 
-    @cached_property
+    @property
     def _plan(self) -> ScanPlan:
-        return plan_scan(self._store, self._metadata, self._point, self._where)
+        # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan in turn.
+        if self._planned is None:
+            self._planned = plan_scan(self._store, self._metadata, self._point, self._where)
+        return self._planned
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         reader = table_reader(self._store, self._metadata)

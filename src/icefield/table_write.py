@@ -16,7 +16,7 @@ from icefield.ambient import Ambient
 from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
 from icefield.commit.files import paths_of
-from icefield.commit.footing import Footing, PartitionSet
+from icefield.commit.footing import Footing, PartitionSet, find_origin
 from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.commit.overwrite import OverwriteFiles
@@ -30,7 +30,7 @@ from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_arrow_schema
 from icefield.parquet.read import table_reader
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
-from icefield.properties import OVERWRITE_ISOLATION, Property
+from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
 from icefield.rows import arrow_batches, is_spark, load_spark_engine
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import find_point
@@ -130,7 +130,7 @@ class TableWrite:
         chosen = plan.files.filter(
             pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(wanted), pa.string()))
         )
-        footing = Footing(replace(plan, files=chosen), self.target.ref, verb.name, isolation="snapshot")
+        footing = replace(self.footing(replace(plan, files=chosen), verb), isolation=SNAPSHOT)
         return self.replace_files(self.write(rows), footing)
 
     def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
@@ -141,7 +141,8 @@ class TableWrite:
 
     def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
         """Say what a change rests on that read a plan."""
-        return Footing(plan, self.target.ref, verb.name, verb.isolation.read(self.base.properties))
+        origin = find_origin(self.head.committed(self.base), self.base, self.target.ref)
+        return Footing(plan, self.target.ref, verb.name, verb.isolation.read(self.base.properties), origin)
 
     def write(self, rows: object, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
         """Write rows, and what is left of files that are replaced in part, to new data files."""

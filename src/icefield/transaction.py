@@ -133,6 +133,9 @@ class _StagedHead:
         self.was_read = True
         return Committed(self._staged, self.base.location)
 
+    def committed(self, loaded: TableMetadata) -> TableMetadata:
+        return self.base.metadata
+
     def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
         self.data_files.extend(data_files)
         self._staged = propose_all(actions, self._staged, self._workshop, self.written)

@@ -1,5 +1,7 @@
 """Compaction and the rewriting of manifests: no row changes, whatever others do meanwhile."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from tests.commit.racing import files_of, race, reachable
 
 import icefield
+from icefield.commit.footing import Origin
 from icefield.commit.positions import FileDeletes
 from icefield.commit.rewrite import MovedRows, RewriteFiles
 from icefield.errors import ConcurrentChange
@@ -127,7 +130,8 @@ def test_r07_goes_red_when_the_list_is_made_from_the_newest_version(
 
     def from_the_newest(self: RewriteFiles, base: object, workshop: object) -> object:
         files = lake.table("t.t").scan(where="p = 'a'")._plan
-        self.footing = type(self.footing)(files, self.footing.ref, "compact")
+        assert files.point.snapshot is not None
+        self.footing = replace(self.footing, plan=files, origin=Origin(files.point.snapshot.snapshot_id))
         return propose(self, base, workshop)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RewriteFiles, "propose", from_the_newest)

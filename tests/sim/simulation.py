@@ -6,7 +6,7 @@ judge looks on. `simulate(seed)` raises a `Failure` that tells how to make the r
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,11 +23,10 @@ from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.codec import avro_engine
-from icefield.errors import CatalogError, CommitError, CommitStateUnknown, IcefieldError, MissingFile, StorageError
+from icefield.errors import CatalogError, CommitError, CommitStateUnknown, IcefieldError, StorageError
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore
 from icefield.table import Table
-from icefield.table_scan import TableScan
 
 WAREHOUSE = "memory://lake"
 LATEST_SWAP = 12  # after how many more calls a late swap arrives at the latest
@@ -102,10 +101,7 @@ class Simulation:
             self.tell(f"has done: {intent.what}")
 
     def is_expected(self, error: IcefieldError) -> bool:
-        """Say whether an error was made on purpose, or tells of metadata that was replaced and cleaned while opened."""
-        if isinstance(error, MissingFile):
-            is_metadata = error.location.endswith(".metadata.json")
-            return is_metadata and error.location not in self.judge.pointers.values()
+        """Say whether an error was made on purpose."""
         return isinstance(error, StorageError | CatalogError) and "simulated" in str(error)
 
     def tell(self, what: str) -> None:
@@ -176,12 +172,8 @@ def rows_of(table: Table, as_of: Any = None) -> Rows:
 
 @contextmanager
 def run_inline() -> Iterator[None]:
-    """Have planning do its reads one after the other in the caller's thread, and the Avro kernels not wait for numba.
-
-    Up to Python 3.11 a cached property holds a lock of its class while it reads: whoever waits for it holds the baton.
-    """
+    """Have planning read one file after the other in the caller's thread, and the Avro kernels not wait for numba."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableScan.__dict__["_plan"], "lock", nullcontext(), raising=False)
         patch.setattr("icefield.scan.plan.ThreadPoolExecutor", _InlinePool)
         patch.setattr(avro_engine, "BUDGET", avro_engine.Budget(1 << 60))
         yield

@@ -8,7 +8,7 @@ from tests.sim.actor import arrow
 from tests.sim.simulation import rows_of
 
 import icefield
-from icefield.errors import ConcurrentChange, MissingFile
+from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.table import Table
 
@@ -23,7 +23,6 @@ def table(lake: Lake) -> Table:
     return lake.create_table("s.t", "id long, n long")
 
 
-@pytest.mark.xfail(reason="the transaction's own snapshot is taken for the one that the overwrite was planned on")
 def test_an_overwrite_after_an_append_in_one_transaction_meets_the_rows_of_others(lake: Lake, table: Table) -> None:
     def change() -> None:
         with lake.transaction() as transaction:
@@ -44,7 +43,6 @@ def test_an_empty_table_is_compacted_to_itself(table: Table) -> None:
     assert table.compact() is None
 
 
-@pytest.mark.xfail(reason="what was written for an undisturbed base is not removed when another set of deletes lands")
 def test_a_row_delta_that_lands_on_another_base_leaves_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     table = lake.create_table("s.d", "id long, n long", properties={"write.delete.mode": "merge-on-read"})
     table.append(arrow(((1, 1), (2, 2))))
@@ -63,7 +61,6 @@ def test_a_row_delta_that_lands_on_another_base_leaves_nothing(lake: Lake, monke
     assert len(deletes) == 1
 
 
-@pytest.mark.xfail(reason="the pointer is not looked at again when its metadata is gone", raises=MissingFile)
 def test_a_table_that_moves_on_while_it_is_opened_is_opened_where_it_is(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

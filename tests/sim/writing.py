@@ -109,18 +109,23 @@ def write_what_was_read(actor: Actor) -> None:
 
 
 def change_twice(actor: Actor) -> None:
-    """Make several changes to one table in one transaction; the overwrite comes first (see test_found)."""
+    """Make several changes to one table in one transaction, in either order."""
     table, rows, more = actor.dice.choice(TABLES), actor.rows(), actor.rows(1)
-    key = actor.dice.randrange(KEYS)
+    key, is_append_first = actor.dice.randrange(KEYS), actor.dice.random() < 0.5
 
     def change() -> None:
         with actor.lake.transaction() as transaction:
             inside = transaction.table(table)
+            if is_append_first:
+                inside.append(arrow(rows))
             inside.overwrite(arrow(more), where=f"id = {key}")
-            inside.append(arrow(rows))
+            if not is_append_first:
+                inside.append(arrow(rows))
 
-    effect = together(overwritten(more, key, MAIN, actor.shared.isolation), appended(rows))
-    actor.attempt(f"overwrite {key} by {more} and append {rows} in {table}", {table: effect}, change)
+    overwrite, append = overwritten(more, key, MAIN, actor.shared.isolation), appended(rows)
+    effect = together(append, overwrite) if is_append_first else together(overwrite, append)
+    order = "after" if is_append_first else "before"
+    actor.attempt(f"overwrite {key} by {more} {order} appending {rows} in {table}", {table: effect}, change)
 
 
 def upsert(actor: Actor) -> None:

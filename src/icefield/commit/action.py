@@ -20,11 +20,16 @@ from icefield.storage.store import Store
 
 @dataclass(frozen=True)
 class Change:
-    """A proposal on one base; `files` were written for this base alone and die with it."""
+    """A proposal on one base.
+
+    files: were written for this base alone, and die with it. unused: were written for other bases, and can go when this
+    change lands.
+    """
 
     updates: Sequence[Update]
     requirements: Sequence[Requirement] = ()
     files: Sequence[str] = ()
+    unused: Sequence[str] = ()
 
 
 NOTHING_TO_DO = Change([])

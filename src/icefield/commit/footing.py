@@ -59,35 +59,55 @@ class PartitionSet:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """A committed version, None for none, and the snapshots that the same transaction put on it before the plan."""
+
+    snapshot_id: int | None
+    own: frozenset[int] = frozenset()
+
+
+def find_origin(committed: TableMetadata, staged: TableMetadata, ref: str) -> Origin:
+    """Tell what others have committed from what the transaction itself has done to a branch."""
+    own: set[int] = set()
+    for snapshot in staged.ancestors(staged.ref_head(ref)):
+        if committed.snapshots.find(snapshot.snapshot_id) is not None:
+            return Origin(snapshot.snapshot_id, frozenset(own))
+        own.add(snapshot.snapshot_id)
+    return Origin(None, frozenset(own))
+
+
+@dataclass(frozen=True)
 class Footing:
     """What a change read.
 
-    verb: what it does, for errors. partitions: of what it read, only rows of these count. keys: an upsert's.
+    verb: what it does, for errors. origin: the version from which on others may have come in between; the snapshots of
+    the plan after it are of the same transaction. partitions: of what it read, only rows of these count. keys: an
+    upsert's.
     """
 
     plan: ScanPlan
     ref: str
     verb: str
-    isolation: str = SERIALIZABLE
+    isolation: str
+    origin: "Origin"
     partitions: PartitionSet | None = None
     keys: KeyRows | None = None
 
     def snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
-        """Yield every snapshot that came between the plan and the base."""
-        planned = self.plan.point.snapshot
+        """Yield every snapshot of others that came between the plan and the base."""
         for snapshot in base.ancestors(base.ref_head(self.ref)):
-            if planned is not None and snapshot.snapshot_id == planned.snapshot_id:
+            if snapshot.snapshot_id == self.origin.snapshot_id:
                 return
-            yield snapshot
-        if planned is not None:
+            if snapshot.snapshot_id not in self.origin.own:
+                yield snapshot
+        if self.origin.snapshot_id is not None:
             raise self.conflict(
-                f"snapshot {planned.snapshot_id}, on which it was planned, left the history of {self.ref}"
+                f"snapshot {self.origin.snapshot_id}, on which it was planned, left the history of {self.ref}"
             )
 
     def has_moved(self, base: TableMetadata) -> bool:
-        """Say whether the branch has gone on since the plan."""
-        planned, head = self.plan.point.snapshot, base.ref_head(self.ref)
-        return (planned and planned.snapshot_id) != (head and head.snapshot_id)
+        """Say whether others have moved the branch since the plan."""
+        return any(True for _ in self.snapshots_since(base))
 
     def is_disturbed(self, base: TableMetadata, store: Store, files: pa.Table) -> bool:
         """Say whether planned files may have gone since, or may have got new deletes; two manifest lists tell.

@@ -107,7 +107,7 @@ class Committer:
             if error.cleanable:
                 self._remove(written)
             raise
-        self._remove(published.obsolete)
+        self._remove([*published.obsolete, *(f for p in proposals for change in p.changes for f in change.unused)])
         made = {proposal.table: new for proposal, new in zip(moved, published.tables, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 

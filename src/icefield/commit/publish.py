@@ -6,9 +6,9 @@ moves pointers with `swap`; a catalog that writes metadata itself, as REST serve
 Raises CommitConflict (others came first), CommitStateUnknown (it may have landed), NoSuchTable, AlreadyExists.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
@@ -16,6 +16,7 @@ from icefield.codec.metadata_json import compress_metadata, encode_metadata
 from icefield.commit.action import Change, Workshop
 from icefield.commit.load import load_table_metadata
 from icefield.commit.retry import Outcome, SettledSwap
+from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import MetadataLogEntry
@@ -26,6 +27,9 @@ from icefield.properties import (
     PREVIOUS_VERSIONS_MAX,
 )
 from icefield.storage.store import Store
+
+Pointers = TypeVar("Pointers")
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,15 @@ class PointerPublisher:
     places_tables = False
 
     def load(self, table: TableName, known: Committed | None = None) -> Committed:
-        return self._load_at(self.catalog.pointer(table), known)
+        return self._look_again(lambda: self.catalog.pointer(table), lambda found: self._load_at(found, known))
 
     def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
-        found = self.catalog.pointers(tables)
-        return {table: self._load_at(location, known.get(table)) for table, location in found.items()}
+        wanted = list(tables)
+
+        def load(found: dict[TableName, str]) -> dict[TableName, Committed]:
+            return {table: self._load_at(location, known.get(table)) for table, location in found.items()}
+
+        return self._look_again(lambda: self.catalog.pointers(wanted), load)
 
     def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
         made: list[Committed] = []
@@ -117,6 +125,18 @@ class PointerPublisher:
         made = self._write(metadata, None, written)
         self._swap([PointerSwap(table, None, made.location)])
         return made
+
+    def _look_again(self, look: Callable[[], Pointers], load: Callable[[Pointers], Loaded]) -> Loaded:
+        """Load what pointers point at; others may move them meanwhile, and remove a file that was the newest."""
+        found = look()
+        while True:
+            try:
+                return load(found)
+            except MissingFile:
+                newer = look()
+                if newer == found:
+                    raise
+                found = newer
 
     def _load_at(self, location: str, known: Committed | None) -> Committed:
         if known is not None and known.location == location:

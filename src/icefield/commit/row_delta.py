@@ -96,7 +96,8 @@ class RowDelta:
             if error.cleanable:
                 remove_quietly(workshop.store, for_this_base)
             raise
-        return Change(change.updates, change.requirements, [*change.files, *for_this_base])
+        unused = self._written.locations if self._written is not None and self._written is not written else ()
+        return Change(change.updates, change.requirements, [*change.files, *for_this_base], unused)
 
     def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
         """Write what every base needs that nothing happened to; it takes no time of others."""
