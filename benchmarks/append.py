@@ -1,8 +1,12 @@
-"""A small append, ours and PyIceberg's, in one process and on one disk: CPU per commit as history grows.
+"""A small append to tables with a short and a long history, ours and PyIceberg's: CPU per commit, without fsync.
 
-python -m benchmarks append [commits]
+python -m benchmarks append [snapshots]
+
+Tables are grown first; then appends to all of them take turns, so that a busy machine is busy for all. With as many
+manifests as snapshots, for they are not merged.
 """
 
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -10,38 +14,57 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table as TheirTable
 
 import icefield
+from icefield.lake import Lake
+from icefield.table import Table
 
-WINDOW = 20
+SHORT, LONG, ROUNDS = 10, 1_000, 15
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "name": [f"n{i}" for i in range(10)]})
 
 
-def cpu_per_commit(append: Callable[[], object], commits: int) -> tuple[float, float]:
-    """Return CPU milliseconds per commit over the first and the last commits."""
-    spent: list[float] = []
-    for _ in range(commits):
-        before = time.process_time()
-        append()
-        spent.append((time.process_time() - before) * 1000)
-    warm = spent[WINDOW // 2 :]
-    return sum(warm[:WINDOW]) / WINDOW, sum(warm[-WINDOW:]) / WINDOW
+def run(snapshots: int = 500) -> None:
+    """Print CPU per append by length of history, and the ratios."""
+    with tempfile.TemporaryDirectory() as folder, icefield.connect(Path(folder) / "ours", durable=False) as lake:
+        tables = {length: _ours(lake, length) for length in (SHORT, snapshots, LONG)}
+        theirs = _theirs(Path(folder) / "theirs", snapshots)
+        appends: dict[str, Callable[[], object]] = {
+            f"icefield, {length:,} snapshots and manifests": (lambda table=table: table.append(ROWS))  # type: ignore[misc]
+            for length, table in tables.items()
+        }
+        appends[f"pyiceberg, {snapshots:,} snapshots and manifests"] = lambda: theirs.append(ROWS)
+        spent: dict[str, list[float]] = {name: [] for name in appends}
+        for _ in range(ROUNDS):
+            for name, append in appends.items():
+                spent[name].append(_cpu_ms(append))
+    cost = [statistics.median(each) for each in spent.values()]
+    print(f"append of {ROWS.num_rows} rows, CPU ms, median of {ROUNDS} that take turns")
+    for name, ms in zip(spent, cost, strict=True):
+        print(f"  {name:46}{ms:8.1f}")
+    print(f"  icefield at {LONG:,} / at {SHORT}: {cost[2] / cost[0]:.2f}x")
+    print(f"  pyiceberg / icefield at {snapshots:,}: {cost[3] / cost[1]:.1f}x")
 
 
-def run(commits: int = 200) -> None:
-    """Print CPU per append early and late, and the ratio to PyIceberg."""
-    with tempfile.TemporaryDirectory() as folder:
-        lake = icefield.connect(Path(folder) / "ours", durable=False)
-        ours = lake.create_table("a.t", "id long, name string")
-        theirs_at = Path(folder) / "theirs"
-        theirs_at.mkdir()
-        catalog = SqlCatalog("theirs", uri=f"sqlite:///{theirs_at}/catalog.db", warehouse=f"file://{theirs_at}")
-        catalog.create_namespace("a")
-        theirs = catalog.create_table("a.t", ROWS.schema)
-        our_cost = cpu_per_commit(lambda: ours.append(ROWS), commits)
-        their_cost = cpu_per_commit(lambda: theirs.append(ROWS), commits)
-    print(f"append of 10 rows, CPU ms per commit, {commits} commits")
-    print(f"  {'':12}{'first':>8}{'last':>8}")
-    print(f"  {'icefield':12}{our_cost[0]:8.1f}{our_cost[1]:8.1f}")
-    print(f"  {'pyiceberg':12}{their_cost[0]:8.1f}{their_cost[1]:8.1f}")
-    print(f"  pyiceberg / icefield at the end: {their_cost[1] / our_cost[1]:.1f}x")
+def _ours(lake: Lake, snapshots: int) -> Table:
+    properties = {"commit.manifest-merge.enabled": "false"}
+    table = lake.create_table(f"a.t{snapshots}", "id long, name string", properties=properties)
+    for _ in range(snapshots):
+        table.append(ROWS)
+    return table
+
+
+def _theirs(folder: Path, snapshots: int) -> TheirTable:
+    folder.mkdir()
+    catalog = SqlCatalog("theirs", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", ROWS.schema)
+    for _ in range(snapshots):
+        table.append(ROWS)
+    return table
+
+
+def _cpu_ms(append: Callable[[], object]) -> float:
+    before = time.process_time()
+    append()
+    return (time.process_time() - before) * 1000

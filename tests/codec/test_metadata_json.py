@@ -162,8 +162,8 @@ def test_a_stored_snapshot_never_denies_its_own_id() -> None:
         raw = json.dumps({"snapshot-id": made, "timestamp-ms": 1, "manifest-list": "x"}).encode()
         stored = StoredSnapshot(msgspec.Raw(raw), AT)
         assert stored.load().snapshot_id == made
-        assert stored.mentions(made)
-    assert not StoredSnapshot(msgspec.Raw(ODD_SNAPSHOT), AT).mentions(9999)
+        assert stored.holds(str(made).encode())
+    assert not StoredSnapshot(msgspec.Raw(ODD_SNAPSHOT), AT).holds(b"9999")
 
 
 def test_optional_keys_may_be_missing_or_null() -> None:

@@ -61,11 +61,12 @@ class _Store:
 
     def add(self, each: Field, column: pa.Array | None) -> None:
         """Add one field with its column; without a column it is null."""
-        if column is None:
-            column = pa.nulls(self.rows, _natural_type(each))
-        if column.null_count and each.null_branch < 0:
+        nulls = self.rows if column is None else column.null_count
+        if nulls and each.null_branch < 0:
             raise InvalidInput(f"cannot write the required field {each.name!r}: it is null in a row")
-        if isinstance(each.node, Array):
+        if column is None or nulls == self.rows > 0:
+            self._add_nulls(each)
+        elif isinstance(each.node, Array):
             self._add_arrays(each, each.node, column)
         elif isinstance(each.node, Value):
             self._add_values(each, each.node, _cast(column, arrow_type(each.node), each))
@@ -99,6 +100,12 @@ class _Store:
             self._add_fixed(each, column, _fixed_bytes(column, width), width)
         else:
             self._add_longs(each, column)
+
+    def _add_nulls(self, each: Field) -> None:
+        """Add a field that no row has: what it would be does not matter."""
+        self.longs.append(np.zeros(self.rows, np.int64))
+        self.valid.append(np.zeros(self.rows, np.uint8))
+        self._emit(VARINT, each, len(self.longs) - 1)
 
     def _add_longs(self, each: Field, column: pa.Array) -> None:
         is_bool = pa.types.is_boolean(column.type)
@@ -180,17 +187,6 @@ def _encode_elements(items: Field, lists: pa.Array, rows: slice, offsets: Longs)
         store.add(items, lists.values[rows])
     capacity = store.capacity + len(offsets) * (1 + _MAX_VARINT_BYTES)
     return engine_for(store.work).encode_arrays(store.source(), store.slots(), capacity, offsets)
-
-
-def _natural_type(each: Field) -> pa.DataType:
-    if isinstance(each.node, Value):
-        return arrow_type(each.node)
-    if isinstance(each.node, Array):
-        items = each.node.items
-        if isinstance(items.node, Record):
-            return pa.list_(pa.struct([pa.field(f.name, _natural_type(f)) for f in items.node.fields]))
-        return pa.list_(_natural_type(items))
-    return pa.binary()
 
 
 def _cast(column: pa.Array, kind: pa.DataType, each: Field) -> pa.Array:

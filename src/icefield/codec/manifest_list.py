@@ -163,6 +163,8 @@ def _check_rows(rows: pa.Table, version: int) -> None:
 
 def _conform(rows: pa.Table) -> pa.Table:
     """Order and cast columns as the schema has them; missing ones are null."""
+    if rows.schema == MANIFEST_LIST_ARROW_SCHEMA:
+        return rows
     columns = {
         known.name: rows[known.name] if known.name in rows.column_names else pa.nulls(rows.num_rows, known.kind)
         for known in FIELDS

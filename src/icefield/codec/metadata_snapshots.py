@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from icefield.errors import CorruptFile
-from icefield.model.snapshot import Snapshot, SnapshotEntry
+from icefield.model.snapshot import Snapshot, SnapshotEntry, Snapshots
 
 Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -41,11 +41,8 @@ class StoredSnapshot:
     raw: msgspec.Raw
     location: str
 
-    def mentions(self, snapshot_id: int) -> bool:
-        return str(snapshot_id).encode() in bytes(self.raw)
-
-    def holds(self, text: str) -> bool:
-        return text.encode() in bytes(self.raw)
+    def holds(self, text: bytes) -> bool:
+        return text in bytes(self.raw)
 
     def load(self) -> Snapshot:
         try:
@@ -73,6 +70,20 @@ class StoredSnapshot:
 
 
 _SNAPSHOT = msgspec.json.Decoder(_SnapshotWire)
+
+
+def carry_snapshots(snapshots: Snapshots, location: str) -> Snapshots:
+    """Return the list with every snapshot as the bytes that it is written as at a location, so that it is once."""
+    if not any(isinstance(entry, Snapshot) for entry in snapshots.entries):
+        return snapshots
+    return Snapshots(
+        tuple(
+            StoredSnapshot(msgspec.Raw(msgspec.json.encode(encode_snapshot(entry))), location)
+            if isinstance(entry, Snapshot)
+            else entry
+            for entry in snapshots.entries
+        )
+    )
 
 
 def encode_snapshot(entry: SnapshotEntry) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.manifest import decode_manifest
+from icefield.codec.manifest import MANIFEST_COLUMN, decode_manifests
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_encode import encode_manifest
 from icefield.codec.manifest_header import DATA_MANIFEST, ManifestHeader
@@ -162,9 +162,14 @@ def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata,
 
 def load_entries(manifest: pa.Table, workshop: Workshop) -> tuple[bytes, pa.Table]:
     """Load the manifest of one row: its bytes, and its columns REWRITTEN with nothing left to inherit."""
-    location = manifest.column("manifest_path")[0].as_py()
-    data = workshop.store.read(location)
-    return data, inherit(decode_manifest(data, location, REWRITTEN), manifest)
+    (data,), entries = load_many_entries(manifest, workshop)
+    return data, entries.drop_columns([MANIFEST_COLUMN])
+
+
+def load_many_entries(manifests: pa.Table, workshop: Workshop) -> tuple[list[bytes], pa.Table]:
+    """Load manifests of one spec in the same way; the column MANIFEST_COLUMN counts them."""
+    files = [(at, workshop.store.read(at)) for at in manifests.column("manifest_path").to_pylist()]
+    return [data for _, data in files], inherit(decode_manifests(files, REWRITTEN), manifests)
 
 
 def complete_manifests(manifests: pa.Table, base: TableMetadata, workshop: Workshop) -> pa.Table:

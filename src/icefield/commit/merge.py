@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest import MANIFEST_COLUMN
 from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest_list import count_manifests
 from icefield.codec.manifest_rewrite import ManifestSource
 from icefield.codec.manifest_schema import DELETED, EXISTING
 from icefield.commit.action import Workshop
-from icefield.commit.manifests import ManifestRow, load_entries, merge_sources
+from icefield.commit.manifests import ManifestRow, load_many_entries, merge_sources
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.properties import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
@@ -89,14 +90,14 @@ def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[
 
 
 def _merge(manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> ManifestRow:
-    sources: list[ManifestSource] = []
-    tables: list[pa.Table] = []
-    for at in range(manifests.num_rows):
-        manifest = manifests.slice(at, 1)
-        data, entries = load_entries(manifest, workshop)
-        # What was deleted before has told its story in the snapshot that deleted it. (spec: Manifests)
-        live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
-        status = pc.if_else(live, EXISTING, None).cast(pa.int32())
-        sources.append(ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status))
-        tables.append(entries)
-    return merge_sources(sources, pa.concat_tables(tables, promote_options="permissive"), base, workshop, snapshot_id)
+    found, entries = load_many_entries(manifests, workshop)
+    # What was deleted before has told its story in the snapshot that deleted it. (spec: Manifests)
+    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
+    status = pc.if_else(live, EXISTING, None).cast(pa.int32())
+    counts = np.bincount(entries.column(MANIFEST_COLUMN).to_numpy(), minlength=len(found))
+    starts = np.cumsum(counts) - counts
+    sources = [
+        ManifestSource(location, data, manifests.slice(at, 1), status.slice(starts[at], counts[at]))
+        for at, (location, data) in enumerate(zip(manifests.column("manifest_path").to_pylist(), found, strict=True))
+    ]
+    return merge_sources(sources, entries, base, workshop, snapshot_id)

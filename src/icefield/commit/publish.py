@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.codec.metadata_json import compress_metadata, encode_metadata
+from icefield.codec.metadata_snapshots import carry_snapshots
 from icefield.commit.action import Change, Workshop
 from icefield.commit.load import load_table_metadata
 from icefield.commit.retry import Outcome, SettledSwap
@@ -144,6 +145,8 @@ class PointerPublisher:
         return Committed(load_table_metadata(self.store, location), location)
 
     def _write(self, metadata: TableMetadata, previous: str | None, written: list[str]) -> Committed:
+        # Encoded once, a snapshot costs later commits of this process no more than any other.
+        metadata = replace(metadata, snapshots=carry_snapshots(metadata.snapshots, metadata.location))
         location = write_metadata(metadata, previous, Workshop(self.store, self.ambient))
         written.append(location)
         return Committed(metadata, location)

@@ -50,12 +50,8 @@ class Snapshot:
 class CarriedSnapshot(Protocol):
     """A snapshot in its stored form, decoded only when asked."""
 
-    def mentions(self, snapshot_id: int) -> bool:
-        """Return False only if decoding would certainly give another id."""
-        ...
-
-    def holds(self, text: str) -> bool:
-        """Return False only if decoding would certainly give a summary without this text."""
+    def holds(self, text: bytes) -> bool:
+        """Return False only if decoding would certainly give a snapshot without this text, which is plain ASCII."""
         ...
 
     def load(self) -> Snapshot:
@@ -91,9 +87,10 @@ class Snapshots:
 
     def find_by_summary(self, key: str, value: str) -> Snapshot | None:
         """Find the newest snapshot whose summary has a value under a key; the value is plain ASCII."""
+        text = value.encode()
         for at in range(len(self.entries) - 1, -1, -1):
             entry = self.entries[at]
-            may_be = isinstance(entry, Snapshot) or entry.holds(value)
+            may_be = isinstance(entry, Snapshot) or entry.holds(text)
             if may_be and self._load(at).summary.get(key) == value:
                 return self._load(at)
         return None
@@ -125,9 +122,10 @@ class Snapshots:
         return Snapshots(tuple(kept))
 
     def _find_position(self, snapshot_id: int, before: int) -> int | None:
+        text = str(snapshot_id).encode()
         for at in range(before - 1, -1, -1):
             entry = self.entries[at]
-            may_be = isinstance(entry, Snapshot) or entry.mentions(snapshot_id)
+            may_be = isinstance(entry, Snapshot) or entry.holds(text)
             if may_be and self._load(at).snapshot_id == snapshot_id:
                 return at
         return None
