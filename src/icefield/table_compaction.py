@@ -53,7 +53,13 @@ def compact(write: TableWrite, where: Predicate | str | None) -> Snapshot | None
     age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
     footing = replace(write.footing(replace(plan, files=pa.concat_tables(groups)), COMPACT), isolation=SNAPSHOT)
     place = DeletePlace(join_location(write.base.location, "data"), f"{LOCAL_TASK}-{settings.write_id}")
-    action = RewriteFiles(NewFiles(files, write.shape, age), footing, moved, DeleteWriter(place), write.target)
+    action = RewriteFiles(
+        files=NewFiles(files, write.shape, age),
+        footing=footing,
+        target=write.target,
+        moved=moved,
+        writer=DeleteWriter(place),
+    )
     return write.commit(action, files)
 
 

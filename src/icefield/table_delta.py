@@ -98,7 +98,14 @@ def _commit_delta(
     write: TableWrite, files: pa.Table, deleted: DeletedAt, removed: pa.Table, footing: Footing
 ) -> Snapshot | None:
     place = DeletePlace(join_location(write.base.location, "data"), f"{LOCAL_TASK}-{write.ambient.random_uuid().hex}")
-    action = RowDelta(NewFiles(files, write.shape), deleted, removed, footing, DeleteWriter(place), write.target)
+    action = RowDelta(
+        files=NewFiles(files, write.shape),
+        footing=footing,
+        target=write.target,
+        deleted=deleted,
+        removed=removed,
+        writer=DeleteWriter(place),
+    )
     return write.commit(action, files)
 
 

@@ -41,7 +41,7 @@ from icefield.types.schema import Schema
 LOCAL_TASK = "00000-0"
 
 
-class FilesAction(Action, Protocol):
+class SnapshotAction(Action, Protocol):
     """An action that brings files, and makes one snapshot."""
 
     @property
@@ -136,7 +136,8 @@ class TableWrite:
     def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
         """Replace the files of a footing by files that were written; `carried`: those that rows were kept of."""
         carried = footing.plan.files.slice(0, 0) if carried is None else carried
-        action = OverwriteFiles(NewFiles(files, self.shape), footing, carried, self.target)
+        new = NewFiles(files, self.shape)
+        action = OverwriteFiles(files=new, footing=footing, carried=carried, target=self.target)
         return None if action.changes_nothing else self.commit(action, files)
 
     def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
@@ -173,7 +174,7 @@ class TableWrite:
         """Remove files that were written for a change which is not made."""
         remove_quietly(self.store, [path for files in written for path in files.column("file_path").to_pylist()])
 
-    def commit(self, action: FilesAction, files: pa.Table) -> Snapshot | None:
+    def commit(self, action: SnapshotAction, files: pa.Table) -> Snapshot | None:
         """Commit an action that brings files."""
         paths = files.column("file_path").to_pylist()
         try:

@@ -1,20 +1,71 @@
 """A snapshot that adds files and removes others: what overwrites, deletes, row deltas and rewrites have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.commit.action import Change, Target, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
 from icefield.commit.footing import Footing
 from icefield.commit.loop import remove_quietly
-from icefield.commit.manifests import ManifestRow
+from icefield.commit.manifests import AddedManifests, ManifestRow, NewFiles
 from icefield.commit.removal import Gone, remove_files
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, tally
+from icefield.commit.token import find_commit
+from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
+
+
+@dataclass(kw_only=True)
+class FilesAction(ABC):
+    """An action that adds files in one snapshot, and rests on what was read before.
+
+    Subclasses say in `propose_on` what the snapshot is on a base; they are not asked where the change was made before,
+    under its token.
+    """
+
+    files: NewFiles
+    footing: Footing
+    target: Target = ON_MAIN
+    _manifests: AddedManifests = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._manifests = AddedManifests(self.files)
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that this makes; None if it was never proposed."""
+        return self._manifests.snapshot_id
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        return NOTHING_TO_DO if find_commit(base, self.target.token) else self.propose_on(base, workshop)
+
+    @abstractmethod
+    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
+        """Propose the snapshot on a base."""
+
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
+        self._manifests.write(base, workshop)
+
+    def reusable_files(self) -> Sequence[str]:
+        return self._manifests.locations
+
+    def _propose_draft(
+        self, draft: "FilesDraft", base: TableMetadata, workshop: Workshop, written: Sequence[str] = ()
+    ) -> Change:
+        """Propose a draft; `written` are files for this base alone, which go if it cannot be proposed."""
+        try:
+            change = propose_files(draft, self.footing, self.target, base, workshop)
+        except IcefieldError as error:
+            if error.cleanable:
+                remove_quietly(workshop.store, written)
+            raise
+        return replace(change, files=[*change.files, *written])
 
 
 @dataclass(frozen=True)

@@ -5,51 +5,33 @@ written anew in part, or those rows would come back; and, under serializable iso
 overwritten range, which this overwrite never saw and which would survive it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
-from icefield.commit.files import FilesDraft, propose_files, with_vectors
-from icefield.commit.footing import Footing
-from icefield.commit.manifests import AddedManifests, NewFiles
+from icefield.commit.action import Change, Workshop
+from icefield.commit.files import FilesAction, FilesDraft, with_vectors
 from icefield.commit.removal import Gone
 from icefield.commit.summary import tally
-from icefield.commit.token import find_commit
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 
 
-@dataclass
-class OverwriteFiles:
+@dataclass(kw_only=True)
+class OverwriteFiles(FilesAction):
     """Replaces every file of a footing's plan by new ones.
 
     carried: those of the planned files that rows were carried over from into the new ones.
     """
 
-    files: NewFiles
-    footing: Footing
     carried: pa.Table
-    target: Target = ON_MAIN
-    _manifests: AddedManifests = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._manifests = AddedManifests(self.files)
 
     @property
     def changes_nothing(self) -> bool:
         """Nothing to remove and nothing to add."""
         return bool(self.files.columns.num_rows + self._replaced.num_rows == 0)
 
-    @property
-    def snapshot_id(self) -> int | None:
-        """The snapshot that this makes; None if it was never proposed."""
-        return self._manifests.snapshot_id
-
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if find_commit(base, self.target.token):
-            return NOTHING_TO_DO
+    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
         self.footing.check_added_rows(base, workshop)
         self.footing.check_deleted_rows(base, workshop, self.carried)
         manifests, snapshot_id = self._manifests.write(base, workshop)
@@ -61,14 +43,7 @@ class OverwriteFiles:
             added=tally(self.files.columns),
             partitions=frozenset(self.files.partitions),
         )
-        return propose_files(draft, self.footing, self.target, base, workshop)
-
-    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
-        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
-        self._manifests.write(base, workshop)
-
-    def reusable_files(self) -> Sequence[str]:
-        return self._manifests.locations
+        return self._propose_draft(draft, base, workshop)
 
     @property
     def _replaced(self) -> pa.Table:

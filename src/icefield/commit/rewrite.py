@@ -15,16 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest_schema import partition_column
-from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
-from icefield.commit.files import FilesDraft, paths_of, propose_files
-from icefield.commit.footing import Footing
-from icefield.commit.loop import remove_quietly
-from icefield.commit.manifests import AddedManifests, NewFiles, write_added
+from icefield.commit.action import Change, Workshop
+from icefield.commit.files import FilesAction, FilesDraft, paths_of
+from icefield.commit.manifests import NewFiles, write_added
 from icefield.commit.positions import DeletedAt, DeleteWriter, FileDeletes, load_deletes, load_deletes_now
 from icefield.commit.removal import Gone
 from icefield.commit.summary import NO_DELETE_FILES, tally, tally_deletes
-from icefield.commit.token import find_commit
-from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.deletes import Positions
@@ -51,32 +47,18 @@ class MovedRows:
         return {self.targets[at]: numbers[files == at] - begins[at] for at in np.unique(files).tolist()}
 
 
-@dataclass
-class RewriteFiles:
+@dataclass(kw_only=True)
+class RewriteFiles(FilesAction):
     """Replaces every file of a footing's plan by new ones with the same rows.
 
     moved: where the rows of which file went; a file that is in none of them cannot have new deletes.
     """
 
-    files: NewFiles
-    footing: Footing
     moved: Sequence[MovedRows]
     writer: DeleteWriter
-    target: Target = ON_MAIN
-    _manifests: AddedManifests = field(init=False)
     _planned: FileDeletes | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self._manifests = AddedManifests(self.files)
-
-    @property
-    def snapshot_id(self) -> int | None:
-        """The snapshot that this makes; None if it was never proposed."""
-        return self._manifests.snapshot_id
-
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if find_commit(base, self.target.token):
-            return NOTHING_TO_DO
+    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
         for _ in self.footing.snapshots_since(base):
             pass  # the version that was read must be in the history
         replaced = self.footing.plan.files
@@ -94,20 +76,7 @@ class RewriteFiles:
             added_deletes=tally_deletes(pa.concat_tables(columns)) if columns else NO_DELETE_FILES,
             partitions=frozenset(self.files.partitions),
         )
-        try:
-            change = propose_files(draft, self.footing, self.target, base, workshop)
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(workshop.store, for_this_base)
-            raise
-        return Change(change.updates, change.requirements, [*change.files, *for_this_base])
-
-    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
-        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
-        self._manifests.write(base, workshop)
-
-    def reusable_files(self) -> Sequence[str]:
-        return self._manifests.locations
+        return self._propose_draft(draft, base, workshop, for_this_base)
 
     def _remapped(self, base: TableMetadata, workshop: Workshop) -> list[NewFiles]:
         """Write deletes of the new files for rows that others deleted since the old ones were read."""

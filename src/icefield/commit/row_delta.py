@@ -6,22 +6,19 @@ other rows of the same file commute: both hold. Rows that came since count as fo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
-from icefield.commit.files import FilesDraft, propose_files, with_vectors
-from icefield.commit.footing import Footing
+from icefield.commit.action import Change, Workshop
+from icefield.commit.files import FilesAction, FilesDraft, with_vectors
 from icefield.commit.loop import remove_quietly
-from icefield.commit.manifests import AddedManifests, ManifestRow, NewFiles, write_added
+from icefield.commit.manifests import ManifestRow, NewFiles, write_added
 from icefield.commit.positions import DeletedAt, DeleteWriter, FileDeletes, load_deletes, load_deletes_now
 from icefield.commit.removal import Gone
 from icefield.commit.summary import tally, tally_deletes
-from icefield.commit.token import find_commit
-from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.scan.partition_values import load_partition_values
@@ -43,35 +40,21 @@ class _Written:
         return [*deletes, *(str(row["manifest_path"]) for row in self.manifests)]
 
 
-@dataclass
-class RowDelta:
+@dataclass(kw_only=True)
+class RowDelta(FilesAction):
     """Deletes rows of a footing's files by position, removes other files of it whole, and adds files.
 
     deleted: the rows to delete by data file, of files in the footing's plan; none of them is deleted already.
     removed: the planned files that go.
     """
 
-    files: NewFiles
     deleted: DeletedAt
     removed: pa.Table
-    footing: Footing
     writer: DeleteWriter
-    target: Target = ON_MAIN
-    _manifests: AddedManifests = field(init=False)
     _planned: FileDeletes | None = field(init=False, default=None)
     _written: _Written | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self._manifests = AddedManifests(self.files)
-
-    @property
-    def snapshot_id(self) -> int | None:
-        """The snapshot that this makes; None if it was never proposed."""
-        return self._manifests.snapshot_id
-
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if find_commit(base, self.target.token):
-            return NOTHING_TO_DO
+    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
         self.footing.check_added_rows(base, workshop)
         manifests, snapshot_id = self._manifests.write(base, workshop)
         before = self._deletes_before(base, workshop)
@@ -90,23 +73,18 @@ class RowDelta:
             added_deletes=tally_deletes(deletes),
             partitions=frozenset(self.files.partitions | set(self._touched.column("partition").to_pylist())),
         )
-        try:
-            change = propose_files(draft, self.footing, self.target, base, workshop)
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(workshop.store, for_this_base)
-            raise
+        change = self._propose_draft(draft, base, workshop, for_this_base)
         unused = self._written.locations if self._written is not None and self._written is not written else ()
-        return Change(change.updates, change.requirements, [*change.files, *for_this_base], unused)
+        return replace(change, unused=unused)
 
     def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
         """Write what every base needs that nothing happened to; it takes no time of others."""
-        self._manifests.write(base, workshop)
+        super().prepare(base, workshop)
         self._deletes_before(base, workshop)
         self._undisturbed(base, workshop)
 
     def reusable_files(self) -> Sequence[str]:
-        return [*self._manifests.locations, *(self._written.locations if self._written else ())]
+        return [*super().reusable_files(), *(self._written.locations if self._written else ())]
 
     @property
     def _touched(self) -> pa.Table:
