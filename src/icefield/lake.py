@@ -72,7 +72,9 @@ class Lake:
         there, make it this one, as `table.replace` does.
         """
         table = parse_table_name(name)
-        definition = define_table(schema, partition_by, order_by, properties, format_version or FORMAT_VERSION)
+        definition = define_table(
+            schema, partition_by, order_by, properties, FORMAT_VERSION if format_version is None else format_version
+        )
         if replace and self.has_table(name):
             known = self._open(table)
             known.replace(
