@@ -25,6 +25,8 @@ ROOMS = (
     "commit",
     "rows",
     "table_scan",
+    "table_changes",
+    "table_inspection",
     "table_adoption",
     "table_definition",
     "table_evolution",

@@ -9,6 +9,7 @@ their settings first.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ from icefield.configuration_file import Surroundings
 from icefield.configuration_sources import find_settings
 from icefield.errors import InvalidInput, Unsupported
 from icefield.lake import Lake
+from icefield.scan.cache_settings import DIRECTORY as CACHE_DIRECTORY
+from icefield.scan.cache_settings import PREFIX as CACHE_PREFIX
+from icefield.scan.cache_settings import open_manifest_cache
+from icefield.scan.cache_store import CachedStore
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, local_path, location_of_path, parse_location
 from icefield.storage.memory import MemoryStore
@@ -71,7 +76,8 @@ def connect(  # noqa: PLR0913 - one parameter per setting
     calls it); `memory:` (in this process); the name of a lake in the configuration file.
     Without a target, the lake that the environment or the file names; see `configuration_sources`.
     warehouse: the directory or the bucket of the tables, where the catalog is elsewhere. catalog: the catalog's name in
-    a database that several share. properties: of the clients, such as `s3.endpoint` or `token`, with Iceberg's names.
+    a database that several share. properties: of the clients, such as `s3.endpoint` or `token`, with Iceberg's names;
+    of the cache of manifests, such as `cache.dir`, see `scan.cache_settings`.
     roots: further directories that the lake's tables may have files in. durable=False leaves out fsync: faster, but
     after a power cut the last commits may be lost, or their files; the death of a process loses nothing.
     """
@@ -94,7 +100,15 @@ def open_lake(settings: LakeSettings, ambient: Ambient | None = None) -> Lake:
     if scheme not in _OPENERS:
         known = suggest(scheme, (name for name in _OPENERS if name))
         raise Unsupported(f"cannot connect: {scheme} is not supported", hint=f"A directory needs no scheme. {known}")
-    return _OPENERS[scheme](settings, ambient or SystemAmbient())
+    own = {key: value for key, value in settings.properties.items() if key.startswith(CACHE_PREFIX)}
+    others = {key: value for key, value in settings.properties.items() if key not in own}
+    lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
+    if scheme == "memory" and CACHE_DIRECTORY in own:
+        raise InvalidInput(f"{CACHE_DIRECTORY} goes with no lake in memory", hint="Its files end with the process")
+    # The same location may be another file behind another server.
+    servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
+    lake.store = CachedStore(lake.store, open_manifest_cache(own, "\n".join([lake.warehouse, *servers])))
+    return lake
 
 
 def is_there(settings: LakeSettings) -> bool:

@@ -139,6 +139,15 @@ MIN_SNAPSHOTS_TO_KEEP = Property(
 MAX_REF_AGE_MS = Property(
     "history.expire.max-ref-age-ms", _positive, (1 << 63) - 1, "Branches and tags whose head is older expire."
 )
+SPLIT_TARGET_SIZE_BYTES = Property(
+    "read.split.target-size", _positive, 128 * 1024 * 1024, "How much of the table one task reads, about."
+)
+SPLIT_LOOKBACK = Property(
+    "read.split.planning-lookback", _positive, 10, "How many tasks are packed at once; more packs them closer."
+)
+SPLIT_OPEN_FILE_COST_BYTES = Property(
+    "read.split.open-file-cost", _natural, 4 * 1024 * 1024, "What opening a file costs, in bytes read meanwhile."
+)
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 DELETE_MODE = Property(
     "write.delete.mode",
@@ -188,6 +197,9 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     MAX_SNAPSHOT_AGE_MS,
     MIN_SNAPSHOTS_TO_KEEP,
     MAX_REF_AGE_MS,
+    SPLIT_TARGET_SIZE_BYTES,
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST_BYTES,
     DELETE_MODE,
     MERGE_MODE,
     MERGE_ISOLATION,

@@ -4,6 +4,7 @@ Tables hand rows to an engine by what they are: Arrow data stays in this process
 The Spark engine is loaded when it is first needed, so that verbs on metadata start neither pyspark nor a JVM.
 """
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from icefield.errors import InvalidInput
 from icefield.expr.select import Parts, Query
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.write import WritePlan
-from icefield.scan.plan import ScanPlan
+from icefield.scan.plan import Cluster, ScanPlan
 from icefield.storage.store import Store
 from icefield.types.arrow import schema_from_arrow
 from icefield.types.schema import Schema
@@ -34,6 +35,10 @@ class SparkEngine(Protocol):
         """Read a Spark schema."""
         ...
 
+    def filter_text(self, column: Any) -> str:
+        """Write a Spark Column as the text of a filter."""
+        ...
+
     def write(
         self, frame: Any, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
     ) -> pa.Table:
@@ -44,6 +49,14 @@ class SparkEngine(Protocol):
         """Open a planned scan as a DataFrame."""
         ...
 
+    def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema) -> Any:
+        """Make a DataFrame of Arrow rows that this process has; the schema says what their columns are."""
+        ...
+
+    def cluster(self) -> Cluster | None:
+        """Return where plans can run: in the session that is there, if there is one."""
+        ...
+
     def query(self, query: Query, frames: Mapping[Parts, Any], scope: str) -> Any:
         """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
         ...
@@ -51,6 +64,11 @@ class SparkEngine(Protocol):
     def conform_to_view(self, frame: Any, schema: Schema, query_columns: Sequence[str] | None) -> Any:
         """Give the result of a query the columns of a view."""
         ...
+
+
+def active_cluster() -> Cluster | None:
+    """Return the cluster of the Spark session that is there; None if there is none, for planning starts none."""
+    return load_spark_engine().cluster() if "pyspark.sql" in sys.modules else None
 
 
 def load_spark_engine() -> SparkEngine:

@@ -7,6 +7,9 @@ Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConfl
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
 
 from icefield.ambient import Ambient
 from icefield.codec.metadata_statistics import decode_statistics
@@ -28,15 +31,20 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
-from icefield.scan.point import AsOf, find_point, to_millis
+from icefield.scan.changes import find_span, load_changed_files
+from icefield.scan.inspect import OF_THE_TABLE, open_metadata_table
+from icefield.scan.inspect_source import Inspected
+from icefield.scan.point import AsOf, Point, find_point, to_millis
 from icefield.storage.location import parse_location
 from icefield.storage.store import Store
 from icefield.table_adoption import Files, describe_files
+from icefield.table_changes import AppendScan
 from icefield.table_compaction import compact
 from icefield.table_definition import define_table
 from icefield.table_delta import DELETE, delete_matching, no_rows, upsert
 from icefield.table_evolution import TableEvolution
 from icefield.table_head import TableHead
+from icefield.table_inspection import TableInspection
 from icefield.table_scan import TableScan
 from icefield.table_write import OVERWRITE, TableWrite
 from icefield.types.schema import Schema
@@ -177,12 +185,55 @@ class Table:
         return self._head.commit(actions).ref_head(self._ref)
 
     def scan(
-        self, where: Predicate | str | None = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
+        self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> TableScan:
         """Plan a read of the rows that match, with some columns or all, now or as of a snapshot id, time or ref."""
         metadata = self.refresh()
-        point = find_point(metadata, self._ref if as_of is None else as_of)
-        return TableScan(self._store, self._head.name, metadata, point, where, select)
+        return TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
+
+    def scan_appends(
+        self,
+        after: AsOf | None,
+        until: AsOf | None = None,
+        *,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+    ) -> AppendScan:
+        """Plan a read of the rows that appends brought after one version, up to and with another or the newest.
+
+        after: a snapshot id, time or ref; None is the beginning of history. Other operations than appends are passed
+        over, and rows that were deleted since are read all the same.
+        """
+        metadata = self.refresh()
+        span = find_span(metadata, after, self._point(metadata, until))
+        return AppendScan(self._store, self._head.name, metadata, span, where, select)
+
+    def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
+        """List the data and delete files that were added and removed between two versions, in all.
+
+        after: a snapshot id, time or ref; None is the empty table. A file that came and went again is not told.
+        """
+        metadata = self.refresh()
+        before = None if after is None else find_point(metadata, after).snapshot
+        return load_changed_files(self._store, metadata, before, self._point(metadata, until).snapshot)
+
+    def inspect(
+        self,
+        name: str,
+        *,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+        as_of: AsOf | None = None,
+    ) -> TableInspection:
+        """Look inside the table: `files`, `entries`, `manifests`, `partitions`, `snapshots`, `refs` and more, as rows.
+
+        as_of: for what a version consists of; what the table has in all (`snapshots`, `all_files`, …) takes none.
+        """
+        loaded = self._head.load()
+        if as_of is not None and name.lower() in OF_THE_TABLE:
+            raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
+        source = Inspected(self._store, loaded.metadata, loaded.location, self._point(loaded.metadata, as_of))
+        return TableInspection(open_metadata_table(name, source), where, select)
 
     def replace(
         self,
@@ -307,10 +358,13 @@ class Table:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
 
     def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
-        snapshot = find_point(self.refresh(), self._ref if at is None else at).snapshot
+        snapshot = self._point(self.refresh(), at).snapshot
         if snapshot is None:
             raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
+
+    def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> Point:
+        return find_point(metadata, self._ref if as_of is None else as_of)
 
     def _begin(self, token: str | None) -> TableWrite:
         return TableWrite.begin(self._head, self._store, self._ambient, self._target(token))

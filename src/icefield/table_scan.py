@@ -10,21 +10,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest_columns import ManifestColumns
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
 from icefield.expr.bind import bind
-from icefield.expr.bound import columns_of
+from icefield.expr.bound import Bound, Reference, all_of, columns_of
 from icefield.expr.describe import describe
+from icefield.expr.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import table_reader
-from icefield.rows import load_spark_engine
+from icefield.rows import active_cluster, is_spark, load_spark_engine
+from icefield.scan.answers import Longs, count_by_partition, count_rows
 from icefield.scan.explain import Explanation
+from icefield.scan.extremes import Extreme, Side, find_extreme
+from icefield.scan.file_reason import FileReason
+from icefield.scan.listed import INHERITED, load_listed
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import Point
+from icefield.scan.splits import Split, plan_splits
+from icefield.scan.why import explain_file
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
+from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
 from icefield.types.metadata_columns import with_metadata_columns
 from icefield.types.schema import Schema
 
@@ -40,7 +49,7 @@ class TableScan:
         table: TableName,
         metadata: TableMetadata,
         point: Point,
-        where: Predicate | str | None = None,
+        where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> None:
         if isinstance(select, str):
@@ -50,7 +59,7 @@ class TableScan:
         self._metadata = metadata
         self._point = point
         self._readable = with_metadata_columns(point.schema)
-        self._where = bind(where, self._readable)
+        self._where = bind(load_spark_engine().filter_text(where) if is_spark(where) else where, self._readable)
         self._select = list(select) if select is not None else [f.name for f in point.schema.fields]
         self._schema = self._readable.select(self._select)
         self._planned: ScanPlan | None = None
@@ -76,29 +85,79 @@ class TableScan:
 
     def count(self) -> int:
         """Count the rows, opening only files that metadata cannot settle."""
-        settled = self._plan.settled_files
-        known = pc.sum(pc.subtract(settled.column("record_count"), settled.column("deleted_rows"))).as_py() or 0
-        judged = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
-        tasks = self._plan.tasks(self._plan.unsettled_files)
-        return int(known + sum(batch.num_rows for batch in self._batches(tasks, judged)))
+        return int(self._row_counts().sum())
+
+    def count_by_partition(self) -> pa.Table:
+        """Count the rows of each partition that has any: its `partition`, `spec_id`, `record_count`, `file_count`."""
+        listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, ManifestColumns(INHERITED))
+        return count_by_partition(self._plan, listed, self._row_counts())
+
+    def min(self, column: str) -> pa.Scalar:
+        """Return the least value of a column, null if there is none. Reads only what metadata cannot settle."""
+        return self._extreme(column, Side.LEAST)
+
+    def max(self, column: str) -> pa.Scalar:
+        """Return the greatest value of a column, null if there is none. Reads only what metadata cannot settle."""
+        return self._extreme(column, Side.GREATEST)
 
     def files(self) -> pa.Table:
         """List the data files to read, one row each."""
         return self._plan.files.select(SHOWN_COLUMNS)
+
+    def splits(self) -> list[list[Split]]:
+        """Cut the files at row groups, and pack them into tasks of the size of `read.split.target-size`."""
+        return plan_splits(self._store, self._metadata, self._plan, self._plan.files)
 
     def explain(self) -> Explanation:
         """Say what is read, and what ruled the rest out."""
         columns = tuple(f.name for f in self._schema.fields)
         return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan)
 
+    def why(self, location: str) -> FileReason:
+        """Say why a data file is read or not; the front of its location may be left out."""
+        return explain_file(self._store, self._metadata, self._point, self._where, location)
+
     @property
     def _plan(self) -> ScanPlan:
         # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan in turn.
         if self._planned is None:
-            self._planned = plan_scan(self._store, self._metadata, self._point, self._where)
+            self._planned = plan_scan(self._store, self._metadata, self._point, self._where, active_cluster())
         return self._planned
+
+    def _row_counts(self) -> Longs:
+        reader = table_reader(self._store, self._metadata)
+
+        def count(task: FileTask) -> int:
+            left = residual(self._where, task.proven)
+            judged = [self._readable.name_of(field_id) for field_id in columns_of(left)]
+            return sum(batch.num_rows for batch in reader.read(task, self._readable, judged, left))
+
+        return count_rows(self._plan, count)
+
+    def _extreme(self, column: str, side: Side) -> pa.Scalar:
+        wanted = Extreme(_find_ordered(column, self._readable), side)
+        listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
+        reader = table_reader(self._store, self._metadata)
+
+        def read(row: int, better: Bound) -> Iterator[pa.Array]:
+            (task,) = self._plan.tasks(self._plan.files.slice(row, 1))
+            where = all_of(residual(self._where, task.proven), better)
+            path = wanted.reference.path
+            for batch in reader.read(task, self._readable, [".".join(path)], where):
+                yield pc.struct_field(batch.column(0), path[1:]) if len(path) > 1 else batch.column(0)
+
+        return find_extreme(wanted, self._plan, listed, read)
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         reader = table_reader(self._store, self._metadata)
         for task in tasks:
-            yield from reader.read(task, self._readable, select, self._where)
+            yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
+
+
+def _find_ordered(column: str, schema: Schema) -> Reference:
+    """Find a column whose values have an order."""
+    field = schema.find_field(column)
+    kind = field.type
+    if not isinstance(kind, PrimitiveType) or isinstance(kind, OPAQUE_TYPES) or field.field_id in schema.repeated_ids:
+        raise InvalidInput(f"column {column!r} has no least or greatest value: it is of type {kind}")
+    return Reference(field.field_id, kind, schema.paths[field.field_id])

@@ -59,9 +59,16 @@ def test_both_engines_read_the_same_integers(engine: type[PlainEngine | Compiled
 
 
 def test_plain_python_is_used_until_its_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    avro_engine.compiled_engine.cache_clear()  # other tests have loaded it
     monkeypatch.setattr(avro_engine, "BUDGET", Budget(100))
     chosen = [type(engine_for(size)) for size in (60, 40, 1, 1)]
     assert chosen == [PlainEngine, PlainEngine, CompiledEngine, CompiledEngine]
+
+
+def test_the_compiler_is_used_for_everything_once_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    avro_engine.compiled_engine()
+    monkeypatch.setattr(avro_engine, "BUDGET", Budget(100))
+    assert type(engine_for(1)) is CompiledEngine
 
 
 def test_a_small_manifest_list_is_read_without_a_compiler() -> None:

@@ -7,7 +7,9 @@ from tests.crash.operations import OPERATIONS
 from tests.crash.scene import Scene, Zygote
 from tests.postgres import PostgresServer, running_server
 
-CATALOGS = ("sqlite", "postgres")
+# What differs between catalogs is the swap; these operations make it with one table and with two, with and without files.
+ON_SERVER = ("append", "overwrite", "row delta", "transaction", "expiry")
+SCENES = [(name, "sqlite") for name in OPERATIONS] + [(name, "postgres") for name in ON_SERVER]
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +25,7 @@ def crash_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=[(name, catalog) for name in OPERATIONS for catalog in CATALOGS], ids="-".join)
+@pytest.fixture(scope="module", params=SCENES, ids="-".join)
 def scene(request: pytest.FixtureRequest, zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """One operation on one catalog."""
     operation, catalog = request.param

@@ -77,7 +77,7 @@ def merge_that_drops_a_manifest(patch: pytest.MonkeyPatch) -> None:
 
 
 def tokens_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
-    for module in ("commit.append", "commit.overwrite", "table_write"):
+    for module in ("commit.append", "commit.files", "table_write"):
         patch.setattr(f"icefield.{module}.find_commit", lambda *_: None)
 
 

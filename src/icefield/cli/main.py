@@ -55,6 +55,7 @@ COMMANDS = (
     CommandOnDemand("count", "icefield.cli.plans", "Count rows."),
     CommandOnDemand("explain", "icefield.cli.plans", "Say what a query reads, and what rules the rest out."),
     CommandOnDemand("files", "icefield.cli.plans", "List the data files that a query reads."),
+    CommandOnDemand("inspect", "icefield.cli.inspect", "Look inside a table: files, manifests, partitions, …"),
     CommandOnDemand("snapshots", "icefield.cli.snapshots", "List the snapshots of a table."),
     CommandOnDemand("history", "icefield.cli.snapshots", "List what the current snapshot was, and when."),
     CommandOnDemand("tree", "icefield.cli.tree", "Draw the metadata tree of a table."),

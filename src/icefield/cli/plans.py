@@ -1,12 +1,17 @@
 """icefield explain, files, count: what a scan reads, without reading it where metadata can tell."""
 
+from typing import Any
+
 import rich_click as click
+from rich.text import Text
+from rich.tree import Tree
 
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, select_option, table_argument, where_option
-from icefield.cli.output import Column, kebab, print_grid, print_json, print_text, short_location
+from icefield.cli.output import Column, kebab, print_grid, print_json, print_text, render, safe, short_location
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.scan.explain import human_bytes
+from icefield.scan.outline import Outline
 from icefield.scan.point import AsOf
 
 FILE_COLUMNS = (Column("rows", "right"), Column("size", "right"), Column("partition"), Column("file"))
@@ -17,15 +22,28 @@ FILE_COLUMNS = (Column("rows", "right"), Column("size", "right"), Column("partit
 @where_option()
 @select_option()
 @as_of_option()
+@click.option("--why", metavar="FILE", help="Say why this data file is read or not; the end of its path will do.")
+@click.option("--tree", "as_tree", is_flag=True, help="Draw a tree.")
 @click.pass_obj
-def explain(settings: Settings, table: str, where: str | None, select: list[str] | None, as_of: AsOf | None) -> None:
+def explain(settings: Settings, /, table: str, why: str | None, *, as_tree: bool, **scanned: Any) -> None:
     """Say what a query would read, and what rules the rest out."""
     with open_lake(settings) as lake:
-        explanation = lake.table(table).scan(where, select, as_of).explain()
+        scan = lake.table(table).scan(**scanned)
+        explanation = scan.explain() if why is None else scan.why(why)
     if settings.as_json:
         print_json(explanation.as_dict())
+    elif as_tree:
+        render(draw_outline(explanation.outline()))
     else:
         print_text(str(explanation))
+
+
+def draw_outline(outline: Outline) -> Tree:
+    """Draw lines below lines as a tree."""
+    tree = Tree(Text(safe(outline.text), overflow="fold"))
+    for part in outline.parts:
+        tree.add(draw_outline(part))
+    return tree
 
 
 @click.command(cls=LakeCommand)

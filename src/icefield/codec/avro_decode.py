@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ _FRONT, _BACK = b"\0", b"\0" * 16
 class RawRows:
     """Decompressed blocks side by side: where each lies, how many rows it has and which file it is of."""
 
-    data: bytes
+    data: bytes | bytearray
     begin: Longs
     end: Longs
     rows: Longs
@@ -37,51 +37,65 @@ class RawRows:
 
 @dataclass(frozen=True)
 class Decoded:
-    """Rows in slots."""
+    """Rows in slots: all of them, or those with the numbers `chosen`."""
 
     raw: RawRows
     slots: Slots
     engine: Engine
+    chosen: Longs | None = None
 
     @property
     def count(self) -> int:
-        return int(self.slots.longs.shape[1])
+        return int(self.slots.longs.shape[1]) if self.chosen is None else len(self.chosen)
 
     @cached_property
     def owner(self) -> Longs:
         """Which file each row is of."""
-        return np.repeat(self.raw.owner, self.raw.rows)
+        return self._of_rows(np.repeat(self.raw.owner, self.raw.rows))  # type: ignore[no-any-return]
+
+    def choose(self, rows: Longs) -> "Decoded":
+        """Return some of the rows, by their numbers among all."""
+        return replace(self, chosen=rows)
+
+    def counts(self, column: Column) -> Longs:
+        """Return how many elements each value of an array column has."""
+        return self._of_rows(self.slots.longs[column.count_slot])  # type: ignore[no-any-return]
 
     def longs(self, column: Column) -> tuple[Longs, Mask]:
         """Return a column's integers, and which of them are there."""
-        return self.slots.longs[column.slot], self.slots.valid[column.slot] != 0
+        return self._of_rows(self.slots.longs[column.slot]), self._of_rows(self.slots.valid[column.slot]) != 0
 
     def spans(self, column: Column) -> tuple[Ints, Ints, Mask]:
         """Return where a column's bytes begin and end, and which of them are there."""
-        begins, ends = self.slots.begins[column.slot], self.slots.ends[column.slot]
+        begins, ends = self._of_rows(self.slots.begins[column.slot]), self._of_rows(self.slots.ends[column.slot])
         return begins, ends, ends != 0
+
+    def _of_rows(self, values: Any) -> Any:
+        return values if self.chosen is None else values[self.chosen]
 
 
 def pack_rows(files: Iterable[tuple[str, Iterable[Block]]], limits: Limits = DEFAULT_LIMITS) -> RawRows:
     """Lay the decompressed blocks of one or many files side by side."""
-    parts: list[Any] = [_FRONT]
+    # One buffer that grows: a block is let go as soon as it is copied, so that all of them never stand beside it.
+    data = bytearray(_FRONT)
     locations: list[str] = []
-    rows, owner = [], []
+    rows, owner, ends = [], [], []
     left = limits.total_bytes
     for location, blocks in files:
         for block in blocks:
             left -= len(block.data)
             if left < 0:
                 raise CorruptFile(location, f"its rows grow beyond the limit of {limits.total_bytes} bytes")
-            parts.append(block.data)
+            data += block.data
+            ends.append(len(data))
             # A row takes at least a byte; a count beyond the limit is refused in `decode`, which knows the schema.
             rows.append(min(block.rows, limits.total_bytes))
             owner.append(len(locations))
         locations.append(location)
-    sizes = np.array([len(part) for part in parts[1:]], np.int64)
-    end = np.cumsum(sizes) + len(_FRONT)
-    counts, owners = np.array(rows, np.int64), np.array(owner, np.int64)
-    return RawRows(b"".join([*parts, _BACK]), end - sizes, end, counts, owners, tuple(locations))
+    data += _BACK
+    end = np.array(ends, np.int64)
+    begin = np.array([len(_FRONT), *ends[:-1]] if ends else [], np.int64)
+    return RawRows(data, begin, end, np.array(rows, np.int64), np.array(owner, np.int64), tuple(locations))
 
 
 def decode(raw: RawRows, program: Program, limits: Limits = DEFAULT_LIMITS) -> Decoded:
@@ -99,7 +113,7 @@ def decode_elements(decoded: Decoded, column: Column, limits: Limits = DEFAULT_L
     """Read the elements of an array column as rows: (the elements, how many each row has)."""
     assert column.elements is not None
     begins, ends, present = decoded.spans(column)
-    total = int(decoded.slots.longs[column.count_slot].sum())
+    total = int(decoded.counts(column).sum())
     if total > limits.elements:
         raise CorruptFile(decoded.raw.locations[-1], f"{column.name} has {total} elements, more than {limits.elements}")
     raw = RawRows(

@@ -91,13 +91,14 @@ class Budget:
         return self.left_bytes >= 0
 
 
-# A quarter of a second of plain Python, less than it takes to load numba and the compiled code.
-BUDGET = Budget(left_bytes=1024 * 1024)
+# Half a second of plain Python, which is what it takes to load numba and the compiled code.
+BUDGET = Budget(left_bytes=2 * 1024 * 1024)
 
 
 def engine_for(size: int) -> Engine:
     """Choose the engine for a piece of work of so many bytes."""
-    return PlainEngine() if BUDGET.spend(size) else compiled_engine()
+    is_loaded = compiled_engine.cache_info().currsize > 0
+    return compiled_engine() if is_loaded or not BUDGET.spend(size) else PlainEngine()
 
 
 @cache

@@ -1,7 +1,7 @@
 """Which columns of a manifest to decode, and the program that decodes them from a file's own schema."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -48,6 +48,14 @@ class ManifestColumns:
         """Return the same with the bounds and counts of some fields."""
         ids = tuple(sorted(set(field_ids)))
         return replace(self, bounds=ids, counts=ids)
+
+    def without(self, names: Collection[str]) -> "ManifestColumns":
+        """Return the same without some of the fields."""
+        return replace(self, fields=tuple(name for name in self.fields if name not in names))
+
+    def names(self) -> list[str]:
+        """Return the names of all columns but those of the partition, which the file's own schema tells."""
+        return [*self.fields, *(f"{prefix}.{i}" for prefix, _, ids in self.statistics() for i in ids)]
 
     def statistics(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """Yield the sorts of single-field statistics: (column prefix, map that holds them, field ids ascending)."""

@@ -46,18 +46,23 @@ class _Source:
 
 def _fill_sequence_number(source: _Source, name: str) -> pa.ChunkedArray:
     """An added entry has its manifest's number; under a v1 manifest (number 0) every entry has 0."""
-    stored, inherited = source.entries[name], source.of_manifest("sequence_number")
-    may_inherit = pc.or_(pc.equal(inherited, 0), pc.equal(source.status(), ADDED))
-    bad = pc.and_(stored.is_null(), pc.invert(may_inherit))
-    if pc.any(bad).as_py():
-        row = pc.index(bad, value=True).as_py()
+    stored = source.entries[name]
+    if stored.null_count == 0:
+        return stored
+    inherited = source.manifests["sequence_number"].to_numpy()[source.owner]
+    cannot = (inherited != 0) & (source.status().to_numpy() != ADDED)
+    bad = cannot & stored.is_null().to_numpy() if cannot.any() else cannot
+    if bad.any():
+        row = int(np.argmax(bad))
         location = source.manifests["manifest_path"][int(source.owner[row])].as_py()
         raise CorruptFile(location, f"entry {row} is existing or deleted and has no {name}")
-    return pc.coalesce(stored, inherited)
+    filled = pa.chunked_array([pa.array(inherited)])
+    return filled if stored.null_count == len(stored) else pc.coalesce(stored, filled)
 
 
 def _fill_snapshot_id(source: _Source, name: str) -> pa.ChunkedArray:
-    return pc.coalesce(source.entries[name], source.of_manifest("added_snapshot_id"))
+    stored = source.entries[name]
+    return stored if stored.null_count == 0 else pc.coalesce(stored, source.of_manifest("added_snapshot_id"))
 
 
 def _fill_content(source: _Source, name: str) -> pa.ChunkedArray:
@@ -71,6 +76,8 @@ def _fill_first_row_id(source: _Source, name: str) -> pa.ChunkedArray:
     when it was committed) there are none, whatever is stored.
     """
     stored = source.entries[name]
+    if source.manifests["first_row_id"].null_count == source.manifests.num_rows:
+        return pa.chunked_array([pa.nulls(len(stored), pa.int64())])
     first = source.of_manifest("first_row_id")
     takes = pc.and_(stored.is_null(), pc.not_equal(source.status(), DELETED))
     rows = pc.if_else(takes, source.entries["record_count"], 0).to_numpy()

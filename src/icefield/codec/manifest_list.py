@@ -137,7 +137,8 @@ def _columns(decoded: Decoded, program: Program) -> dict[str, pa.Array]:
             array = value_array(decoded, column, known.kind)
         if array.null_count and known.name in _NEVER_NULL:
             raise ValueError(f"a manifest has no {known.name}")
-        columns[known.name] = pc.fill_null(array, _DEFAULTS[known.name]) if known.name in _DEFAULTS else array
+        is_filled = array.null_count == 0 or known.name not in _DEFAULTS
+        columns[known.name] = array if is_filled else pc.fill_null(array, _DEFAULTS[known.name])
     return columns
 
 

@@ -20,6 +20,7 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 
 DATA_FILE_ID, PARTITION_ID = 2, 102
+PARTITION_PREFIX = "partition."
 
 COUNTS, BOUNDS = pa.map_(pa.int32(), pa.int64()), pa.map_(pa.int32(), pa.binary())
 LONGS, INTS = pa.list_(pa.int64()), pa.list_(pa.int32())
@@ -79,7 +80,7 @@ def entry_arrow_schema(partition: Sequence[NestedField] = ()) -> pa.Schema:
 
 def partition_column(field_id: int) -> str:
     """Name the column of a partition field."""
-    return f"partition.{field_id}"
+    return f"{PARTITION_PREFIX}{field_id}"
 
 
 def entry_schema_json(version: int, partition: Record) -> str:

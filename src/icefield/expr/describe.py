@@ -20,14 +20,11 @@ from icefield.types.datatypes import (
 
 def describe(expression: Bound) -> str:
     """Write an expression in SQL's words; for reading, not for running."""
-    return render(expression, Style(_name, _value))
+    return render(expression, Style(_name, describe_value))
 
 
-def _name(reference: Reference) -> str:
-    return ".".join(part if part.isidentifier() else f"`{part}`" for part in reference.path)
-
-
-def _value(value: Value, kind: PrimitiveType) -> str:
+def describe_value(value: Value, kind: PrimitiveType) -> str:
+    """Write a value as it stands in a described expression."""
     match value:
         case bool():
             return str(value).upper()
@@ -41,6 +38,10 @@ def _value(value: Value, kind: PrimitiveType) -> str:
             return f"'{value}'"
         case _:
             return str(value)
+
+
+def _name(reference: Reference) -> str:
+    return ".".join(part if part.isidentifier() else f"`{part}`" for part in reference.path)
 
 
 def _moment(number: int, kind: PrimitiveType) -> str:

@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 from icefield.expr.ast import Operator
 from icefield.types.arrow import physical_array
 from icefield.types.datatypes import (
+    MAX_DECIMAL_PRECISION,
     BinaryType,
+    BooleanType,
     DecimalType,
     DoubleType,
     FixedType,
@@ -46,6 +48,8 @@ class Order(Protocol):
     def equal(self, left: Any, right: Any) -> Bools: ...
 
     def among(self, column: Any, values: Sequence[Value]) -> Bools: ...
+
+    def array(self, column: Any, unknown: Bools) -> pa.Array: ...
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,10 @@ class OrderedColumn:
         """Say where both values are known and this one is the greater."""
         return self.known & other.known & self.order.less(other.values, self.values)
 
+    def array(self) -> pa.Array:
+        """Return the values as an Arrow array of this order, null where they are not known."""
+        return self.order.array(self.values, ~self.known)
+
     def known_where(self, mask: Bools) -> "OrderedColumn":
         """Forget the values outside the mask."""
         return replace(self, known=self.known & mask)
@@ -100,6 +108,19 @@ def any_within(lower: OrderedColumn, upper: OrderedColumn, values: Sequence[Valu
     for value in values:
         found |= ~lower.compare(Operator.GT, value) & ~upper.compare(Operator.LT, value)
     return found
+
+
+def value_of(ordered: Any, kind: PrimitiveType) -> Value:
+    """Return the in-memory value of a type from what stands in `OrderedColumn.array`, as a Python value."""
+    match kind:
+        case StringType():
+            return str(ordered, "utf-8")
+        case UUIDType():
+            return uuid.UUID(bytes=ordered)
+        case BooleanType():
+            return bool(ordered)
+        case _:
+            return ordered  # type: ignore[no-any-return]
 
 
 def column_of(array: pa.Array, kind: PrimitiveType) -> OrderedColumn:
@@ -133,6 +154,9 @@ class Numbers:
     def among(self, column: Any, values: Sequence[Value]) -> Bools:
         return np.isin(column, np.array(values, column.dtype))
 
+    def array(self, column: Any, unknown: Bools) -> pa.Array:
+        return pa.array(column, mask=unknown)
+
 
 @dataclass(frozen=True)
 class Wide:
@@ -157,6 +181,13 @@ class Wide:
             found |= self.equal(column, self.operand(value))
         return found
 
+    def array(self, column: Any, unknown: Bools) -> pa.Array:
+        high, low = column
+        words = np.column_stack([low, high.view(np.uint64)])
+        kind = pa.decimal128(MAX_DECIMAL_PRECISION, self.scale)
+        whole = pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words.tobytes())])
+        return pc.if_else(pa.array(unknown), None, whole)
+
 
 @dataclass(frozen=True)
 class Bytes:
@@ -175,6 +206,9 @@ class Bytes:
 
     def among(self, column: Any, values: Sequence[Value]) -> Bools:
         return _bools(pc.is_in(column, value_set=pa.array([self.operand(v).as_py() for v in values], pa.binary())))
+
+    def array(self, column: Any, unknown: Bools) -> pa.Array:
+        return pc.if_else(pa.array(unknown), None, column)
 
 
 def _bools(answer: pa.Array) -> Bools:

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from icefield.types.datatypes import Value
 
+MAX_BYTE = (1 << 63) - 1
+
 
 class DeleteKind(StrEnum):
     """How a delete file says which rows are gone. (spec: Delete Formats)"""
@@ -35,6 +37,8 @@ class FileTask:
     """One data file to read.
 
     constants: values of identity partitions by source field id, for columns that the file itself may lack.
+    start, end: the bytes of the file to read, `end` not among them: the row groups that start there.
+    proven: what metadata proved of the scan's filter for this file, for `icefield.expr.residual.residual`.
     """
 
     location: str
@@ -44,3 +48,11 @@ class FileTask:
     first_row_id: int | None = None
     constants: Mapping[int, Value | None] = field(default_factory=dict)
     deletes: tuple[DeleteFile, ...] = ()
+    proven: int = 0
+    start: int = 0
+    end: int = MAX_BYTE
+
+    @property
+    def is_part(self) -> bool:
+        """Say whether only a part of the file is to be read."""
+        return self.start > 0 or self.end < MAX_BYTE

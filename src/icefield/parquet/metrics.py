@@ -101,7 +101,7 @@ def footer_metrics(
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     if not groups:
         return metrics
-    metrics.split_offsets.extend(_start_of(group.column(0)) for group in groups)
+    metrics.split_offsets.extend(start_of(group) for group in groups)
     # By place and not by path: a column named `a.b` has the path of the field b of a struct a.
     for position, leaf in enumerate(leaves):
         chunks = [group.column(position) for group in groups]
@@ -120,6 +120,14 @@ def footer_metrics(
         if bounds is not None:
             _add_bounds(metrics, leaf, bounds, mode)
     return metrics
+
+
+def start_of(group: Any) -> int:
+    """Return the byte at which a row group of a footer starts."""
+    chunk = group.column(0)
+    dictionary: int | None = chunk.dictionary_page_offset
+    data: int = chunk.data_page_offset
+    return data if dictionary is None or dictionary <= 0 else min(dictionary, data)
 
 
 def exact_bounds(chunks: Sequence[Any], leaf: Leaf, beside: Beside) -> Bounds | None:
@@ -185,12 +193,6 @@ def _value(statistics: Any, side: str, kind: PrimitiveType) -> Value:
         return bytes(raw)
     number: int | float = raw
     return number
-
-
-def _start_of(chunk: Any) -> int:
-    dictionary: int | None = chunk.dictionary_page_offset
-    data: int = chunk.data_page_offset
-    return data if dictionary is None or dictionary <= 0 else min(dictionary, data)
 
 
 _WORDS = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from icefield.expr.bound import TRUE, Bound, all_of, columns_of, conjuncts
 from icefield.parquet.deletes import DeletedRows, EqualityDeletes, Positions
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
+from icefield.parquet.metrics import start_of
 from icefield.parquet.project import Projection
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema, arrow_type, field_id_of
@@ -49,7 +51,7 @@ class OpenFile:
 
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
         """Yield batches with the positions that their rows have in the whole file."""
-        fragment = self._fragment if pushed is None else self._fragment.subset(pushed)
+        fragment = self._chosen(pushed)
         sizes = [self._fragment.metadata.row_group(i).num_rows for i in range(self._fragment.metadata.num_row_groups)]
         starts = np.cumsum([0, *sizes])
         positions = _PositionsAhead([(starts[g.id], starts[g.id + 1]) for g in fragment.row_groups])
@@ -58,6 +60,15 @@ class OpenFile:
         )
         for batch in batches:
             yield batch, positions.take(batch.num_rows)
+
+    def _chosen(self, pushed: pc.Expression | None) -> Any:
+        """Choose the row groups that may match and start in the task's part of the file."""
+        fragment = self._fragment if pushed is None else self._fragment.subset(pushed)
+        if not self._task.is_part:
+            return fragment
+        start, end, footer = self._task.start, self._task.end, self._fragment.metadata
+        inside = [g.id for g in fragment.row_groups if start <= start_of(footer.row_group(g.id)) < end]
+        return self._fragment.subset(row_group_ids=inside)
 
     def _complete(self, batch: pa.RecordBatch, wanted: Schema, positions: Positions) -> pa.RecordBatch:
         """Add the metadata columns that are wanted, in their places."""

@@ -25,6 +25,7 @@ from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.file_task import DeleteFile, DeleteKind
+from icefield.scan.cache_store import cache_of
 from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries, partition_columns
 from icefield.scan.manifests import find_spec
 from icefield.storage.store import Store
@@ -149,7 +150,7 @@ def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table
         return None
     parts = [
         (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), load_entries(store, batch, COLUMNS, LIVE))
-        for batch in batches_of_one_spec(manifests)
+        for batch in batches_of_one_spec(manifests, cache_of(store))
     ]
     return build_delete_index(parts)
 

@@ -46,6 +46,13 @@ def has_live_files(manifests: pa.Table) -> Mask:
     return ~((added == 0) & (existing == 0))  # type: ignore[no-any-return]
 
 
+def choose(rows: pa.Table, chosen: Mask) -> pa.Table:
+    """Return the chosen rows; all and none, which are the most common, cost nothing."""
+    if chosen.all():
+        return rows
+    return rows.filter(pa.array(chosen)) if chosen.any() else rows.slice(0, 0)
+
+
 def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
     """Describe a spec's fields for projection; a field whose source column was dropped cannot be filtered on."""
     return [
@@ -60,10 +67,10 @@ def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, 
     keep = np.ones(manifests.num_rows, np.bool_)
     spec_ids = manifests.column("partition_spec_id").to_numpy()
     for spec_id in np.unique(spec_ids):
-        rows = np.flatnonzero(spec_ids == spec_id)
-        spec = find_spec(metadata, int(spec_id))
+        of_spec = spec_ids == spec_id
+        mine, spec = choose(manifests, of_spec), find_spec(metadata, int(spec_id))
         filter_ = project_inclusive(where, spec_sources(spec, schema))
-        keep[rows] = might_match(filter_, _summaries(manifests.take(pa.array(rows)), spec, schema), len(rows))
+        keep[of_spec] = might_match(filter_, _summaries(mine, spec, schema), mine.num_rows)
     return keep
 
 

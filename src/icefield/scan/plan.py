@@ -11,9 +11,11 @@ at a time.
 Raises MissingFile, CorruptFile, and Unsupported for files in formats other than Parquet.
 """
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +23,16 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST
-from icefield.codec.manifest_schema import partition_column
 from icefield.errors import Unsupported
 from icefield.expr.bound import Bound, columns_of
-from icefield.expr.evaluate import might_match, must_match
-from icefield.expr.project import project_inclusive, project_strict
-from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
+from icefield.expr.evaluate import might_match
+from icefield.expr.project import project_inclusive
+from icefield.expr.residual import FileFacts, Proven, prove
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.file_task import FileTask
+from icefield.scan.cache_store import cache_of
 from icefield.scan.constants import (
     CONSTANTS,
     decode_constants,
@@ -39,23 +41,18 @@ from icefield.scan.constants import (
     identity_sources,
 )
 from icefield.scan.deletes import DELETE_KEYS, NO_DELETES, DeleteIndex, added_deletes, load_delete_index, match_none
-from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries
-from icefield.scan.manifests import (
-    Mask,
-    find_spec,
-    has_live_files,
-    load_manifests,
-    prune_manifests,
-    spec_sources,
-)
+from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, cold_bytes, open_entries
+from icefield.scan.file_statistics import facts_of
+from icefield.scan.manifests import Mask, choose, find_spec, has_live_files, load_manifests, prune_manifests
 from icefield.scan.partitions import partition_texts
 from icefield.scan.point import Point
 from icefield.storage.store import Store
-from icefield.types.datatypes import PrimitiveType
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
-THREADS = 4
+MOST_THREADS = 4
+SMALL_MANIFEST_BYTES = 64 * 1024
+LOCAL_SCHEMES = ("file:", "memory:", "/")
 COLUMNS = ManifestColumns(
     (
         "status",
@@ -78,6 +75,7 @@ PLANNED = pa.schema(
         ("partition", pa.string()),
         ("manifest_path", pa.string()),
         ("must_match", pa.bool_()),
+        ("proven", pa.int64()),
         ("first_row_id", pa.int64()),
         ("constants", CONSTANTS),
         ("is_complete", pa.bool_()),
@@ -86,12 +84,14 @@ PLANNED = pa.schema(
     ]
 )
 TASKS_PER_STEP = 1_000
-Statistics = Callable[[int], FieldStatistics | None]
 
 
 @dataclass(frozen=True)
 class Funnel:
-    """How many manifests, files and rows there were, and what ruled them out."""
+    """How many manifests, files, rows and bytes there were, and what ruled them out.
+
+    Manifest lists do not say how large files are, so `bytes_listed` is without the files of pruned manifests.
+    """
 
     manifests: int = 0
     manifests_pruned: int = 0
@@ -101,7 +101,13 @@ class Funnel:
     files_pruned_by_statistics: int = 0
     files_read: int = 0
     rows: int = 0
+    rows_in_pruned_manifests: int = 0
+    rows_pruned_by_partition: int = 0
+    rows_pruned_by_statistics: int = 0
     rows_read: int = 0
+    bytes_listed: int = 0
+    bytes_pruned_by_partition: int = 0
+    bytes_pruned_by_statistics: int = 0
     bytes_read: int = 0
 
     def __add__(self, other: "Funnel") -> "Funnel":
@@ -128,17 +134,6 @@ class ScanPlan:
         """The files that must be opened to tell."""
         return self.files.filter(pc.invert(self.files.column("must_match")))
 
-    @property
-    def settled_files(self) -> pa.Table:
-        """The files of which metadata tells how many rows match."""
-        return self.files.filter(pc.and_(self.files.column("must_match"), self.files.column("deleted_rows").is_valid()))
-
-    @property
-    def unsettled_files(self) -> pa.Table:
-        """The files of which only reading tells how many rows match."""
-        settled = pc.and_(self.files.column("must_match"), self.files.column("deleted_rows").is_valid())
-        return self.files.filter(pc.invert(settled))
-
     def tasks(self, files: pa.Table) -> Iterator[FileTask]:
         """Yield what a reader must know of each of some files of this plan."""
         for start in range(0, files.num_rows, TASKS_PER_STEP):
@@ -151,22 +146,40 @@ class ScanPlan:
                     spec_id=row["spec_id"],
                     first_row_id=row["first_row_id"],
                     constants=decode_constants(row["constants"], self.point.schema),
+                    proven=row["proven"],
                     deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
                 )
 
 
-def plan_scan(store: Store, metadata: TableMetadata, point: Point, where: Bound) -> ScanPlan:
-    """Find the files of a version that may hold matching rows."""
+class Cluster(Protocol):
+    """Where batches of manifests can be planned, other than in this process."""
+
+    def pays(self, cold_bytes: int) -> bool:
+        """Say whether it is faster there, for manifests of so many bytes that the cache does not have."""
+        ...
+
+    def run(self, work: "PlanBatch", batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]] | None:
+        """Do the work on each batch, and return the results in their order; None if it failed."""
+        ...
+
+
+PlanBatch = Callable[[pa.Table], tuple[pa.Table, Funnel]]
+
+
+def plan_scan(
+    store: Store, metadata: TableMetadata, point: Point, where: Bound, cluster: Cluster | None = None
+) -> ScanPlan:
+    """Find the files of a version that may hold matching rows; a cluster takes part where it pays."""
     manifests = load_manifests(store, point.snapshot)
     if manifests is None:
         return ScanPlan(point, where, PLANNED.empty_table(), Funnel())
-    live = manifests.filter(pa.array(has_live_files(manifests)))
-    keep = pa.array(prune_manifests(live, where, metadata, point.schema))
+    live = choose(manifests, has_live_files(manifests))
+    keep = prune_manifests(live, where, metadata, point.schema)
+    is_data = _is_of(live, DATA_MANIFEST)
     # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
-    deletes = load_delete_index(store, metadata, _of_content(live.filter(keep), DELETE_MANIFEST))
-    opened = _of_content(live.filter(keep), DATA_MANIFEST)
-    files, funnel = _Planner(store, metadata, point.schema, where, LIVE, deletes).plan(opened)
-    pruned = _of_content(live.filter(pc.invert(keep)), DATA_MANIFEST)
+    deletes = load_delete_index(store, metadata, choose(live, keep & _is_of(live, DELETE_MANIFEST)))
+    opened, pruned = choose(live, keep & is_data), choose(live, ~keep & is_data)
+    files, funnel = _Planner(store, metadata, point.schema, where, LIVE, deletes).plan(opened, cluster)
     return ScanPlan(point, where, files, funnel + _funnel_of_pruned(pruned, opened.num_rows), deletes)
 
 
@@ -175,8 +188,7 @@ def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, 
     manifests = load_manifests(store, snapshot)
     if manifests is None:
         return PLANNED.empty_table()
-    own = manifests.filter(pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id))
-    own = _of_content(own, DATA_MANIFEST)
+    own = _added_by(manifests, snapshot, DATA_MANIFEST)
     schema = like.point.schema
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
@@ -188,8 +200,7 @@ def plan_added_deletes(store: Store, metadata: TableMetadata, snapshot: Snapshot
     manifests = load_manifests(store, snapshot)
     if manifests is None:
         return NO_DELETES
-    own = manifests.filter(pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id))
-    own = _of_content(own, DELETE_MANIFEST)
+    own = _added_by(manifests, snapshot, DELETE_MANIFEST)
     own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.point.schema)))
     return added_deletes(store, own, like.files.column("file_path"))
 
@@ -205,15 +216,22 @@ class _Planner:
     statuses: tuple[int, ...]
     deletes: DeleteIndex | None = None
 
-    def plan(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
-        batches = list(batches_of_one_spec(manifests))
-        if len(batches) > 1:
-            with ThreadPoolExecutor(THREADS) as pool:
-                parts = list(pool.map(self._plan_batch, batches))
-        else:
-            parts = [self._plan_batch(batch) for batch in batches]  # threads would cost more than they bring
-        files = pa.concat_tables([PLANNED.empty_table(), *(files for files, _ in parts)])
+    def plan(self, manifests: pa.Table, cluster: Cluster | None = None) -> tuple[pa.Table, Funnel]:
+        cache = cache_of(self.store)
+        batches = list(batches_of_one_spec(manifests, cache))
+        parts = None
+        if cluster is not None and cluster.pays(cold_bytes(manifests, cache)):
+            parts = cluster.run(self._plan_batch, batches)
+        if parts is None:  # a job that failed fails here again, with the error that it is
+            parts = self._plan_here(batches)
+        files = pa.concat_tables([files for files, _ in parts]) if parts else PLANNED.empty_table()
         return files, sum((funnel for _, funnel in parts), Funnel())
+
+    def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]]:
+        if len(batches) > 1 and any(map(_gains_by_threads, batches)):
+            with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
+                return list(pool.map(self._plan_batch, batches))
+        return [self._plan_batch(batch) for batch in batches]
 
     def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
         """Plan manifests of one spec."""
@@ -221,39 +239,31 @@ class _Planner:
         judged = sorted(i for i in columns_of(self.where) if not is_metadata_column(i))
         sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
         want = replace(COLUMNS.with_statistics(judged), sizes=sources)
-        entries = load_entries(self.store, manifests, want, self.statuses)
-        by_partition, by_statistics, must = self._judge(entries, spec)
-        keep = pa.array(by_partition & by_statistics)
-        files = self._planned(entries.filter(keep), spec, must[by_partition & by_statistics])
-        funnel = Funnel(
-            files=entries.num_rows,
-            files_pruned_by_partition=int((~by_partition).sum()),
-            files_pruned_by_statistics=int((by_partition & ~by_statistics).sum()),
-            files_read=files.num_rows,
-            rows=pc.sum(entries.column("record_count")).as_py() or 0,
-            rows_read=pc.sum(files.column("record_count")).as_py() or 0,
-            bytes_read=pc.sum(files.column("file_size_in_bytes")).as_py() or 0,
-        )
-        return files, funnel
+        entries = open_entries(self.store, manifests, want, self.statuses)
+        by_partition, by_statistics = self._judge(facts_of(entries.table, spec, self.schema))
+        keep = by_partition & by_statistics
+        files = self._kept(entries.complete(keep), spec) if keep.any() else PLANNED.empty_table()
+        return files, _funnel_of_opened(entries.table, by_partition, files)
 
-    def _judge(self, entries: pa.Table, spec: PartitionSpec) -> tuple[Mask, Mask, Mask]:
-        """Say which files may match by partition, may match by statistics, and must match whole."""
-        count = entries.num_rows
-        sources = spec_sources(spec, self.schema)
-        partition = _partition_statistics(entries, spec, self.schema)
-        columns = _column_statistics(entries, self.schema)
-        by_partition = might_match(project_inclusive(self.where, sources), partition, count)
-        by_statistics = might_match(self.where, columns, count)
-        must = must_match(project_strict(self.where, sources), partition, count)
-        return by_partition, by_statistics, must | must_match(self.where, columns, count)
+    def _kept(self, entries: pa.Table, spec: PartitionSpec) -> pa.Table:
+        """Describe the files that may match, without those of which the parts of the filter together say otherwise."""
+        proven = prove(self.where, facts_of(entries, spec, self.schema))
+        files = self._planned(entries, spec, proven)
+        return files.filter(pa.array(~proven.never)) if proven.never.any() else files
 
-    def _planned(self, entries: pa.Table, spec: PartitionSpec, must: Mask) -> pa.Table:
+    def _judge(self, facts: FileFacts) -> tuple[Mask, Mask]:
+        """Say which files may match by partition, and which by statistics."""
+        by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
+        return by_partition, might_match(self.where, facts.columns, facts.rows)
+
+    def _planned(self, entries: pa.Table, spec: PartitionSpec, proven: Proven) -> pa.Table:
         _refuse_other_formats(entries)
         count = entries.num_rows
         columns = {
             "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
             "partition": partition_texts(entries, spec, self.schema),
-            "must_match": pa.array(must),
+            "must_match": pa.array(proven.always),
+            "proven": pa.array(proven.codes),
             "constants": identity_constants(entries, spec, self.schema),
             "is_complete": has_identity_columns(entries, spec, self.schema),
         }
@@ -264,51 +274,61 @@ class _Planner:
         return pa.Table.from_arrays(filled, schema=PLANNED)
 
 
-def _of_content(manifests: pa.Table, content: int) -> pa.Table:
-    return manifests.filter(pc.equal(manifests.column("content"), content))
+def _gains_by_threads(batch: pa.Table) -> bool:
+    """Say whether a batch waits for a store, or runs long without the interpreter; others only wait for each other."""
+    is_small = pc.mean(batch.column("manifest_length")).as_py() < SMALL_MANIFEST_BYTES
+    return not (is_small and batch.column("manifest_path")[0].as_py().startswith(LOCAL_SCHEMES))
+
+
+def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table:
+    is_own = manifests.column("added_snapshot_id").to_numpy() == snapshot.snapshot_id
+    return choose(manifests, is_own & _is_of(manifests, content))
+
+
+def _is_of(manifests: pa.Table, content: int) -> Mask:
+    return manifests.column("content").to_numpy() == content  # type: ignore[no-any-return]
 
 
 def _refuse_other_formats(entries: pa.Table) -> None:
     # Writers differ in the case of the word.
-    others = entries.filter(pc.not_equal(pc.utf8_upper(entries.column("file_format")), "PARQUET"))
-    if others.num_rows:
+    is_other = pc.not_equal(pc.utf8_upper(entries.column("file_format")), "PARQUET")
+    if pc.any(is_other).as_py():
+        others = entries.filter(is_other)
         path, word = (others.column(name)[0].as_py() for name in ("file_path", "file_format"))
         raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")
 
 
-def _column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
-    def whole(name: str) -> pa.Array:
-        return entries.column(name).combine_chunks()
+def _funnel_of_opened(entries: pa.Table, by_partition: Mask, files: pa.Table) -> Funnel:
+    """Count what was in opened manifests; what partitions did not rule out and is not read, statistics ruled out."""
+    everything = np.ones(entries.num_rows, np.bool_)
+    files_in_all, rows, size = _totals(entries, everything)
+    files_left, rows_left, size_left = _totals(entries, by_partition)
+    read = _totals(files, np.ones(files.num_rows, np.bool_))
+    return Funnel(
+        files=files_in_all,
+        files_pruned_by_partition=files_in_all - files_left,
+        files_pruned_by_statistics=files_left - read[0],
+        files_read=read[0],
+        rows=rows,
+        rows_pruned_by_partition=rows - rows_left,
+        rows_pruned_by_statistics=rows_left - read[1],
+        rows_read=read[1],
+        bytes_listed=size,
+        bytes_pruned_by_partition=size - size_left,
+        bytes_pruned_by_statistics=size_left - read[2],
+        bytes_read=read[2],
+    )
 
-    def statistics(field_id: int) -> FieldStatistics | None:
-        known = schema.by_id.get(field_id)  # metadata columns are in no schema, and in no statistics
-        kind = known.type if known else None
-        if f"lower.{field_id}" not in entries.column_names or not isinstance(kind, PrimitiveType):
-            return None
-        counts = Counts(
-            values=whole(f"value_count.{field_id}"),
-            nulls=whole(f"null_count.{field_id}"),
-            nans=whole(f"nan_count.{field_id}"),
-            records=whole("record_count"),
-        )
-        return from_counts_and_bounds(whole(f"lower.{field_id}"), whole(f"upper.{field_id}"), counts, kind)
 
-    return statistics
-
-
-def _partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
-    kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
-
-    def statistics(field_id: int) -> FieldStatistics | None:
-        name = partition_column(field_id)
-        if name not in entries.column_names:
-            return None
-        return from_partition_values(entries.column(name).combine_chunks(), kinds[field_id])
-
-    return statistics
+def _totals(files: pa.Table, chosen: Mask) -> tuple[int, int, int]:
+    """Return how many files are chosen, and their rows and bytes."""
+    rows, size = (files.column(name).to_numpy() for name in ("record_count", "file_size_in_bytes"))
+    return int(chosen.sum()), int(rows[chosen].sum()), int(size[chosen].sum())
 
 
 def _funnel_of_pruned(pruned: pa.Table, opened: int) -> Funnel:
+    if pruned.num_rows == 0:
+        return Funnel(manifests=opened)
     files = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
     rows = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
     return Funnel(
@@ -317,4 +337,5 @@ def _funnel_of_pruned(pruned: pa.Table, opened: int) -> Funnel:
         files=files,
         files_in_pruned_manifests=files,
         rows=rows,
+        rows_in_pruned_manifests=rows,
     )

@@ -12,6 +12,9 @@ from icefield.model.metadata import TableMetadata
 from icefield.parquet.conform import check_schema
 from icefield.parquet.write import WritePlan
 from icefield.scan.plan import ScanPlan
+from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.filters import filter_text
+from icefield.spark.planning import SparkCluster, active_cluster
 from icefield.spark.read import FilesToRead, narrow, read_files
 from icefield.spark.read_task import Rows
 from icefield.spark.session import session
@@ -34,6 +37,10 @@ class Engine:
         """Read a Spark schema."""
         return schema_from_spark(struct)
 
+    def filter_text(self, column: object) -> str:
+        """Write a Spark Column as the text of a filter."""
+        return filter_text(column)
+
     def write(
         self, frame: DataFrame, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
     ) -> pa.Table:
@@ -54,6 +61,14 @@ class Engine:
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))
         request = FilesToRead(store, metadata, scan, scan.files, columns)
         return narrow(read_files(self.session(), request, scan.where), columns, select)
+
+    def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema) -> DataFrame:
+        """Make a DataFrame of Arrow rows that this process has."""
+        return frame_of_arrow(self.session(), batches, schema)
+
+    def cluster(self) -> SparkCluster | None:
+        """Return where plans can run: in the session that is there, if there is one."""
+        return active_cluster()
 
     def query(self, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
         """Analyse a query in which each name stands for a DataFrame."""

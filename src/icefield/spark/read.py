@@ -12,6 +12,7 @@ import pickle
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 
 import msgspec
@@ -24,10 +25,13 @@ from pyspark.sql import types as spark_types
 from icefield.codec.name_mapping import find_name_mapping
 from icefield.errors import Unsupported
 from icefield.expr.bound import TRUE, Bound
+from icefield.expr.residual import residual
 from icefield.expr.spark_sql import quoted_path, spark_sql
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.file_task import FileTask
 from icefield.scan.plan import ScanPlan
+from icefield.scan.residuals import group_by_residual
+from icefield.scan.splits import Split, plan_splits
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows
 from icefield.spark.types import presented_field, reads_natively, stored_field, stored_type
 from icefield.storage.store import Store
@@ -48,7 +52,6 @@ from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
 BLOCK_BYTES = 128 * 1024 * 1024
-MIN_FILE_BYTES = 4 * 1024 * 1024  # what opening a file costs, in bytes that could be read instead
 MAX_LONG_DIGITS = 18
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
@@ -112,6 +115,15 @@ def _has_difficult_default(field: NestedField) -> bool:
 
 
 def _read_natively(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
+    """Read with as many scans as there are residuals for many files, so that Spark does not check what is proven."""
+    frames = [
+        _read_group(spark, replace(request, files=files), residual(where, proven), rows)
+        for proven, files in group_by_residual(request.files, BLOCK_BYTES)
+    ]
+    return reduce(DataFrame.union, frames)
+
+
+def _read_group(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
     risky = find_reused_names(request.schema, request.history)
     hidden = Schema(tuple(_hide(f, risky) for f in request.schema.fields))
     frame = _open(spark, request, spark_types.StructType([stored_field(f) for f in hidden.fields]))
@@ -133,17 +145,16 @@ def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows
 
 
 def _packed(request: FilesToRead) -> Iterator[list[FileTask]]:
-    """Yield tasks in lists of about a block each."""
-    packed: list[FileTask] = []
-    size = 0
+    """Yield tasks in lists of about one size; large files are cut at their row groups."""
     sizes = request.files.column("file_size_in_bytes").to_pylist()
-    for task, file_bytes in zip(request.scan.tasks(request.files), sizes, strict=True):
-        if packed and size + file_bytes > BLOCK_BYTES:
-            yield packed
-            packed, size = [], 0
-        packed.append(task)
-        size += max(file_bytes, MIN_FILE_BYTES)
-    yield packed
+    tasks = {task.location: (task, size) for task, size in zip(request.scan.tasks(request.files), sizes, strict=True)}
+    for splits in plan_splits(request.store, request.metadata, request.scan, request.files):
+        yield [_part(*tasks[split.location], split) for split in splits]
+
+
+def _part(task: FileTask, size: int, split: Split) -> FileTask:
+    # The last part has no end: should the recorded size be wrong, no row group is lost.
+    return replace(task, start=split.start, end=split.end if split.end < size else task.end)
 
 
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:

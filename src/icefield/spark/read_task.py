@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from icefield.codec.name_mapping import NameMapping
 from icefield.expr.bound import Bound
+from icefield.expr.residual import residual
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import TableReader
 from icefield.storage.store import Store
@@ -63,9 +64,10 @@ class ReadTask:
                         yield present_batch(rows, self.schema)
 
     def _read(self, reader: TableReader, task: FileTask) -> Iterator[pa.RecordBatch]:
+        left = residual(self.where, task.proven)
         if self.rows is Rows.REST:
-            return reader.read_rest(task, self.schema, self.where)
-        return reader.read(task, self.schema, [f.name for f in self.schema.fields], self.where)
+            return reader.read_rest(task, self.schema, left)
+        return reader.read(task, self.schema, [f.name for f in self.schema.fields], left)
 
 
 def present_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:

@@ -1,0 +1,147 @@
+"""Tables to plan on: real metadata, manifest lists and manifests, and no data files. The same in each run.
+
+Manifests that differ are written once and linked under further names, for what they cost to read is the same.
+"""
+
+import os
+import struct
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+import icefield
+from benchmarks.decode_manifest import COLUMNS, entries
+from icefield.ambient import SystemAmbient
+from icefield.codec.manifest_encode import encode_manifest
+from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST, ManifestHeader
+from icefield.codec.manifest_list import ManifestListHeader, encode_manifest_list
+from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest_schema import POSITION_DELETES
+from icefield.codec.metadata_json import encode_metadata
+from icefield.model.apply import apply
+from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef
+from icefield.model.updates import AddSnapshot, SetSnapshotRef, Update
+from icefield.types.datatypes import DateType, NestedField
+
+NAME = "bench.files"
+WHERE = "c3 = 500500"  # one file in each manifest, by its statistics; the table is partitioned by another column
+PARTITION = (NestedField(1000, "c2_day", DateType()),)
+# As `entries` makes their bounds: every third column is a text.
+KINDS = {1: "string", 2: "timestamp"}
+SCHEMA = ", ".join(f"c{i} {KINDS.get(i) or ('long' if (i - 1) % 3 else 'string')}" for i in range(1, COLUMNS + 1))
+SNAPSHOT_ID = 3051729675574597004
+DISTINCT = 10
+_HEADER = ManifestHeader(
+    schema_json='{"type":"struct","schema-id":0,"fields":[{"id":2,"name":"c2","required":false,"type":"timestamp"}]}',
+    partition_spec_json='[{"name":"c2_day","transform":"day","source-id":2,"field-id":1000}]',
+    schema_id=0,
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many manifests a table has, how many entries each, and whether each file has a deletion vector."""
+
+    manifests: int
+    entries: int
+    with_vectors: bool = False
+
+    @property
+    def files(self) -> int:
+        return self.manifests * self.entries
+
+
+def make_table(folder: Path, shape: Shape) -> str:
+    """Write a table into a lake in an empty folder; return the location of its metadata."""
+    version = 3 if shape.with_vectors else 2
+    with icefield.connect(folder, durable=False) as lake:
+        made = lake.create_table("bench.empty", SCHEMA, partition_by=["day(c2)"], format_version=version)
+        listed = _write_manifests(folder, shape, version)
+        snapshot = _write_list(folder, listed, version)
+        updates: list[Update] = [AddSnapshot(snapshot), SetSnapshotRef(MAIN, SnapshotRef(SNAPSHOT_ID, RefKind.BRANCH))]
+        metadata = apply(made.metadata, updates, snapshot.timestamp_ms)
+        (folder / "1.metadata.json").write_bytes(encode_metadata(metadata))
+        location = f"file://{folder}/1.metadata.json"
+        lake.register_table(NAME, location)
+    return location
+
+
+def _write_manifests(folder: Path, shape: Shape, version: int) -> list[dict[str, object]]:
+    rows = entries(shape.entries)
+    rows = rows.append_column("first_row_id", pa.nulls(shape.entries, pa.int64()))
+    listed: list[dict[str, object]] = []
+    for number in range(min(shape.manifests, DISTINCT)):
+        data = _numbered(rows, number)
+        header = replace(_HEADER, format_version=version)
+        listed += _write_copies(folder, f"m{number}", (data, header), shape.manifests // min(shape.manifests, DISTINCT))
+        if shape.with_vectors:
+            header = replace(header, content=DELETE_MANIFEST)
+            listed += _write_copies(folder, f"d{number}", (_vectors(data, number), header), 1)
+    return listed
+
+
+def _numbered(rows: pa.Table, number: int) -> pa.Table:
+    at = rows.column_names.index("file_path")
+    paths = [path.replace("/data/", f"/data/{number}/") for path in rows["file_path"].to_pylist()]
+    return rows.set_column(at, "file_path", pa.array(paths))
+
+
+def _vectors(data: pa.Table, number: int) -> pa.Table:
+    count = data.num_rows
+    return pa.table(
+        {
+            "status": data["status"],
+            "snapshot_id": data["snapshot_id"],
+            "content": pa.repeat(pa.scalar(POSITION_DELETES, pa.int32()), count),
+            "file_path": pa.repeat(f"s3://bucket/warehouse/shop.db/orders/data/deletes-{number}.puffin", count),
+            "file_format": pa.repeat("PUFFIN", count),
+            "partition.1000": data["partition.1000"],
+            "record_count": pa.repeat(pa.scalar(7), count),
+            "file_size_in_bytes": pa.repeat(pa.scalar(50 * count), count),
+            "referenced_data_file": data["file_path"],
+            "content_offset": pa.array([4 + 50 * i for i in range(count)]),
+            "content_size_in_bytes": pa.repeat(pa.scalar(50), count),
+        }
+    )
+
+
+def _write_copies(
+    folder: Path, name: str, content: tuple[pa.Table, ManifestHeader], copies: int
+) -> list[dict[str, object]]:
+    rows, header = content
+    data = encode_manifest(rows, header, PARTITION, name)
+    first = folder / f"{name}-0.avro"
+    first.write_bytes(data)
+    for copy in range(1, copies):
+        os.link(first, folder / f"{name}-{copy}.avro")
+    summary = {"contains_null": False, "lower_bound": struct.pack("<i", 19000), "upper_bound": struct.pack("<i", 19029)}
+    common = {
+        "manifest_length": len(data),
+        "partition_spec_id": 0,
+        "content": header.content,
+        "sequence_number": 1,
+        "min_sequence_number": 1,
+        "added_snapshot_id": SNAPSHOT_ID,
+        "added_files_count": rows.num_rows,
+        "existing_files_count": 0,
+        "deleted_files_count": 0,
+        "added_rows_count": 1,
+        "existing_rows_count": 0,
+        "deleted_rows_count": 0,
+        "partitions": [summary],
+        "first_row_id": 0 if header.format_version > 2 and header.content == DATA_MANIFEST else None,
+    }
+    return [common | {"manifest_path": f"file://{folder}/{name}-{copy}.avro"} for copy in range(copies)]
+
+
+def _write_list(folder: Path, listed: list[dict[str, object]], version: int) -> Snapshot:
+    location = f"file://{folder}/list.avro"
+    now_ms = SystemAmbient().now_ms()
+    row_id = 0 if version > 2 else None
+    header = ManifestListHeader(SNAPSHOT_ID, None, 1, version, row_id)
+    rows = pa.Table.from_pylist(listed, MANIFEST_LIST_ARROW_SCHEMA)
+    (folder / "list.avro").write_bytes(encode_manifest_list(rows, header, location))
+    rows_added = len(listed) if version > 2 else None
+    summary = {"operation": "append"}
+    return Snapshot(SNAPSHOT_ID, 1, now_ms, location, None, 0, summary, row_id, rows_added)

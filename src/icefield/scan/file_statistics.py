@@ -1,0 +1,58 @@
+"""What manifests say of many files at once, in the shape in which filters are judged; each column is decoded once."""
+
+from functools import cache
+
+import pyarrow as pa
+
+from icefield.codec.manifest_schema import partition_column
+from icefield.expr.evaluate import Statistics
+from icefield.expr.residual import FileFacts
+from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
+from icefield.model.partition import PartitionSpec
+from icefield.scan.manifests import spec_sources
+from icefield.types.datatypes import PrimitiveType
+from icefield.types.schema import Schema
+
+
+def facts_of(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileFacts:
+    """Return what entries of one spec say of their files."""
+    terms = spec_sources(spec, schema)
+    partition = partition_statistics(entries, spec, schema)
+    return FileFacts(terms, partition, column_statistics(entries, schema), entries.num_rows)
+
+
+def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
+    """Find the statistics of a column in each file by field id; None for a column that has none."""
+
+    def whole(name: str) -> pa.Array:
+        return entries.column(name).combine_chunks()
+
+    @cache
+    def statistics(field_id: int) -> FieldStatistics | None:
+        known = schema.by_id.get(field_id)  # metadata columns are in no schema, and in no statistics
+        kind = known.type if known else None
+        if f"lower.{field_id}" not in entries.column_names or not isinstance(kind, PrimitiveType):
+            return None
+        counts = Counts(
+            values=whole(f"value_count.{field_id}"),
+            nulls=whole(f"null_count.{field_id}"),
+            nans=whole(f"nan_count.{field_id}"),
+            records=whole("record_count"),
+        )
+        return from_counts_and_bounds(whole(f"lower.{field_id}"), whole(f"upper.{field_id}"), counts, kind)
+
+    return statistics
+
+
+def partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
+    """Find the value of a partition field in each file by field id; None for a field that the manifests lack."""
+    kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
+
+    @cache
+    def statistics(field_id: int) -> FieldStatistics | None:
+        name = partition_column(field_id)
+        if name not in entries.column_names:
+            return None
+        return from_partition_values(entries.column(name).combine_chunks(), kinds[field_id])
+
+    return statistics

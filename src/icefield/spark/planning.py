@@ -1,0 +1,87 @@
+"""Plan scans in executors, where many manifests must be decoded.
+
+The rule is measured: a job costs as much as decoding ten manifests of 10,000 entries before it does anything, and each
+worker loads the decoder first. So it must have a hundred of them and four cores, and the session must be there: none is
+started for planning. There is one task for each core, not one for each manifest.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from icefield.scan.plan import Funnel, PlanBatch
+
+LEAST_COLD_BYTES = 300 * 1024 * 1024  # a hundred manifests of 10,000 entries
+LEAST_CORES = 4
+_WORK = "number int, manifests binary"
+_DONE = "number int, files binary, funnel binary"
+_DONE_ARROW = pa.schema([("number", pa.int32()), ("files", pa.binary()), ("funnel", pa.binary())])
+
+
+@dataclass(frozen=True)
+class SparkCluster:
+    """The executors of a session."""
+
+    session: SparkSession
+    least_cold_bytes: int = LEAST_COLD_BYTES
+    least_cores: int = LEAST_CORES
+
+    def pays(self, cold_bytes: int) -> bool:
+        return cold_bytes >= self.least_cold_bytes and self._cores() >= self.least_cores
+
+    def run(self, work: PlanBatch, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]] | None:
+        rows = [(number, _encode(batch)) for number, batch in enumerate(batches)]
+        try:
+            # By number: rows of one task follow each other, so the tasks get as many each.
+            given = self.session.createDataFrame(rows, _WORK).repartitionByRange(self._cores(), "number")
+            done = given.mapInArrow(PlanTask(work), _DONE).collect()
+        except PySparkException:
+            return None
+        return [
+            (_decode(row["files"]), msgspec.msgpack.decode(row["funnel"], type=Funnel))
+            for row in sorted(done, key=lambda row: row["number"])
+        ]
+
+    def _cores(self) -> int:
+        try:
+            return int(self.session.sparkContext.defaultParallelism)
+        except PySparkException:  # a session of Spark Connect does not say
+            return 0
+
+
+@dataclass(frozen=True)
+class PlanTask:
+    """What runs in an executor's Python worker; its input are batches of manifests."""
+
+    work: PlanBatch
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                files, funnel = self.work(_decode(row["manifests"]))
+                done = {"number": row["number"], "files": _encode(files), "funnel": msgspec.msgpack.encode(funnel)}
+                yield pa.RecordBatch.from_pylist([done], _DONE_ARROW)
+
+
+def active_cluster() -> SparkCluster | None:
+    """Return the executors of the session that is there; None if there is none."""
+    try:
+        return SparkCluster(SparkSession.active())
+    except PySparkRuntimeError:
+        return None
+
+
+def _encode(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _decode(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()

@@ -1,0 +1,73 @@
+"""A read of the rows that appends brought to a table, from after one version up to another.
+
+Rows are told as they were appended: whatever was deleted or rewritten since, each comes once.
+Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from icefield.expr.ast import Predicate
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.scan.changes import Span, plan_appends
+from icefield.scan.plan import ScanPlan
+from icefield.storage.store import Store
+from icefield.table_scan import TableScan
+from icefield.types.schema import Schema
+
+
+class AppendScan:
+    """What to read of the appended rows, and every way to read it."""
+
+    def __init__(
+        self,
+        store: Store,
+        table: TableName,
+        metadata: TableMetadata,
+        span: Span,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+    ) -> None:
+        self._scan = _AppendedRows(store, table, metadata, span.until, where, select)
+        self._scan.span = span
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the scan gives."""
+        return self._scan.schema
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The version up to which appends are read; the next scan can start after it."""
+        return self._scan.snapshot_id
+
+    def to_spark(self) -> Any:
+        """Return a DataFrame; rows are read by Spark's executors, not by this process."""
+        return self._scan.to_spark()
+
+    def to_arrow(self) -> pa.RecordBatchReader:
+        """Return a stream of batches; no JVM is started, and memory does not grow with the rows."""
+        return self._scan.to_arrow()
+
+    def count(self) -> int:
+        """Count the rows, opening only files that metadata cannot settle."""
+        return self._scan.count()
+
+    def files(self) -> pa.Table:
+        """List the data files to read, one row each."""
+        return self._scan.files()
+
+
+class _AppendedRows(TableScan):
+    """A scan whose files are those of a span; what else a scan can tell is about a version, and is not asked here."""
+
+    span: Span
+
+    @property
+    def _plan(self) -> ScanPlan:
+        if self._planned is None:
+            self._planned = plan_appends(self._store, self._metadata, self.span, self._where)
+        return self._planned

@@ -1,0 +1,63 @@
+"""A look inside a table: one of its metadata tables, as Arrow batches, as a DataFrame, as a count.
+
+Like a scan it is fixed when it is made, and filters and columns are those of the metadata table.
+Raises InvalidInput and InvalidFilter when made, MissingFile and CorruptFile when run.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from icefield.errors import InvalidInput
+from icefield.expr.arrow import arrow_filter
+from icefield.expr.ast import Predicate
+from icefield.expr.bind import bind
+from icefield.expr.bound import TRUE, columns_of
+from icefield.parquet.project import Projection
+from icefield.rows import is_spark, load_spark_engine
+from icefield.scan.inspect_source import MetadataTable, Request
+from icefield.types.arrow import arrow_schema
+from icefield.types.schema import Schema
+
+
+class TableInspection:
+    """What to read of a metadata table, and every way to read it."""
+
+    def __init__(
+        self, table: MetadataTable, where: Predicate | str | Any = None, select: Sequence[str] | None = None
+    ) -> None:
+        if isinstance(select, str):
+            raise InvalidInput("select takes a list of column names", hint=f"Write select=[{select!r}]")
+        self._table = table
+        self._where = bind(load_spark_engine().filter_text(where) if is_spark(where) else where, table.schema)
+        self._select = [f.name for f in table.schema.fields] if select is None else list(select)
+        self._schema = table.schema.select(self._select)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that it gives."""
+        return self._schema
+
+    def to_arrow(self) -> pa.RecordBatchReader:
+        """Return a stream of batches; memory is bounded by some manifests at a time."""
+        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), self._batches(self._select))
+
+    def to_spark(self) -> Any:
+        """Return a DataFrame of the rows that match; they pass through this process."""
+        return load_spark_engine().from_arrow(self.to_arrow(), self._schema)
+
+    def count(self) -> int:
+        """Count the rows; of columns only those that the filter looks at are read."""
+        first = self._table.schema.fields[0].name
+        return sum(batch.num_rows for batch in self._batches([first]))
+
+    def _batches(self, select: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema = self._table.schema
+        output = schema.select(select)
+        columns = schema.select([*select, *(schema.name_of(i) for i in columns_of(self._where))])
+        matches, narrow = arrow_filter(self._where), Projection(output, list(arrow_schema(columns)))
+        for table in self._table.load(Request(columns, self._where)):
+            rows = table if self._where == TRUE else table.filter(matches)
+            for batch in rows.to_batches():
+                yield batch if output == columns else narrow.project(batch)

@@ -1,0 +1,112 @@
+"""Residuals: what is left of a filter means, on a file's rows, what the filter means."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.expr.cases import Row, effort, expressions, references, rows_of, typed_columns
+from tests.expr.statistics_cases import Writer, column_statistics
+
+from icefield.expr import residual as residuals
+from icefield.expr.bind import bind
+from icefield.expr.bound import FALSE, TRUE, Bound, Reference, conjuncts
+from icefield.expr.describe import describe
+from icefield.expr.evaluate import might_match
+from icefield.expr.residual import MOST_UNITS, FileFacts, Proven, prove, proven_in_all, residual
+from icefield.expr.rows import matches
+from icefield.types.datatypes import LongType, NestedField
+from icefield.types.schema import Schema
+
+Files = Sequence[Sequence[Row]]
+LONGS = references([LongType(), LongType()])
+
+
+def proven_of(where: Bound, columns: Sequence[Reference], files: Files, writer: Writer) -> tuple[Files, Proven]:
+    """Prove what the statistics of files that may match tell; files that cannot match are left out."""
+    known = {c.field_id: column_statistics(files, c, writer) for c in columns}
+    kept = [file for file, keep in zip(files, might_match(where, known.get, len(files)), strict=True) if keep]
+    left = {c.field_id: column_statistics(kept, c, writer) for c in columns}
+    return kept, prove(where, FileFacts((), lambda _: None, left.get, len(kept)))
+
+
+def check_residuals(where: Bound, columns: Sequence[Reference], files: Files, writer: Writer) -> None:
+    kept, proven = proven_of(where, columns, files, writer)
+    common = residual(where, proven_in_all(proven.codes))
+    for rows, code, always, never in zip(kept, proven.codes, proven.always, proven.never, strict=True):
+        left = residual(where, int(code))
+        answers = [matches(where, row) for row in rows]
+        assert [matches(left, row) for row in rows] == answers
+        assert [matches(common, row) for row in rows] == answers
+        assert all(answers) or not always
+        assert not any(answers) or not never
+
+
+@given(st.data(), typed_columns)
+@effort(150)
+def test_a_residual_matches_the_rows_of_its_file_that_the_filter_matches(
+    data: st.DataObject, columns: tuple[Reference, ...]
+) -> None:
+    files = data.draw(st.lists(st.lists(rows_of(columns), max_size=4), min_size=1, max_size=4))
+    writer = data.draw(st.builds(Writer, text_length=st.integers(1, 4)))
+    check_residuals(data.draw(expressions(columns)), columns, files, writer)
+
+
+def test_the_property_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(residuals, "must_match", might_match)
+    with pytest.raises(AssertionError):
+        check_residuals(bound("c1 > 1"), LONGS, [[{1: 1, 2: 1}, {1: 2, 2: 2}]], Writer())
+
+
+def bound(text: str) -> Bound:
+    return bind(text, Schema(tuple(NestedField(c.field_id, c.path[0], c.type) for c in LONGS)))
+
+
+def left_of(text: str, *rows: tuple[int | None, int | None]) -> str:
+    """Return what is left of a filter for one file with these rows."""
+    where = bound(text)
+    file: list[Row] = [{1: first, 2: second} for first, second in rows]
+    _, proven = proven_of(where, LONGS, [file], Writer())
+    return describe(residual(where, int(proven.codes[0])))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "left"),
+    [
+        ("c1 > 1 AND c2 > 1", [(5, 1), (6, 2)], "c2 > 1"),
+        ("c1 > 1 AND c2 > 1", [(5, 2), (6, 2)], "TRUE"),
+        ("c1 > 5 AND c2 > 1", [(5, 1), (6, 2)], "c1 > 5 AND c2 > 1"),
+        ("(c1 = 1 AND c2 > 3) OR (c1 = 2 AND c2 > 4)", [(1, 3), (1, 5)], "c2 > 3"),
+        ("c1 = 9 OR c2 > 3", [(1, 3), (1, 5)], "c2 > 3"),
+        ("c1 < 9 OR c1 IS NULL", [(1, 3), (None, 5)], "TRUE"),
+        ("c1 IS NOT NULL AND c2 > 3", [(1, 3), (1, 5)], "c2 > 3"),
+    ],
+)
+def test_what_is_proven_is_left_out(text: str, rows: list[tuple[int | None, int | None]], left: str) -> None:
+    assert left_of(text, *rows) == left
+
+
+def test_alternatives_that_different_statistics_rule_out_leave_nothing() -> None:
+    where = bound("(c1 = 1 AND c2 = 1) OR (c1 = 2 AND c2 = 2)")
+    file: list[Row] = [{1: 1, 2: 2}]
+    known = {c.field_id: column_statistics([file], c, Writer()) for c in LONGS}
+    proven = prove(where, FileFacts((), lambda _: None, known.get, 1))
+    assert proven.never.tolist() == [True]
+    assert residual(where, int(proven.codes[0])) == FALSE
+
+
+def test_of_a_filter_with_too_many_parts_the_rest_is_kept() -> None:
+    where = bound(" AND ".join(f"c1 > {n}" for n in range(MOST_UNITS + 2)))
+    known = {1: column_statistics([[{1: 1_000, 2: 0}]], LONGS[0], Writer())}
+    proven = prove(where, FileFacts((), lambda _: None, known.get, 1))
+    assert proven.always.tolist() == [True]
+    assert conjuncts(residual(where, int(proven.codes[0]))) == conjuncts(where)[MOST_UNITS:]
+
+
+def test_nothing_proven_is_the_filter_and_no_filter_has_nothing_to_prove() -> None:
+    where = bound("c1 > 1")
+    assert residual(where, 0) is where
+    assert residual(TRUE, 3) == TRUE
+    assert proven_in_all(np.array([0b0101, 0b0001], np.int64)) == 0b0001
+    assert proven_in_all(np.zeros(0, np.int64)) == 0
