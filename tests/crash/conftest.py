@@ -7,7 +7,7 @@ from tests.crash.operations import OPERATIONS
 from tests.crash.scene import Scene, Zygote
 from tests.postgres import PostgresServer, running_server
 
-# What differs between catalogs is the swap; these operations make it with one table and with two, with and without files.
+# Catalogs differ in the swap; these operations make it with one table and with two, with and without new files.
 ON_SERVER = ("append", "overwrite", "row delta", "transaction", "expiry")
 SCENES = [(name, "sqlite") for name in OPERATIONS] + [(name, "postgres") for name in ON_SERVER]
 
