@@ -13,21 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.commit.manifests import NewFiles
-from icefield.commit.positions import DeleteWriter
 from icefield.commit.rewrite import MovedRows, RewriteFiles
 from icefield.expr.ast import Predicate
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.deletes import Positions
 from icefield.parquet.file_task import DeleteKind, FileTask
 from icefield.parquet.read import TableReader, table_reader
 from icefield.parquet.write import WritePlan
-from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, TARGET_FILE_SIZE_BYTES
+from icefield.properties import TARGET_FILE_SIZE_BYTES
 from icefield.scan.plan import ScanPlan
-from icefield.storage.location import join_location
 from icefield.table_write import LOCAL_TASK, TableWrite, Verb
 
-COMPACT = Verb("compact", OVERWRITE_ISOLATION)
+COMPACT = Verb("compact", None)
 SMALL = 0.75  # of the target size: files that are smaller are worth writing together
 
 
@@ -51,14 +48,12 @@ def compact(write: TableWrite, where: Predicate | str | None) -> Snapshot | None
     files = pa.concat_tables(written)
     planned = plan.point.snapshot
     age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
-    footing = replace(write.footing(replace(plan, files=pa.concat_tables(groups)), COMPACT), isolation=SNAPSHOT)
-    place = DeletePlace(join_location(write.base.location, "data"), f"{LOCAL_TASK}-{settings.write_id}")
     action = RewriteFiles(
         files=NewFiles(files, write.shape, age),
-        footing=footing,
+        footing=write.footing(replace(plan, files=pa.concat_tables(groups)), COMPACT),
         target=write.target,
         moved=moved,
-        writer=DeleteWriter(place),
+        writer=write.delete_writer(settings),
     )
     return write.commit(action, files)
 

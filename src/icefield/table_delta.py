@@ -11,26 +11,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from icefield.commit.files import files_at
 from icefield.commit.footing import Footing, KeyRows
 from icefield.commit.manifests import NewFiles
-from icefield.commit.positions import NOWHERE, DeletedAt, DeleteWriter
+from icefield.commit.positions import NOWHERE, DeletedAt
 from icefield.commit.row_delta import RowDelta
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.ast import Operator, Predicate
 from icefield.expr.bound import Bound, Compare, Reference, all_of, one_of
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_arrow_schema, conform_batch
-from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.deletes import Positions
 from icefield.parquet.read import table_reader
 from icefield.properties import DELETE_ISOLATION, DELETE_MODE, MERGE_ISOLATION, MERGE_MODE, MERGE_ON_READ
 from icefield.rows import arrow_batches, is_spark
-from icefield.scan.plan import ScanPlan, plan_scan
-from icefield.scan.point import find_point
-from icefield.storage.location import join_location
-from icefield.table_write import LOCAL_TASK, TableWrite, Verb
+from icefield.scan.plan import ScanPlan
+from icefield.table_write import TableWrite, Verb
 from icefield.types.arrow import arrow_schema, python_values
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
@@ -66,17 +63,10 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     keys = _keys(table, write.base.schema, on)
     if table.num_rows == 0:
         return None
-    plan = plan_scan(
-        write.store,
-        write.base,
-        find_point(write.base, write.target.ref),
-        _key_filter(table, keys.columns, write.base.schema),
-    )
+    plan = write.plan_bound(_key_filter(table, keys.columns, write.base.schema))
     footing = replace(write.footing(plan, UPSERT), keys=keys)
     places, row_ids = _find_keys(write, plan, keys, table.num_rows)
-    touched = plan.files.filter(
-        pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(places), pa.string()))
-    )
+    touched = files_at(plan.files, places)
     settings = write.write_plan(moves_rows=bool(places))
     if write.base.has_row_ids and places:
         # A row that is replaced stays the same row. (spec: Row lineage assignment)
@@ -97,14 +87,13 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
 def _commit_delta(
     write: TableWrite, files: pa.Table, deleted: DeletedAt, removed: pa.Table, footing: Footing
 ) -> Snapshot | None:
-    place = DeletePlace(join_location(write.base.location, "data"), f"{LOCAL_TASK}-{write.ambient.random_uuid().hex}")
     action = RowDelta(
         files=NewFiles(files, write.shape),
         footing=footing,
         target=write.target,
         deleted=deleted,
         removed=removed,
-        writer=DeleteWriter(place),
+        writer=write.delete_writer(write.write_plan(moves_rows=False)),
     )
     return write.commit(action, files)
 
@@ -154,9 +143,7 @@ def _keys(rows: pa.Table, schema: Schema, on: Sequence[str] | None) -> KeyRows:
     if isinstance(on, str) or not columns:
         raise InvalidInput("upsert needs key columns", hint="Write on=['id'], or give the table identifier fields")
     for name in columns:
-        known = next((f for f in schema.fields if f.name == name), None)
-        if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):
-            raise InvalidInput(f"{name!r} is no column that can be a key: keys are columns of simple types, not floats")
+        _key_reference(name, schema)
         if rows.column(name).null_count:
             raise InvalidInput(f"a row to upsert has no value in the key column {name!r}")
     arrays = [rows.column(name).combine_chunks() for name in columns]
@@ -172,13 +159,20 @@ def _key_filter(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound
     """Build a filter that all rows with one of the keys match: few keys by their values, many by their range."""
     parts: list[Bound] = []
     for name in columns:
-        known = schema.find_field(name)
-        assert isinstance(known.type, PrimitiveType)
-        reference = Reference(known.field_id, known.type, (name,))
-        values = [v for v in python_values(rows.column(name).combine_chunks().unique(), known.type) if v is not None]
+        reference = _key_reference(name, schema)
+        found = python_values(rows.column(name).combine_chunks().unique(), reference.type)
+        values = [value for value in found if value is not None]
         if len(values) <= MAX_LISTED_KEYS:
             parts.append(one_of(reference, values))
         else:
             ordered: list[Any] = sorted(values)
             parts += [Compare(reference, Operator.GE, ordered[0]), Compare(reference, Operator.LE, ordered[-1])]
     return all_of(*parts)
+
+
+def _key_reference(name: str, schema: Schema) -> Reference:
+    """Refer to a key column. Raises InvalidInput for what can be none."""
+    known = next((f for f in schema.fields if f.name == name), None)
+    if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):
+        raise InvalidInput(f"{name!r} is no column that can be a key: keys are columns of simple types, not floats")
+    return Reference(known.field_id, known.type, (name,))

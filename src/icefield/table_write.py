@@ -10,24 +10,25 @@ from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefield.ambient import Ambient
 from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
-from icefield.commit.files import paths_of
+from icefield.commit.files import files_at, paths_of
 from icefield.commit.footing import Footing, PartitionSet, find_origin
 from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.commit.overwrite import OverwriteFiles
+from icefield.commit.positions import DeleteWriter
 from icefield.commit.token import check_token, find_commit
 from icefield.errors import IcefieldError, InvalidInput, NotFound
 from icefield.expr.ast import Predicate
 from icefield.expr.bind import bind
-from icefield.expr.bound import TRUE, columns_of
+from icefield.expr.bound import TRUE, Bound, columns_of
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_arrow_schema
+from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.read import table_reader
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
@@ -52,10 +53,13 @@ class SnapshotAction(Action, Protocol):
 
 @dataclass(frozen=True)
 class Verb:
-    """What a change is called in errors, and the property that says how isolated it is."""
+    """What a change is called in errors, and the property that says how isolated it is.
+
+    isolation: None where rows that others add never matter.
+    """
 
     name: str
-    isolation: Property[str]
+    isolation: Property[str] | None
 
 
 OVERWRITE = Verb("overwrite", OVERWRITE_ISOLATION)
@@ -90,7 +94,11 @@ class TableWrite:
 
     def plan(self, where: Predicate | str | None = None) -> ScanPlan:
         """Plan a read of the branch."""
-        return plan_scan(self.store, self.base, find_point(self.base, self.target.ref), bind(where, self.base.schema))
+        return self.plan_bound(bind(where, self.base.schema))
+
+    def plan_bound(self, where: Bound) -> ScanPlan:
+        """Plan a read with a filter that is bound already."""
+        return plan_scan(self.store, self.base, find_point(self.base, self.target.ref), where)
 
     def append(self, rows: object) -> Snapshot | None:
         """Add rows."""
@@ -127,10 +135,7 @@ class TableWrite:
         wanted, plan = set(locations), self.plan()
         if missing := wanted - paths_of(plan.files):
             raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
-        chosen = plan.files.filter(
-            pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(wanted), pa.string()))
-        )
-        footing = replace(self.footing(replace(plan, files=chosen), verb), isolation=SNAPSHOT)
+        footing = self.footing(replace(plan, files=files_at(plan.files, wanted)), replace(verb, isolation=None))
         return self.replace_files(self.write(rows), footing)
 
     def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
@@ -143,7 +148,8 @@ class TableWrite:
     def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
         """Say what a change rests on that read a plan."""
         origin = find_origin(self.head.committed(self.base), self.base, self.target.ref)
-        return Footing(plan, self.target.ref, verb.name, verb.isolation.read(self.base.properties), origin)
+        isolation = verb.isolation.read(self.base.properties) if verb.isolation else SNAPSHOT
+        return Footing(plan, self.target.ref, verb.name, isolation, origin)
 
     def write(self, rows: object, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
         """Write rows, and what is left of files that are replaced in part, to new data files."""
@@ -158,6 +164,10 @@ class TableWrite:
     def write_plan(self, *, moves_rows: bool) -> WritePlan:
         """Take the settings for new files under a name of their own."""
         return plan_write(self.base, self.ambient.random_uuid().hex, moves_rows=moves_rows)
+
+    def delete_writer(self, plan: WritePlan) -> DeleteWriter:
+        """Return what writes delete files beside the data files of a plan."""
+        return DeleteWriter(DeletePlace(plan.data_location, f"{LOCAL_TASK}-{plan.write_id}"))
 
     def write_batches(self, plan: WritePlan, batches: Iterable[pa.RecordBatch], task: str = LOCAL_TASK) -> pa.Table:
         """Write batches to data files; nothing is left of them after an error."""

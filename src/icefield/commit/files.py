@@ -1,7 +1,7 @@
 """A snapshot that adds files and removes others: what overwrites, deletes, row deltas and rewrites have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -110,6 +110,11 @@ def propose_files(
 def paths_of(files: pa.Table) -> frozenset[str]:
     """Return the locations of planned files."""
     return frozenset(files.column("file_path").to_pylist())
+
+
+def files_at(files: pa.Table, paths: Iterable[str]) -> pa.Table:
+    """Return those of some files that lie at one of the paths."""
+    return files.filter(pc.is_in(files.column("file_path"), value_set=pa.array(sorted(paths), pa.string())))
 
 
 def with_vectors(files: pa.Table, footing: Footing, base: TableMetadata) -> frozenset[str]:

@@ -89,7 +89,7 @@ class Footing:
     ref: str
     verb: str
     isolation: str
-    origin: "Origin"
+    origin: Origin
     partitions: PartitionSet | None = None
     keys: KeyRows | None = None
 
@@ -104,6 +104,11 @@ class Footing:
             raise self.conflict(
                 f"snapshot {self.origin.snapshot_id}, on which it was planned, left the history of {self.ref}"
             )
+
+    def check_history(self, base: TableMetadata) -> None:
+        """Fail if the version that was read is not in the history of the branch any more."""
+        for _ in self.snapshots_since(base):
+            continue
 
     def has_moved(self, base: TableMetadata) -> bool:
         """Say whether others have moved the branch since the plan."""

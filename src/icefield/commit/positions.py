@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefield.codec.manifest_header import DELETE_MANIFEST
 from icefield.commit.action import Workshop
-from icefield.commit.files import paths_of
+from icefield.commit.files import files_at, paths_of
 from icefield.commit.footing import Footing
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.errors import Unsupported
@@ -59,10 +58,15 @@ def load_deletes_now(footing: Footing, files: pa.Table, base: TableMetadata, sto
     point = Point(base.ref_head(footing.ref), footing.plan.point.schema)
     plan = plan_scan(store, base, point, footing.plan.where)
     paths = paths_of(files)
-    found = plan.files.filter(pc.is_in(plan.files.column("file_path"), value_set=pa.array(sorted(paths), pa.string())))
+    found = files_at(plan.files, paths)
     if gone := paths - paths_of(found):
         raise footing.missing(set(gone))
     return load_deletes(plan, found, base, store)
+
+
+def delete_locations(groups: Sequence[NewFiles]) -> list[str]:
+    """Return the delete files of groups; several vectors share one."""
+    return list(dict.fromkeys(path for group in groups for path in group.locations))
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefield.codec.manifest_schema import partition_column
 from icefield.commit.action import Change, Workshop
-from icefield.commit.files import FilesAction, FilesDraft, paths_of
+from icefield.commit.files import FilesAction, FilesDraft, files_at, paths_of
 from icefield.commit.manifests import NewFiles, write_added
-from icefield.commit.positions import DeletedAt, DeleteWriter, FileDeletes, load_deletes, load_deletes_now
+from icefield.commit.positions import (
+    DeletedAt,
+    DeleteWriter,
+    FileDeletes,
+    delete_locations,
+    load_deletes,
+    load_deletes_now,
+)
 from icefield.commit.removal import Gone
 from icefield.commit.summary import NO_DELETE_FILES, tally, tally_deletes
 from icefield.model.metadata import TableMetadata
@@ -59,13 +65,12 @@ class RewriteFiles(FilesAction):
     _planned: FileDeletes | None = field(init=False, default=None)
 
     def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
-        for _ in self.footing.snapshots_since(base):
-            pass  # the version that was read must be in the history
+        self.footing.check_history(base)
         replaced = self.footing.plan.files
         deletes = self._remapped(base, workshop)
         manifests, snapshot_id = self._manifests.write(base, workshop)
         written = [row for group in deletes for row in write_added(group, base, workshop, snapshot_id)]
-        for_this_base = [*_locations(deletes), *(str(row["manifest_path"]) for row in written)]
+        for_this_base = [*delete_locations(deletes), *(str(row["manifest_path"]) for row in written)]
         columns = [group.columns for group in deletes]
         draft = FilesDraft(
             snapshot_id,
@@ -91,11 +96,10 @@ class RewriteFiles(FilesAction):
         if not since:
             return []
         deleted = self._moved_positions(since)
-        touched = self.files.columns.filter(
-            pc.is_in(self.files.columns.column("file_path"), value_set=pa.array(sorted(deleted), pa.string()))
-        )
         spec = self.files.shape.spec
-        batch = touched.select(["file_path", *(partition_column(f.field_id) for f in spec.fields)])
+        batch = files_at(self.files.columns, deleted).select(
+            ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
+        )
         return self.writer.write(deleted, [(spec, batch)], base, workshop)
 
     def _check_keys(self, now: FileDeletes, planned: FileDeletes) -> None:
@@ -119,8 +123,3 @@ class RewriteFiles(FilesAction):
             for target, found in moved.find(path, positions).items():
                 places.setdefault(target, []).append(found)
         return {target: np.unique(np.concatenate(found)) for target, found in places.items()}
-
-
-def _locations(groups: Sequence[NewFiles]) -> list[str]:
-    """Return the files of groups; several vectors share one."""
-    return list(dict.fromkeys(path for group in groups for path in group.locations))

@@ -10,13 +10,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefield.commit.action import Change, Workshop
-from icefield.commit.files import FilesAction, FilesDraft, with_vectors
+from icefield.commit.files import FilesAction, FilesDraft, files_at, with_vectors
 from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import ManifestRow, NewFiles, write_added
-from icefield.commit.positions import DeletedAt, DeleteWriter, FileDeletes, load_deletes, load_deletes_now
+from icefield.commit.positions import (
+    DeletedAt,
+    DeleteWriter,
+    FileDeletes,
+    delete_locations,
+    load_deletes,
+    load_deletes_now,
+)
 from icefield.commit.removal import Gone
 from icefield.commit.summary import tally, tally_deletes
 from icefield.model.metadata import TableMetadata
@@ -35,9 +41,7 @@ class _Written:
     @property
     def locations(self) -> list[str]:
         """Everything that was written."""
-        # Several vectors share a file.
-        deletes = dict.fromkeys(path for group in self.files for path in group.locations)
-        return [*deletes, *(str(row["manifest_path"]) for row in self.manifests)]
+        return [*delete_locations(self.files), *(str(row["manifest_path"]) for row in self.manifests)]
 
 
 @dataclass(kw_only=True)
@@ -88,8 +92,7 @@ class RowDelta(FilesAction):
 
     @property
     def _touched(self) -> pa.Table:
-        files = self.footing.plan.files
-        return files.filter(pc.is_in(files.column("file_path"), value_set=pa.array(sorted(self.deleted), pa.string())))
+        return files_at(self.footing.plan.files, self.deleted)
 
     def _deletes_before(self, base: TableMetadata, workshop: Workshop) -> FileDeletes:
         """Return what is deleted of the touched files on this base, after checking that it does not contradict."""
