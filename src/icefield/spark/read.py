@@ -9,13 +9,10 @@ Python workers; the others of the same scan do not.
 """
 
 import pickle
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,6 +29,7 @@ from icefield.parquet.file_task import FileTask
 from icefield.scan.plan import ScanPlan
 from icefield.scan.residuals import group_by_residual
 from icefield.scan.splits import Split, plan_splits
+from icefield.spark.file_log import BLOCK_BYTES, NativeFile, open_files
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows
 from icefield.spark.types import presented_field, reads_natively, stored_field, stored_type
 from icefield.storage.store import Store
@@ -51,7 +49,6 @@ from icefield.types.datatypes import (
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
-BLOCK_BYTES = 128 * 1024 * 1024
 MAX_LONG_DIGITS = 18
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
@@ -179,31 +176,14 @@ def find_reused_names(schema: Schema, history: Iterable[Schema]) -> set[int]:
 def _open(spark: SparkSession, request: FilesToRead, stored: spark_types.StructType) -> DataFrame:
     if request.files.num_rows == 0:
         return spark.createDataFrame([], stored)
-    with tempfile.TemporaryDirectory(prefix="icefield-scan-") as folder:
-        log = Path(folder) / "_spark_metadata"
-        log.mkdir()
-        with (log / "0").open("wb") as sink:
-            sink.write(b"v1")
-            sink.writelines(b"\n" + line for line in _log_lines(request))
-        # The relation holds the list from here on; the directory is not looked at again.
-        return spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(Path(folder).as_uri())
+    return open_files(spark, _native_files(request), stored)
 
 
-def _log_lines(request: FilesToRead) -> Iterator[bytes]:
+def _native_files(request: FilesToRead) -> Iterator[NativeFile]:
     paths = request.files.column("file_path").to_pylist()
     sizes = request.files.column("file_size_in_bytes").to_pylist()
     for ordinal, (location, size) in enumerate(zip(paths, sizes, strict=True)):
-        yield msgspec.json.encode(
-            {
-                "path": request.store.native_uri(location),
-                "size": size,
-                "isDir": False,
-                "modificationTime": ordinal,
-                "blockReplication": 1,
-                "blockSize": BLOCK_BYTES,
-                "action": "add",
-            }
-        )
+        yield NativeFile(request.store.native_uri(location), size, ordinal)
 
 
 def _hide(field: NestedField, risky: set[int]) -> NestedField:
