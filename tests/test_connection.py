@@ -30,8 +30,8 @@ except icefield.IcefieldError as error:
 
 @pytest.fixture(autouse=True)
 def nobodys_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-configuration"))
     for name in [name for name in os.environ if name.startswith("ICEFIELD_")]:
         monkeypatch.delenv(name)
@@ -74,7 +74,7 @@ def test_a_directory_can_do_without_a_database() -> None:
 def test_a_sqlite_file_may_stand_apart_from_the_tables(tmp_path: Path) -> None:
     works(icefield.connect("sqlite:///catalog.db", warehouse="tables", durable=False))
     assert Path("catalog.db").is_file()
-    with icefield.connect(f"sqlite:///{tmp_path}/work/catalog.db", warehouse="tables") as same:
+    with icefield.connect(f"sqlite:///{tmp_path}/here/catalog.db", warehouse="tables") as same:
         assert same.tables() == ["a.t"]
     with icefield.connect("sqlite:///catalog.db", warehouse="tables", catalog="other") as other:
         assert other.tables() == []

@@ -4,13 +4,12 @@ Tests that move several pointers at once are gaps. Each of them is run all the s
 saying so before any work; a gap that was closed fails here until it is taken off the list.
 """
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from tests.catalog import test_catalog_contract, test_views
+from tests.catalog.contracts import contract_of, with_tables, with_view
 from tests.catalog.test_catalog_contract import GOOD, T, U, state
 from tests.catalog.test_swap_race import WORKERS, race_threads
 from tests.catalog.test_swap_race import test_of_racing_creations_one_wins as race_creations
@@ -52,25 +51,12 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     return make(tmp_path)
 
 
-def contract_of(module: ModuleType, gaps: Mapping[str, object]) -> dict[str, Callable[..., None]]:
-    found = {name: test for name, test in vars(module).items() if name.startswith("test_")}
-    assert gaps.keys() <= found.keys(), "a gap names a test that is not there"
-    return {
-        name: test
-        for name, test in found.items()
-        if name not in gaps and {"empty", "catalog"} & inspect.signature(test).parameters.keys()
-    }
-
-
 class TestTables:
     """The contract of tables."""
 
     @pytest.fixture
     def catalog(self, empty: Catalog) -> Catalog:
-        empty.create_namespace(("shop",))
-        empty.swap([PointerSwap(T, None, "t0")])
-        empty.swap([PointerSwap(U, None, "u0")])
-        return empty
+        return with_tables(empty)
 
     @pytest.mark.parametrize("name", TABLE_GAPS)
     def test_a_gap_is_said_before_any_work(self, catalog: Catalog, name: str) -> None:
@@ -119,10 +105,7 @@ class TestViews:
 
     @pytest.fixture
     def catalog(self, empty: Catalog) -> Catalog:
-        empty.create_namespace(("shop",))
-        empty.swap([PointerSwap(T, None, "t0")])
-        empty.swap([PointerSwap(V, None, "v0", Kind.VIEW)])
-        return empty
+        return with_view(empty)
 
     @pytest.mark.parametrize("name", VIEW_GAPS)
     def test_a_gap_is_said_before_any_work(self, catalog: Catalog, name: str) -> None:

@@ -10,12 +10,11 @@ from contextlib import closing
 
 import pytest
 from tests.catalog import test_catalog_contract, test_views
+from tests.catalog.contracts import contract_of, with_tables, with_view
 from tests.catalog.test_catalog_contract import T, U
-from tests.catalog.test_object_store_contract import contract_of
-from tests.catalog.test_views import V
 from tests.rest_server import running_server
 
-from icefield.catalog.catalog import Catalog, Kind, PointerSwap
+from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.rest import open_rest_catalog
 from icefield.errors import CommitConflict, NamespaceNotEmpty, NoSuchNamespace, Unsupported
 from icefield.model.names import parse_table_name
@@ -50,10 +49,7 @@ class TestTables:
 
     @pytest.fixture
     def catalog(self, empty: Catalog) -> Catalog:
-        empty.create_namespace(("shop",))
-        empty.swap([PointerSwap(T, None, "t0")])
-        empty.swap([PointerSwap(U, None, "u0")])
-        return empty
+        return with_tables(empty)
 
     @pytest.mark.parametrize("name", TABLE_GAPS)
     def test_a_gap_is_said(self, catalog: Catalog, name: str) -> None:
@@ -98,10 +94,7 @@ class TestViews:
 
     @pytest.fixture
     def catalog(self, empty: Catalog) -> Catalog:
-        empty.create_namespace(("shop",))
-        empty.swap([PointerSwap(T, None, "t0")])
-        empty.swap([PointerSwap(V, None, "v0", Kind.VIEW)])
-        return empty
+        return with_view(empty)
 
     @pytest.mark.parametrize("name", VIEW_GAPS)
     def test_a_gap_is_said(self, catalog: Catalog, name: str) -> None:

@@ -8,15 +8,14 @@ the disk fails; the file then still belongs to the writer, who may abort.
 import io
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from icefield.storage.disk import create_exclusively, sync_directory, writing
+from icefield.storage.store import NewFile
 
 _BUFFER_BYTES = 1 << 20
 
 
-class LocalNewFile:
+class LocalNewFile(NewFile):
     """The sink of `LocalStore.open_new`; see `store.NewFile` for its contract."""
 
     def __init__(self, path: Path, location: str, *, durable: bool) -> None:
@@ -57,17 +56,6 @@ class LocalNewFile:
             # Closing the raw file drops what is still buffered.
             self._file.raw.close()
             self._path.unlink(missing_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def _close_durably(self) -> None:
         try:

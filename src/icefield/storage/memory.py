@@ -7,15 +7,14 @@ import io
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
 import pyarrow as pa
 
 from icefield.ambient import Ambient, SystemAmbient
 from icefield.errors import FileAlreadyExists, InvalidInput, LocationRefused, MissingFile, StorageError, Unsupported
 from icefield.storage.location import is_inside, parse_location
-from icefield.storage.store import StoredFile
+from icefield.storage.store import NewFile, StoredFile
 
 MEMORY_SCHEME = "memory"
 
@@ -99,7 +98,7 @@ class MemoryStore:
             self._files[key] = kept
 
 
-class MemoryNewFile:
+class MemoryNewFile(NewFile):
     """The sink of `MemoryStore.open_new`; see `store.NewFile` for its contract.
 
     It holds its buffer and is none itself: io objects close themselves when forgotten, which would complete the file.
@@ -133,17 +132,6 @@ class MemoryNewFile:
         if not self.closed:
             self._buffer.close()
             self._store.delete(self._location)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def _key(location: str) -> str:

@@ -13,10 +13,10 @@ import queue
 import threading
 import weakref
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 from icefield.errors import IcefieldError, StorageError
+from icefield.storage.store import NewFile
 
 PART_BYTES: Final = 16 << 20
 _PARTS_WAITING = 2
@@ -46,7 +46,7 @@ class Target(Protocol):
         ...
 
 
-class ObjectNewFile:
+class ObjectNewFile(NewFile):
     """The sink of `ObjectStore.open_new`; see `store.NewFile` for its contract."""
 
     def __init__(self, target: Target) -> None:
@@ -100,17 +100,6 @@ class ObjectNewFile:
         if self._uncertain:
             self._target.remove_if_ours()
             self._uncertain = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def _send_buffer(self) -> None:
         if self._upload is None:

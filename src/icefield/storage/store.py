@@ -59,15 +59,20 @@ class NewFile(Protocol):
         """Remove what was written. Does nothing after a close that succeeded."""
         ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
 
 
 class Store(Protocol):
-    """Immutable files by location. (Object stores will add put_if_match for their pointer in a protocol of its own.)"""
+    """Immutable files by location."""
 
     def read(self, location: str) -> bytes:
         """Return the whole file."""
