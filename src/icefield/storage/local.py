@@ -21,6 +21,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -92,7 +93,11 @@ class LocalStore:
             return pa.OSFile(str(self._path(location)), "rb")
 
     def native_uri(self, location: str) -> str:
-        return self._path(location).as_uri()
+        path = os.path.normpath(local_path(location))
+        # By its text first: a scan asks for very many files, and to follow links looks at each of their directories.
+        if self._roots is not None and not _is_inside(path, self._roots):
+            self._path(location)
+        return f"file://{quote(os.fsencode(path))}"
 
     def open_new(self, location: str) -> LocalNewFile:
         return LocalNewFile(self._path(location), location, durable=self._durable)
@@ -147,8 +152,12 @@ def _link(temporary: Path, path: Path) -> bool:
 
 def _check_inside(path: str, roots: tuple[str, ...]) -> None:
     # Resolved paths have one spelling, so that their text tells; this runs several times in every commit.
-    if not any(path == root or path.startswith(root if root == "/" else f"{root}/") for root in roots):
+    if not _is_inside(path, roots):
         check_inside(location_of_path(path), [location_of_path(root) for root in roots])
+
+
+def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
+    return any(path == root or path.startswith(root if root == "/" else f"{root}/") for root in roots)
 
 
 def _walk(directory: Path, location: str) -> Iterator[StoredFile]:
