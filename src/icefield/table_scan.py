@@ -5,6 +5,7 @@ first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pyarrow.compute as pc
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
-from icefield.expr.bind import bind
 from icefield.expr.bound import Bound, Reference, all_of, columns_of
 from icefield.expr.describe import describe
 from icefield.expr.residual import residual
@@ -21,12 +21,13 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import table_reader
-from icefield.rows import active_cluster, is_spark, load_spark_engine
+from icefield.rows import active_cluster, bind_filter, load_spark_engine
 from icefield.scan.answers import Longs, count_by_partition, count_rows
 from icefield.scan.explain import Explanation
 from icefield.scan.extremes import Extreme, Side, find_extreme
 from icefield.scan.file_reason import FileReason
 from icefield.scan.listed import INHERITED, load_listed
+from icefield.scan.partition_values import open_tasks, partition_fields
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import Point
 from icefield.scan.splits import Split, plan_splits
@@ -34,7 +35,7 @@ from icefield.scan.why import explain_file
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
-from icefield.types.metadata_columns import with_metadata_columns
+from icefield.types.metadata_columns import DELETED, with_metadata_columns
 from icefield.types.schema import Schema
 
 SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes", "spec_id", "sequence_number")
@@ -58,10 +59,10 @@ class TableScan:
         self._table = table
         self._metadata = metadata
         self._point = point
-        self._readable = with_metadata_columns(point.schema)
-        self._where = bind(load_spark_engine().filter_text(where) if is_spark(where) else where, self._readable)
+        self._readable = _readable(point.schema, partition_fields(metadata))
+        self._where = bind_filter(where, self._readable)
         self._select = list(select) if select is not None else [f.name for f in point.schema.fields]
-        self._schema = self._readable.select(self._select)
+        self._schema = _chosen(self._readable, tuple(self._select))
         self._planned: ScanPlan | None = None
 
     @property
@@ -80,7 +81,7 @@ class TableScan:
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return a stream of batches; no JVM is started, and memory does not grow with the table."""
-        batches = self._batches(self._plan.tasks(self._plan.files), self._select)
+        batches = self._batches(self._tasks(self._plan.files), self._select)
         return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), batches)
 
     def count(self) -> int:
@@ -124,15 +125,23 @@ class TableScan:
             self._planned = plan_scan(self._store, self._metadata, self._point, self._where, active_cluster())
         return self._planned
 
+    def _tasks(self, files: pa.Table) -> Iterator[FileTask]:
+        judged = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
+        wanted = self._readable.select([*self._select, *judged])
+        return open_tasks(self._store, self._metadata, self._plan, files, wanted)
+
     def _row_counts(self) -> Longs:
         reader = table_reader(self._store, self._metadata)
+        # Who asks for the column that marks deleted rows, gets them.
+        marked = [DELETED.name] if DELETED.field_id in self._schema.by_id else []
 
-        def count(task: FileTask) -> int:
-            left = residual(self._where, task.proven)
-            judged = [self._readable.name_of(field_id) for field_id in columns_of(left)]
-            return sum(batch.num_rows for batch in reader.read(task, self._readable, judged, left))
+        def count(files: pa.Table) -> Iterator[int]:
+            for task in self._tasks(files):
+                left = residual(self._where, task.proven)
+                judged = [self._readable.name_of(field_id) for field_id in columns_of(left)]
+                yield sum(batch.num_rows for batch in reader.read(task, self._readable, [*judged, *marked], left))
 
-        return count_rows(self._plan, count)
+        return count_rows(self._plan, count, with_deleted=bool(marked))
 
     def _extreme(self, column: str, side: Side) -> pa.Scalar:
         wanted = Extreme(_find_ordered(column, self._readable), side)
@@ -140,7 +149,7 @@ class TableScan:
         reader = table_reader(self._store, self._metadata)
 
         def read(row: int, better: Bound) -> Iterator[pa.Array]:
-            (task,) = self._plan.tasks(self._plan.files.slice(row, 1))
+            (task,) = self._tasks(self._plan.files.slice(row, 1))
             where = all_of(residual(self._where, task.proven), better)
             path = wanted.reference.path
             for batch in reader.read(task, self._readable, [".".join(path)], where):
@@ -152,6 +161,15 @@ class TableScan:
         reader = table_reader(self._store, self._metadata)
         for task in tasks:
             yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
+
+
+# Every scan asks for both, and a table has few schemas.
+_readable = lru_cache(maxsize=64)(with_metadata_columns)
+
+
+@lru_cache(maxsize=64)
+def _chosen(schema: Schema, names: tuple[str, ...]) -> Schema:
+    return schema.select(names)
 
 
 def _find_ordered(column: str, schema: Schema) -> Reference:

@@ -72,6 +72,10 @@ class DeleteLoader:
         found = [self._positions_in(delete, task) for delete in task.deletes if delete.kind is not DeleteKind.EQUALITY]
         return np.unique(np.concatenate(found)) if found else NOTHING_DELETED.positions
 
+    def key_table(self, delete: DeleteFile) -> pa.Table:
+        """Load the keys of an equality delete file."""
+        return self._load(delete.location, self._key_schema(tuple(sorted(delete.equality_ids))))
+
     def _keys(self, task: FileTask) -> list[EqualityDeletes]:
         """Return the keys of a file's deleted rows, one index for each set of key fields."""
         groups: dict[tuple[int, ...], list[DeleteFile]] = {}
@@ -83,7 +87,7 @@ class DeleteLoader:
     def _positions_in(self, delete: DeleteFile, task: FileTask) -> Positions:
         if delete.kind is DeleteKind.VECTOR:
             blob = self._store.read_range(delete.location, delete.content_offset, delete.content_size_bytes)
-            return decode_deletion_vector(blob, delete.location, cardinality=delete.cardinality)
+            return decode_deletion_vector(blob, delete.location, cardinality=delete.record_count)
         table = self._load(delete.location, POSITION_DELETES)
         hit = table.filter(pc.equal(table.column(DELETED_FILE.name), task.location))
         if hit.column(DELETED_POSITION.name).null_count:
@@ -92,7 +96,7 @@ class DeleteLoader:
 
     def _equality_of(self, ids: tuple[int, ...], files: Sequence[DeleteFile]) -> EqualityDeletes:
         fields = self._key_schema(ids)
-        keys = pa.concat_tables([self._load(f.location, fields) for f in files]).combine_chunks()
+        keys = pa.concat_tables([self.key_table(f) for f in files]).combine_chunks()
         columns = [_at_path(keys, fields.paths[leaf.field.field_id]) for leaf in fields.leaves]
         return EqualityDeletes(fields, KeyIndex(columns, keys.num_rows))
 

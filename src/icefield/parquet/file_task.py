@@ -22,14 +22,14 @@ class DeleteKind(StrEnum):
 
 @dataclass(frozen=True)
 class DeleteFile:
-    """A delete file, or the deletion vector in one; a vector's `cardinality` is how many rows it deletes."""
+    """A delete file, or the deletion vector in one; `record_count` is how many rows it has, or a vector deletes."""
 
     kind: DeleteKind
     location: str
     equality_ids: tuple[int, ...] = ()
     content_offset: int = 0
     content_size_bytes: int = 0
-    cardinality: int = 0
+    record_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class FileTask:
     constants: values of identity partitions by source field id, for columns that the file itself may lack.
     start, end: the bytes of the file to read, `end` not among them: the row groups that start there.
     proven: what metadata proved of the scan's filter for this file, for `icefield.expr.residual.residual`.
+    partition: the values of its partition, by name, where a reader asks for them.
     """
 
     location: str
@@ -51,8 +52,14 @@ class FileTask:
     proven: int = 0
     start: int = 0
     end: int = MAX_BYTE
+    partition: Mapping[str, Value | None] = field(default_factory=dict)
 
     @property
     def is_part(self) -> bool:
         """Say whether only a part of the file is to be read."""
         return self.start > 0 or self.end < MAX_BYTE
+
+    @property
+    def has_key_deletes(self) -> bool:
+        """Say whether rows of the file are deleted by their keys."""
+        return any(delete.kind is DeleteKind.EQUALITY for delete in self.deletes)

@@ -1,6 +1,7 @@
 """One data file, open: which of its columns are which, which row groups may match, which rows are deleted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -20,9 +21,10 @@ from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
 from icefield.parquet.metrics import start_of
 from icefield.parquet.project import Projection
 from icefield.storage.store import Store
-from icefield.types.arrow import arrow_schema, arrow_type, field_id_of
-from icefield.types.datatypes import ListType, MapType, NestedField, StructType
-from icefield.types.metadata_columns import FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
+from icefield.types import metadata_columns
+from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, Value
+from icefield.types.metadata_columns import DELETED, FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
 from icefield.types.schema import Schema
 
 BATCH_ROWS = 65_536
@@ -39,15 +41,19 @@ class OpenFile:
         self._physical = list(_with_ids(self._fragment.physical_schema, mapping, task.location))
 
     def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that are not deleted, of row groups that may hold matching ones, with the wanted columns."""
+        """Yield the rows of row groups that may hold matching ones, with the wanted columns.
+
+        Deleted rows are left out, unless the column that marks them is wanted.
+        """
+        marks_deleted = any(f.field_id == DELETED.field_id for f in wanted.fields)
         data = Projection(_stored_part(wanted), self._physical, self._task.constants)
         keys = [(k, Projection(k.fields, self._physical, self._task.constants)) for k in deleted.keys]
         names = dict.fromkeys(chain(data.stored_names, *(projection.stored_names for _, projection in keys)))
         for batch, positions in self._batches(list(names), _pushed_filter(where, wanted, self._physical)):
             keep = _kept(batch, positions, deleted.positions, keys)
-            if not keep.all():
-                batch, positions = batch.filter(pa.array(keep)), positions[keep]
-            yield self._complete(data.project(batch), wanted, positions)
+            if not marks_deleted and not keep.all():
+                batch, positions, keep = batch.filter(pa.array(keep)), positions[keep], keep[keep]
+            yield self._complete(data.project(batch), wanted, _Placed(positions, ~keep))
 
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
         """Yield batches with the positions that their rows have in the whole file."""
@@ -70,24 +76,29 @@ class OpenFile:
         inside = [g.id for g in fragment.row_groups if start <= start_of(footer.row_group(g.id)) < end]
         return self._fragment.subset(row_group_ids=inside)
 
-    def _complete(self, batch: pa.RecordBatch, wanted: Schema, positions: Positions) -> pa.RecordBatch:
+    def _complete(self, batch: pa.RecordBatch, wanted: Schema, placed: "_Placed") -> pa.RecordBatch:
         """Add the metadata columns that are wanted, in their places."""
         if not any(is_metadata_column(f.field_id) for f in wanted.fields):
             return batch
         columns = [
-            self._metadata_column(f, batch, positions) if is_metadata_column(f.field_id) else batch.column(f.name)
+            self._metadata_column(f, batch, placed) if is_metadata_column(f.field_id) else batch.column(f.name)
             for f in wanted.fields
         ]
         return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(wanted))
 
-    def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, positions: Positions) -> pa.Array:
-        task, rows = self._task, len(positions)
-        if field.field_id == FILE.field_id:
-            return pa.repeat(pa.scalar(task.location), rows)
-        if field.field_id == POSITION.field_id:
-            return pa.array(positions)
-        if field.field_id == SPEC_ID.field_id:
-            return pa.array(np.full(rows, task.spec_id, np.int32))
+    def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, placed: "_Placed") -> pa.Array:
+        task, positions, rows = self._task, placed.positions, len(placed.positions)
+        match field.field_id:
+            case FILE.field_id:
+                return pa.repeat(pa.scalar(task.location), rows)
+            case POSITION.field_id:
+                return pa.array(positions)
+            case DELETED.field_id:
+                return pa.array(placed.deleted)
+            case SPEC_ID.field_id:
+                return pa.array(np.full(rows, task.spec_id, np.int32))
+            case metadata_columns.PARTITION_ID:
+                return _repeated_struct(task.partition, field.type, rows)
         if task.first_row_id is None:
             # A snapshot from before the table had lineage. (spec: Row Lineage for Upgraded Tables)
             return pa.nulls(rows, pa.int64())
@@ -95,6 +106,14 @@ class OpenFile:
             positions + task.first_row_id if field.field_id == ROW_ID.field_id else np.full(rows, task.sequence_number)
         )
         return pc.coalesce(batch.column(field.name), pa.array(inherited, pa.int64()))
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Where the rows of a batch stand in their file, and which of them are deleted."""
+
+    positions: Positions
+    deleted: npt.NDArray[np.bool_]
 
 
 class _PositionsAhead:
@@ -124,6 +143,12 @@ def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -
             hint="Set the table property schema.name-mapping.default, which says which column is which",
         )
     return with_mapped_ids(physical, mapping)
+
+
+def _repeated_struct(values: Mapping[str, Value | None], kind: Type, rows: int) -> pa.StructArray:
+    assert isinstance(kind, StructType)
+    columns = [repeated_value(values.get(f.name), f.type, rows) for f in kind.fields]
+    return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in kind.fields])
 
 
 def _stored_part(wanted: Schema) -> Schema:

@@ -19,7 +19,7 @@ from icefield.expr.arrow import arrow_filter
 from icefield.expr.bound import TRUE, Bound, columns_of, complement
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.deletes import NOTHING_DELETED, DeletedRows, DeleteLoader, Positions
-from icefield.parquet.file_task import FileTask
+from icefield.parquet.file_task import DeleteFile, FileTask
 from icefield.parquet.open_file import OpenFile
 from icefield.parquet.project import Projection
 from icefield.storage.store import Store
@@ -42,7 +42,7 @@ class TableReader:
         self._store = store
         self._history = tuple(history)
         self._mapping = mapping
-        self._deletes = DeleteLoader(store, self._read_whole, self._key_schema)
+        self._deletes = DeleteLoader(store, self._read_whole, self.key_schema)
 
     def read(self, task: FileTask, schema: Schema, select: Sequence[str], where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows that match, with the selected columns of the schema."""
@@ -64,6 +64,17 @@ class TableReader:
     def deleted_positions(self, task: FileTask) -> Positions:
         """Return which positions of a file are deleted by position."""
         return self._deletes.positions(task)
+
+    def delete_keys(self, delete: DeleteFile) -> pa.Table:
+        """Return the keys in an equality delete file."""
+        return self._deletes.key_table(delete)
+
+    def key_schema(self, field_ids: Sequence[int]) -> Schema:
+        """Return the schema of some fields, from the newest version of the table that had them."""
+        for schema in self._history:
+            if schema.by_id.keys() >= set(field_ids):
+                return schema.select([schema.name_of(i) for i in field_ids])
+        raise Unsupported(f"no version of the table has all the fields {list(field_ids)} that an equality delete names")
 
     def _matching(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         batches = self._rows(task, wanted, where)
@@ -93,10 +104,3 @@ class TableReader:
             return pa.Table.from_batches(opened.rows(schema, TRUE, NOTHING_DELETED), arrow_schema(schema))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptFile(location, f"it is no delete file: {error}") from error
-
-    def _key_schema(self, field_ids: Sequence[int]) -> Schema:
-        """Return the schema of some fields, from the newest version of the table that had them."""
-        for schema in self._history:
-            if schema.by_id.keys() >= set(field_ids):
-                return schema.select([schema.name_of(i) for i in field_ids])
-        raise Unsupported(f"no version of the table has all the fields {list(field_ids)} that an equality delete names")

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.model.partition import PartitionSpec
-from icefield.parquet.file_task import FileTask
 from icefield.scan.entries import partition_columns
 from icefield.scan.plan import ScanPlan
 from icefield.types.arrow_keys import KeyIndex
@@ -19,14 +18,16 @@ PARTITION_COUNTS = pa.schema(
 )
 
 
-def count_rows(plan: ScanPlan, count: Callable[[FileTask], int]) -> Longs:
+def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, with_deleted: bool = False) -> Longs:
     """Count the matching rows of each planned file; `count` does so by reading, where metadata cannot tell."""
     rows, deleted = plan.files.column("record_count"), plan.files.column("deleted_rows")
+    if with_deleted:
+        deleted = pa.chunked_array([pa.array(np.zeros(plan.files.num_rows, np.int64))])
     settled = pc.and_(plan.files.column("must_match"), deleted.is_valid())
     counts: Longs = pc.fill_null(pc.subtract(rows, deleted), 0).to_numpy().copy()
     unsettled = np.flatnonzero(~settled.to_numpy())
-    for place, task in zip(unsettled, plan.tasks(plan.files.take(pa.array(unsettled))), strict=True):
-        counts[place] = count(task)
+    for place, found in zip(unsettled, count(plan.files.take(pa.array(unsettled))), strict=True):
+        counts[place] = found
     return counts
 
 

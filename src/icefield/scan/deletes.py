@@ -264,8 +264,9 @@ def _refuse_other_formats(entries: pa.Table) -> None:
 
 def _delete_file(row: dict[str, Any]) -> DeleteFile:
     if row["content"] == EQUALITY_DELETES:
-        return DeleteFile(DeleteKind.EQUALITY, row["file_path"], tuple(row["equality_ids"] or ()))
-    return DeleteFile(DeleteKind.POSITIONS, row["file_path"])
+        ids = tuple(row["equality_ids"] or ())
+        return DeleteFile(DeleteKind.EQUALITY, row["file_path"], ids, record_count=row["record_count"])
+    return DeleteFile(DeleteKind.POSITIONS, row["file_path"], record_count=row["record_count"])
 
 
 def _vector(row: dict[str, Any]) -> DeleteFile:

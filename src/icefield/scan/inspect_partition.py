@@ -8,6 +8,7 @@ Raises Unsupported for specs that use one field id for different things, which v
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from icefield.expr.evaluate import might_match
 from icefield.expr.ordered import column_of
 from icefield.expr.statistics import FieldStatistics
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionField
+from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.scan.inspect_source import struct_array
 from icefield.scan.manifests import Mask, prune_manifests
 from icefield.types.arrow import arrow_type
@@ -50,10 +51,14 @@ class PartitionStruct:
 
 def partition_struct(metadata: TableMetadata) -> PartitionStruct:
     """Bring the partition fields of all specs together."""
-    schema = metadata.schema
+    return _partition_struct(tuple(metadata.specs), metadata.schema)
+
+
+@lru_cache(maxsize=64)
+def _partition_struct(specs: tuple[PartitionSpec, ...], schema: Schema) -> PartitionStruct:
     chosen: dict[int, PartitionField] = {}
     names: dict[int, str] = {}
-    for spec in sorted(metadata.specs, key=lambda s: s.spec_id, reverse=True):
+    for spec in sorted(specs, key=lambda s: s.spec_id, reverse=True):
         for field in spec.fields:
             if field.source_id not in schema.by_id or isinstance(field.transform, Unknown):
                 continue

@@ -8,21 +8,25 @@ from pyspark.sql.types import StructType
 
 from icefield.expr.bound import columns_of
 from icefield.expr.select import Parts, Query
+from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.conform import check_schema
 from icefield.parquet.write import WritePlan
+from icefield.scan.partition_values import readable_schema
 from icefield.scan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.data_source import register
 from icefield.spark.filters import filter_text
+from icefield.spark.native_read import FilesToRead
 from icefield.spark.planning import SparkCluster, active_cluster
-from icefield.spark.read import FilesToRead, narrow, read_files
+from icefield.spark.present import narrow
+from icefield.spark.read import read_files
 from icefield.spark.read_task import Rows
 from icefield.spark.session import session
 from icefield.spark.types import schema_from_spark
 from icefield.spark.view import conform_to_view, run_query
 from icefield.spark.write import write_frame
 from icefield.storage.store import Store
-from icefield.types.metadata_columns import with_metadata_columns
 from icefield.types.schema import Schema
 
 
@@ -32,6 +36,10 @@ class Engine:
     def session(self) -> SparkSession:
         """Return the session, starting a local one if there is none."""
         return session()
+
+    def register_source(self, session: SparkSession, lake: Lake) -> None:
+        """Make the format "icefield" known to a session, with the lake that is meant where none is named."""
+        register(session, lake)
 
     def schema(self, struct: StructType) -> Schema:
         """Read a Spark schema."""
@@ -56,7 +64,7 @@ class Engine:
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
-        readable = with_metadata_columns(scan.point.schema)
+        readable = readable_schema(metadata, scan.point.schema)
         tops = {readable.paths[i][0] for i in (*select.by_id, *columns_of(scan.where))}
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))
         request = FilesToRead(store, metadata, scan, scan.files, columns)

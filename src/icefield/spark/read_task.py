@@ -77,7 +77,7 @@ def present_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
 
 
 def _present(array: pa.Array, kind: Type) -> pa.Array:
-    if not _differs(kind):
+    if not is_shown_otherwise(kind):
         return array
     match kind:
         case UUIDType():
@@ -128,6 +128,7 @@ def _over(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
     )
 
 
-def _differs(kind: Type) -> bool:
+def is_shown_otherwise(kind: Type) -> bool:
+    """Say whether Spark shows a type, or one inside it, as another one."""
     special = UUIDType | FixedType | TimeType | TimestampNsType | TimestamptzNsType | VariantType
-    return isinstance(kind, special) or any(_differs(f.type) for f in children(kind))
+    return isinstance(kind, special) or any(is_shown_otherwise(f.type) for f in children(kind))

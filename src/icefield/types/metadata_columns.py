@@ -3,13 +3,16 @@
 A table's own column hides a metadata column of the same name.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from icefield.types.datatypes import IntegerType, LongType, NestedField, StringType
+from icefield.types.datatypes import BooleanType, IntegerType, LongType, NestedField, StringType, StructType
 from icefield.types.schema import Schema
 
 FILE = NestedField(2147483646, "_file", StringType(), required=True)
 POSITION = NestedField(2147483645, "_pos", LongType(), required=True)
+# Whoever asks for it gets the deleted rows too.
+DELETED = NestedField(2147483644, "_deleted", BooleanType(), required=True)
 SPEC_ID = NestedField(2147483643, "_spec_id", IntegerType(), required=True)
 ROW_ID = NestedField(2147483540, "_row_id", LongType())
 LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType())
@@ -17,20 +20,31 @@ LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType
 DELETED_FILE = NestedField(2147483546, "file_path", StringType(), required=True)
 DELETED_POSITION = NestedField(2147483545, "pos", LongType(), required=True)
 
+PARTITION_ID = 2147483642
+# The fields of `_partition` have ids of their own: those of partition specs start at 1000, where columns may be too.
+_FIRST_OF_PARTITION = 2147400000
+_LAST_OF_PARTITION = 2147480000
+
 LINEAGE = (ROW_ID, LAST_UPDATED)
-SELECTABLE = (FILE, POSITION, SPEC_ID, *LINEAGE)
-_IDS = frozenset(f.field_id for f in SELECTABLE)
+SELECTABLE = (FILE, POSITION, DELETED, SPEC_ID, *LINEAGE)
+_IDS = frozenset({PARTITION_ID, *(f.field_id for f in SELECTABLE)})
 
 
 def is_metadata_column(field_id: int) -> bool:
     """Say whether a column's values come from where its rows lie, and not from the data alone."""
-    return field_id in _IDS
+    return field_id in _IDS or _FIRST_OF_PARTITION <= field_id <= _LAST_OF_PARTITION
 
 
-def with_metadata_columns(schema: Schema) -> Schema:
-    """Return the schema with all metadata columns after its own."""
+def with_metadata_columns(schema: Schema, partition: Sequence[NestedField] = ()) -> Schema:
+    """Return the schema with all metadata columns after its own; `partition`: the fields of all partition specs."""
     taken = {f.name for f in schema.fields}
-    return with_columns(schema, tuple(f for f in SELECTABLE if f.name not in taken))
+    columns = (*SELECTABLE, *_partition_column(partition))
+    return with_columns(schema, tuple(f for f in columns if f.name not in taken))
+
+
+def _partition_column(partition: Sequence[NestedField]) -> Iterable[NestedField]:
+    fields = (replace(f, field_id=_FIRST_OF_PARTITION + at) for at, f in enumerate(partition))
+    return [NestedField(PARTITION_ID, "_partition", StructType(tuple(fields)), required=True)] if partition else []
 
 
 def with_free_names(schema: Schema, columns: tuple[NestedField, ...]) -> tuple[Schema, tuple[str, ...]]:

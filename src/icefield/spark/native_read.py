@@ -1,0 +1,204 @@
+"""Planned files through Spark's own vectorised Parquet reader.
+
+Columns are found by field id. One trap is avoided here: Spark pushes filters into Parquet by *name*, so a name that
+ever meant another column is read under a name that no file has; such a column is filtered after reading.
+
+What rows have beside their own columns comes from their place: the reader tells a row's number in its file, and the
+file's key, by which a small table of the files is joined where more is asked for than the place itself.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql.types import StructType
+
+from icefield.expr.bound import TRUE, Bound
+from icefield.expr.spark_sql import quoted_path, spark_sql
+from icefield.model.metadata import TableMetadata
+from icefield.scan.partition_values import load_partitions
+from icefield.scan.plan import ScanPlan
+from icefield.spark.file_log import FILE_KEY, NativeFile, Shelf, open_files
+from icefield.spark.native_deletes import WORDS, Deletes, key_name
+from icefield.spark.present import present
+from icefield.spark.read_task import Rows
+from icefield.spark.types import stored_field, stored_type
+from icefield.storage.store import Store
+from icefield.types.datatypes import NestedField, Type, children, walk, with_children
+from icefield.types.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED,
+    LINEAGE,
+    PARTITION_ID,
+    POSITION,
+    ROW_ID,
+    SPEC_ID,
+    is_metadata_column,
+)
+from icefield.types.schema import Schema
+
+ROW_NUMBER = "_metadata.row_index"
+# Columns of our own while a scan is put together.
+_KEY, _ROW, _APPLIES = "icefield_file", "icefield_row", "icefield_applies"
+_FIRST_ROW, _SEQUENCE = "icefield_first_row", "icefield_sequence"
+_OF_FILES = (FILE.field_id, SPEC_ID.field_id, PARTITION_ID, ROW_ID.field_id, LAST_UPDATED.field_id)
+_RESERVED = {"_metadata", _KEY, _ROW, _APPLIES, _FIRST_ROW, _SEQUENCE}
+
+
+@dataclass(frozen=True)
+class FilesToRead:
+    """Some files of a plan, and the columns to read of them: the table's, and metadata columns."""
+
+    store: Store
+    metadata: TableMetadata
+    scan: ScanPlan
+    files: pa.Table
+    schema: Schema
+
+    @property
+    def history(self) -> Sequence[Schema]:
+        """Every schema that the table ever had; a name that changed its meaning in it is read with care."""
+        return self.metadata.schemas
+
+
+def read_native(
+    spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows, deletes: Deletes | None = None
+) -> DataFrame:
+    """Read the rows that match a filter, or those that do not, and that are not deleted."""
+    return _NativeScan(spark, request, deletes).read(where, rows)
+
+
+class _NativeScan:
+    """One scan on its way."""
+
+    def __init__(self, spark: SparkSession, request: FilesToRead, deletes: Deletes | None) -> None:
+        self._spark = spark
+        self._request = request
+        self._deletes = deletes
+        self._hidden_ids = _find_hidden(request.schema, request.history)
+        self._hidden = Schema(tuple(_hide(f, self._hidden_ids) for f in request.schema.fields))
+        self._wanted = {f.field_id for f in request.schema.fields if is_metadata_column(f.field_id)}
+        self._key_fields = _key_fields(deletes)
+        self._file_keys = np.arange(request.files.num_rows) if deletes is None else deletes.first_words
+
+    def read(self, where: Bound, rows: Rows) -> DataFrame:
+        frame = self._with_metadata_columns(self._with_places(self._open()))
+        if where != TRUE or rows is Rows.REST:
+            matches = spark_sql(where, lambda reference: self._hidden.paths[reference.field_id])
+            frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
+        frame = self._without_deleted(frame)
+        return frame.select([_shown(f, self._hidden_ids) for f in self._request.schema.fields])
+
+    def _open(self) -> DataFrame:
+        own = [f for f in self._hidden.fields if not is_metadata_column(f.field_id)]
+        lineage = [replace(f, name=_stored_name(f)) for f in LINEAGE if f.field_id in self._wanted]
+        known = {f.field_id for f in own}
+        keys = [replace(f, name=key_name(i)) for i, f in self._key_fields.items() if i not in known]
+        stored = StructType([stored_field(f) for f in (*own, *lineage, *keys)])
+        shelf = Shelf(self._request.store, self._request.metadata.location)
+        return open_files(self._spark, self._native_files(), stored, shelf)
+
+    def _native_files(self) -> Iterator[NativeFile]:
+        files, store = self._request.files, self._request.store
+        paths, sizes = (files.column(name).to_pylist() for name in ("file_path", "file_size_in_bytes"))
+        for location, size, key in zip(paths, sizes, self._file_keys.tolist(), strict=True):
+            yield NativeFile(store.native_uri(location), size, key)
+
+    def _with_places(self, frame: DataFrame) -> DataFrame:
+        if not self._wanted and self._deletes is None:
+            return frame
+        placed = frame.select("*", F.expr(FILE_KEY).alias(_KEY), F.col(ROW_NUMBER).alias(_ROW))
+        needs_files = bool(self._wanted & set(_OF_FILES)) or bool(self._key_fields)
+        return placed.join(F.broadcast(self._spark.createDataFrame(self._files())), _KEY) if needs_files else placed
+
+    def _files(self) -> pa.Table:
+        """Return what rows inherit from their files, for the columns that are wanted."""
+        files, wanted, request = self._request.files, self._wanted, self._request
+        columns = {_KEY: pa.array(self._file_keys)}
+        if FILE.field_id in wanted:
+            columns[_name(FILE.field_id)] = files.column("file_path")
+        if SPEC_ID.field_id in wanted:
+            columns[_name(SPEC_ID.field_id)] = files.column("spec_id")
+        if PARTITION_ID in wanted:
+            partitions = load_partitions(request.store, request.metadata, request.scan, files)
+            columns[_name(PARTITION_ID)] = partitions
+        if not wanted.isdisjoint(f.field_id for f in LINEAGE):
+            columns |= {_FIRST_ROW: files.column("first_row_id"), _SEQUENCE: files.column("sequence_number")}
+        if self._deletes is not None and self._key_fields:
+            columns[_APPLIES] = pa.array(self._deletes.applies, WORDS)
+        return pa.table(columns)
+
+    def _with_metadata_columns(self, frame: DataFrame) -> DataFrame:
+        made: dict[str, Column] = {}
+        if POSITION.field_id in self._wanted:
+            made[_name(POSITION.field_id)] = F.col(_ROW)
+        if DELETED.field_id in self._wanted:
+            made[_name(DELETED.field_id)] = F.lit(False) if self._deletes is None else self._bit(self._deletes)
+        if ROW_ID.field_id in self._wanted:
+            made[_name(ROW_ID.field_id)] = _inherited(ROW_ID, F.col(_FIRST_ROW) + F.col(_ROW))
+        if LAST_UPDATED.field_id in self._wanted:
+            made[_name(LAST_UPDATED.field_id)] = _inherited(LAST_UPDATED, F.col(_SEQUENCE))
+        return frame.withColumns(made) if made else frame
+
+    def _without_deleted(self, frame: DataFrame) -> DataFrame:
+        if self._deletes is None or DELETED.field_id in self._wanted:
+            return frame
+        frame = frame.where(~self._bit(self._deletes))
+        if not self._key_fields:
+            return frame
+        own = {f.field_id: f.name for f in self._hidden.fields}
+        names = {i: own.get(i, key_name(i)) for i in self._key_fields}
+        return self._deletes.drop_keys(self._spark, frame, names, _APPLIES)
+
+    def _bit(self, deletes: Deletes) -> Column:
+        return deletes.bit(self._spark, F.col(_KEY), F.col(_ROW))
+
+
+def find_reused_names(schema: Schema, history: Iterable[Schema]) -> set[int]:
+    """Return the ids of columns whose name, at any depth, also stood for another column of the table."""
+    names: dict[str, set[int]] = {}
+    for version in (schema, *history):
+        for path, field in walk(version.struct):
+            names.setdefault(".".join(path).lower(), set()).add(field.field_id)
+    return {i for i, path in schema.paths.items() if len(names[".".join(path).lower()]) > 1}
+
+
+def _find_hidden(schema: Schema, history: Iterable[Schema]) -> set[int]:
+    """Return the ids of columns that are read under another name than their own."""
+    ours = {f.field_id for f in schema.fields if is_metadata_column(f.field_id) or f.name.lower() in _RESERVED}
+    return find_reused_names(schema, history) | ours
+
+
+def _key_fields(deletes: Deletes | None) -> dict[int, NestedField]:
+    return {f.field_id: f for keys in (deletes.keys if deletes else ()) for f in keys.fields.fields}
+
+
+def _hide(field: NestedField, hidden: set[int]) -> NestedField:
+    """Rename hidden fields, at any depth, to a name that no file has."""
+    inner = tuple(_hide(child, hidden) for child in children(field.type))
+    kind: Type = with_children(field.type, inner) if inner else field.type
+    return replace(field, name=_name(field.field_id) if field.field_id in hidden else field.name, type=kind)
+
+
+def _name(field_id: int) -> str:
+    return f"icefield_column_{field_id}"
+
+
+def _stored_name(lineage: NestedField) -> str:
+    return f"icefield_stored_{lineage.field_id}"
+
+
+def _inherited(lineage: NestedField, value: Column) -> Column:
+    """Return what a file says of a row's lineage, or else what follows from its place; null before it had any."""
+    return F.when(F.col(_FIRST_ROW).isNotNull(), F.coalesce(F.col(_stored_name(lineage)), value))
+
+
+def _shown(field: NestedField, hidden: set[int]) -> Column:
+    column = F.col(quoted_path([_hide(field, hidden).name]))
+    if any(f.field_id in hidden for _, f in walk(field.type)):
+        column = column.cast(stored_type(field.type))
+    return present(column, field.type).alias(field.name)

@@ -1,0 +1,63 @@
+"""Columns as users see them, made of columns as files hold them: uuids are text, structs have the fields asked for."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from icefield.expr.spark_sql import quoted_path
+from icefield.types.datatypes import ListType, MapType, StructType, Type, UUIDType, children
+from icefield.types.schema import Schema
+
+UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+
+
+def present(column: Column, kind: Type) -> Column:
+    """Turn stored values into what users see: uuids, at any depth, become text."""
+    if not _holds_uuid(kind):
+        return column
+    match kind:
+        case UUIDType():
+            digits = F.lower(F.hex(column))
+            text = F.concat_ws("-", *(F.substring(digits, start, length) for start, length in UUID_PARTS))
+            return F.when(column.isNotNull(), text)
+        case StructType(fields):
+            parts = [present(column.getField(f.name), f.type).alias(f.name) for f in fields]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ListType():
+            return F.transform(column, lambda item: present(item, kind.element_type))
+        case MapType():
+            return F.transform_values(
+                F.transform_keys(column, lambda key, _: present(key, kind.key_type)),
+                lambda _, value: present(value, kind.value_type),
+            )
+        case _:
+            return column
+
+
+def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
+    """Keep the selected columns; of a struct that was selected in part, keep that part."""
+    return frame.select(
+        [
+            _narrowed(F.col(quoted_path([f.name])), full.by_id[f.field_id].type, f.type).alias(f.name)
+            for f in select.fields
+        ]
+    )
+
+
+def _narrowed(column: Column, full: Type, kept: Type) -> Column:
+    if full == kept:
+        return column
+    match full, kept:
+        case StructType(), StructType():
+            inner = {f.field_id: f.type for f in full.fields}
+            parts = [_narrowed(column.getField(f.name), inner[f.field_id], f.type).alias(f.name) for f in kept.fields]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ListType(), ListType():
+            return F.transform(column, lambda item: _narrowed(item, full.element_type, kept.element_type))
+        case MapType(), MapType():
+            return F.transform_values(column, lambda _, value: _narrowed(value, full.value_type, kept.value_type))
+        case _:
+            return column
+
+
+def _holds_uuid(kind: Type) -> bool:
+    return isinstance(kind, UUIDType) or any(_holds_uuid(f.type) for f in children(kind))
