@@ -7,6 +7,7 @@ rows that others delete meanwhile are deleted in the new files too. Memory is bo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ COMPACT = Verb("compact", None)
 SMALL = 0.75  # of the target size: files that are smaller are worth writing together
 
 
-def compact(write: TableWrite, where: Predicate | str | None) -> Snapshot | None:
+def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     """Compact the files that may hold matching rows; None if there is nothing to gain."""
     plan = write.plan(where)
     groups = list(_groups(plan.files, TARGET_FILE_SIZE_BYTES.read(write.base.properties), write.base.spec.spec_id))

@@ -20,6 +20,7 @@ from icefield.commit.row_delta import RowDelta
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.ast import Operator, Predicate
 from icefield.expr.bound import Bound, Compare, Reference, all_of, one_of
+from icefield.expr.residual import residual
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_arrow_schema, conform_batch
 from icefield.parquet.deletes import Positions
@@ -38,7 +39,7 @@ DELETE, UPSERT = Verb("delete", DELETE_ISOLATION), Verb("upsert", MERGE_ISOLATIO
 MAX_LISTED_KEYS = 200
 
 
-def delete_matching(write: TableWrite, where: Predicate | str) -> Snapshot | None:
+def delete_matching(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     """Delete the rows that match, in the way that the table's properties say."""
     if DELETE_MODE.read(write.base.properties) != MERGE_ON_READ:
         return write.replace_matching(no_rows(write.base.schema), where, DELETE)
@@ -103,7 +104,7 @@ def _places(write: TableWrite, plan: ScanPlan, files: pa.Table) -> Iterator[tupl
     reader = table_reader(write.store, write.base)
     schema, (position,) = with_free_names(plan.point.schema, (POSITION,))
     for task in plan.tasks(files):
-        batches = reader.read(task, schema, [position], plan.where)
+        batches = reader.read(task, schema, [position], residual(plan.where, task.proven))
         positions = np.concatenate([NOWHERE, *(batch.column(position).to_numpy() for batch in batches)])
         if len(positions):
             yield task.location, positions
@@ -117,7 +118,8 @@ def _find_keys(write: TableWrite, plan: ScanPlan, keys: KeyRows, count: int) -> 
     row_ids, is_known = np.zeros(count, np.int64), np.zeros(count, np.bool_)
     order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
     for task in plan.tasks(plan.files):
-        for batch in reader.read(task, schema, [position, row_id, *keys.columns], plan.where):
+        left = residual(plan.where, task.proven)
+        for batch in reader.read(task, schema, [position, row_id, *keys.columns], left):
             codes = keys.find(batch)
             hit = codes != NOT_FOUND
             if hit.any():

@@ -12,10 +12,9 @@ import pyarrow as pa
 from icefield.errors import InvalidInput
 from icefield.expr.arrow import arrow_filter
 from icefield.expr.ast import Predicate
-from icefield.expr.bind import bind
 from icefield.expr.bound import TRUE, columns_of
 from icefield.parquet.project import Projection
-from icefield.rows import is_spark, load_spark_engine
+from icefield.rows import bind_filter, load_spark_engine
 from icefield.scan.inspect_source import MetadataTable, Request
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
@@ -30,7 +29,7 @@ class TableInspection:
         if isinstance(select, str):
             raise InvalidInput("select takes a list of column names", hint=f"Write select=[{select!r}]")
         self._table = table
-        self._where = bind(load_spark_engine().filter_text(where) if is_spark(where) else where, table.schema)
+        self._where = bind_filter(where, table.schema)
         self._select = [f.name for f in table.schema.fields] if select is None else list(select)
         self._schema = table.schema.select(self._select)
 

@@ -72,7 +72,7 @@ def test_compaction_goes_by_a_filter(lake: Lake, table: Table) -> None:
 
 
 def test_large_files_become_several_and_rows_are_found_again(lake: Lake, table: Table) -> None:
-    table.set_properties({"write.target-file-size-bytes": "30000"})
+    table.set_properties({"write.target-file-size-bytes": "10000"})
     many = rows(*((1000 + n, "a") for n in range(20_000)))
     for start in range(0, 20_000, 5_000):
         table.append(many.slice(start, 5_000))

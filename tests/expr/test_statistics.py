@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,15 @@ from icefield.expr.ast import Operator
 from icefield.expr.bind import bind
 from icefield.expr.bound import Bound, Compare, IsNaN, IsNull, NotNaN, NotNull, Reference, any_of, one_of
 from icefield.expr.evaluate import might_match, must_match
-from icefield.expr.statistics import Counts, from_counts_and_bounds, from_partition_values, from_summaries
+from icefield.expr.statistics import (
+    Counts,
+    FieldStatistics,
+    from_counts_and_bounds,
+    from_partition_values,
+    from_summaries,
+)
 from icefield.types.datatypes import (
+    DecimalType,
     DoubleType,
     FloatType,
     GeographyType,
@@ -275,3 +283,33 @@ def test_conditions_on_several_columns_combine() -> None:
     assert must_match(bind("NOT (a = 2) OR a IS NULL", schema), statistics, 3).tolist() == [True, False, True]
     assert might_match(any_of(), statistics, 3).tolist() == [False] * 3
     assert np.array_equal(might_match(bind(None, schema), statistics, 3), np.ones(3, np.bool_))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (LongType(), [1, None, 3, 4]),
+        (DoubleType(), [1.5, None, -0.0, 4.0]),
+        (DecimalType(38, 2), [Decimal("1.25"), Decimal(-(10**30)), None, Decimal(0)]),
+        (StringType(), ["a", None, "ccc", ""]),
+        (UUIDType(), [uuid.UUID(int=n) for n in range(4)]),
+    ],
+)
+def test_what_is_known_of_chosen_files_is_what_is_known_of_each(kind: PrimitiveType, values: list[Any]) -> None:
+    data = pa.array([None if v is None else encode_value(v, kind) for v in values], pa.binary())
+    counts = [pa.array([10, 0, None, 2], pa.int64()), pa.array([0, None, 0, 2], pa.int64())]
+    records = pa.array([10, 0, 3, 2], pa.int64())
+
+    def known(rows: pa.Array) -> FieldStatistics:
+        data_of, values_of, nulls_of, records_of = (c.take(rows) for c in (data, *counts, records))
+        nans = pa.nulls(len(rows), pa.int64())
+        return from_counts_and_bounds(data_of, data_of, Counts(values_of, nulls_of, nans, records_of), kind)
+
+    whole = known(pa.array(range(4)))
+    for chosen in ([True, False, False, True], [False, True, True, False], [False] * 4, [True] * 4):
+        mask = np.array(chosen)
+        some, same = whole.at(mask), known(pa.array(np.flatnonzero(mask)))
+        assert some.lower.array().equals(same.lower.array())
+        assert some.upper.array().equals(same.upper.array())
+        for name in ("may_be_null", "may_be_nan", "may_be_value"):
+            assert getattr(some, name).tolist() == getattr(same, name).tolist(), name

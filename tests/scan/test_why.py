@@ -1,6 +1,7 @@
 """Why a file is read or not: the pass and the condition that decided, with what they saw; never against the plan."""
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from hypothesis import assume, given, settings
 from tests.expr.cases import EFFORT
 from tests.scan.test_plan import build, planned, tables
 
+import icefield
 from icefield.errors import InvalidInput
 from icefield.expr.describe import describe
 from icefield.expr.residual import residual
@@ -16,6 +18,7 @@ from icefield.lake import Lake
 from icefield.scan.file_reason import FileReason, Finding, Stage
 from icefield.scan.point import find_point
 from icefield.scan.why import explain_file
+from icefield.storage.location import local_path
 from icefield.table import Table
 
 
@@ -141,6 +144,29 @@ def test_a_location_that_names_two_files_is_refused(memory_lake: Lake) -> None:
     made.add_files([f"{made.location}/other/{name}"], partition={"p": 1})
     with pytest.raises(InvalidInput, match="names 2 data files"):
         made.scan().why(name)
+
+
+def test_a_whole_location_wins_over_what_it_may_be_short_for(memory_lake: Lake) -> None:
+    made = memory_lake.create_table("a.w", "p long", partition_by=["p"])
+    made.append(pa.table({"p": [1]}))
+    first = made.scan().files()["file_path"][0].as_py()
+    longer = f"{made.location}/other/{first.removeprefix('memory:').lstrip('/')}"
+    memory_lake.store.put_new(longer, memory_lake.store.read(first))
+    made.add_files([longer], partition={"p": 1})
+    assert made.scan().why(first).location == first
+
+
+def test_only_manifests_that_may_list_the_file_are_opened(lake: Lake, tmp_path: Path) -> None:
+    made = lake.create_table("a.w", "p long, id long", partition_by=["p"])
+    for p in range(3):
+        made.append(pa.table({"p": [p], "id": [p]}))
+    wanted = next(f for f in made.scan().files().to_pylist() if f["partition"] == "p=1")
+    manifests = {row["path"] for row in made.inspect("manifests").to_arrow().read_all().to_pylist()}
+    mine = made.scan().why(wanted["file_path"]).manifest
+    with icefield.connect(tmp_path / "lake", durable=False) as other:
+        for location in manifests - {mine}:
+            Path(local_path(location)).unlink()
+        assert other.table("a.w").scan("p = 1").why(wanted["file_path"]).is_read
 
 
 def test_values_for_programs_have_no_objects_in_them(table: Table) -> None:

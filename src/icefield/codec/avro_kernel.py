@@ -154,7 +154,8 @@ def read_leaf(source: Source, slots: Slots, row: int, position: int, end: int, p
 def read_map(source: Source, slots: Slots, row: int, position: int, end: int, pc: int) -> int:
     """Read an array of (integer key, value), keeping the values of wanted keys."""
     data, program = source.data, source.program
-    is_bytes, slot, first = program[pc] == MAP_BYTES, program[pc + SLOT], program[pc + KEYS]
+    is_bytes, slot, null = program[pc] == MAP_BYTES, program[pc + SLOT], program[pc + ARG]
+    first, last = program[pc + KEYS], program[pc + KEYS_END]
     guess, remaining = first, 0
     while position >= 0:
         if remaining == 0:
@@ -163,8 +164,8 @@ def read_map(source: Source, slots: Slots, row: int, position: int, end: int, pc
                 break
         remaining -= 1
         key, position = read_varint(data, position, end)
-        if program[pc + ARG] >= 0:
-            is_null, position = read_branch(data, position, end, program[pc + ARG])
+        if null >= 0:
+            is_null, position = read_branch(data, position, end, null)
             if is_null:
                 continue
         value, position = read_varint(data, position, end)
@@ -172,7 +173,7 @@ def read_map(source: Source, slots: Slots, row: int, position: int, end: int, pc
             break
         if is_bytes and (value < 0 or value > end - position):
             return BAD_LENGTH
-        found = find_key(source.keys, guess, first, program[pc + KEYS_END], key)
+        found = find_key(source.keys, guess, first, last, key) if first < last else -1
         if found >= 0:
             guess = found + 1
             if is_bytes:
@@ -245,6 +246,8 @@ def read_varint(data: Any, position: int, end: int) -> tuple[int, int]:
         return 0, BAD_VARINT
     byte = data[position]
     position += 1
+    if byte < 0x80:  # most are, and plain Python is slow
+        return (byte >> 1) ^ -(byte & 1), position
     value, shift = byte & 0x7F, 7
     while byte >= 0x80:
         if position >= end or shift > 63:

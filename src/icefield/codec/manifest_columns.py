@@ -57,6 +57,10 @@ class ManifestColumns:
         """Return the names of all columns but those of the partition, which the file's own schema tells."""
         return [*self.fields, *(f"{prefix}.{i}" for prefix, _, ids in self.statistics() for i in ids)]
 
+    def judged_names(self) -> list[str]:
+        """Return the names of the columns that only serve to judge filters: bounds and counts of fields."""
+        return [f"{prefix}.{i}" for prefix, _, ids in self.statistics() if prefix != "column_size" for i in ids]
+
     def statistics(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """Yield the sorts of single-field statistics: (column prefix, map that holds them, field ids ascending)."""
         yield "lower", "lower_bounds", _ascending(self.bounds)

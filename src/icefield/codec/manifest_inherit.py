@@ -21,14 +21,15 @@ def inherit(entries: pa.Table, manifests: pa.Table) -> pa.Table:
     `manifests` holds rows of a manifest list, in the order in which the files were decoded; one row for
     `decode_manifest`. Columns that were not decoded are left out; `status` is needed, and `record_count` for row ids.
     """
-    if MANIFEST_COLUMN in entries.column_names:
+    names = entries.column_names
+    if MANIFEST_COLUMN in names:
         owner = entries[MANIFEST_COLUMN].to_numpy()
     else:
         owner = np.zeros(entries.num_rows, np.int32)
     source = _Source(entries, manifests, owner)
     for name, fill in _FILLS:
-        if name in entries.column_names:
-            entries = entries.set_column(entries.column_names.index(name), name, fill(source, name))
+        if name in names:
+            entries = entries.set_column(names.index(name), name, fill(source, name))
     return entries
 
 

@@ -20,6 +20,7 @@ from icefield.codec.manifest_header import DELETE_MANIFEST
 from icefield.commit.action import Workshop
 from icefield.errors import ConcurrentChange, MissingFile
 from icefield.expr.bound import columns_of
+from icefield.expr.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.parquet.read import table_reader
@@ -182,7 +183,7 @@ class Footing:
             return any(
                 batch.num_rows and (self.keys is None or (self.keys.find(batch) != NOT_FOUND).any())
                 for task in self.plan.tasks(files)
-                for batch in reader.read(task, schema, select, self.plan.where)
+                for batch in reader.read(task, schema, select, residual(self.plan.where, task.proven))
             )
         except MissingFile:
             return True  # gone already; nobody can tell what was in it

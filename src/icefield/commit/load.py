@@ -6,12 +6,13 @@ Raises MissingFile, CorruptFile, Unsupported.
 from icefield.codec.metadata_json import decode_metadata
 from icefield.errors import CorruptFile, MissingFile
 from icefield.model.metadata import TableMetadata
+from icefield.scan.cache_store import decoded
 from icefield.storage.store import Store
 
 
 def load_table_metadata(store: Store, location: str) -> TableMetadata:
     """Read and decode a metadata file."""
-    return decode_metadata(read_metadata_file(store, location), location)
+    return decoded(store, read_metadata_file(store, location), location, decode_metadata)
 
 
 def read_metadata_file(store: Store, location: str) -> bytes:

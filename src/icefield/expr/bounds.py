@@ -64,7 +64,7 @@ def _decode(data: pa.Array, kind: PrimitiveType) -> OrderedColumn:
         values, known = _promoted_timestamps(ranges, units_per_day(kind))
     else:
         values, known = _DECODE[type(kind)](ranges)
-    return OrderedColumn(Numbers(), values, known & ~_is_null(binary))
+    return OrderedColumn(Numbers(), values, known & ~ranges.is_null if binary.null_count else known)
 
 
 class _Ranges:
@@ -89,6 +89,8 @@ class _Ranges:
 
 
 def _is_null(array: pa.Array) -> Bools:
+    if array.null_count == 0:
+        return np.zeros(len(array), np.bool_)
     return array.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -104,6 +106,8 @@ def _longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
 def _promoted_longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
     """Longs, among them bounds that were written when the column was an int. (spec: Schema Evolution)"""
     longs, are_longs = ranges.gather("<i8")
+    if are_longs.all():
+        return longs, are_longs
     ints, are_ints = ranges.gather("<i4")
     return np.where(are_longs, longs, ints.astype(np.int64)), are_longs | are_ints
 
@@ -111,6 +115,8 @@ def _promoted_longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
 def _promoted_timestamps(ranges: _Ranges, per_day: int) -> tuple[npt.NDArray[Any], Bools]:
     """Timestamps, among them bounds that were written when the column was a date. (spec: Schema Evolution)"""
     moments, are_moments = ranges.gather("<i8")
+    if are_moments.all():
+        return moments, are_moments
     days, are_days = ranges.gather("<i4")
     in_range = np.abs(days.astype(np.int64)) <= (1 << 63) // per_day - 1
     converted = np.where(in_range, days.astype(np.int64), 0) * per_day

@@ -51,6 +51,8 @@ class Order(Protocol):
 
     def array(self, column: Any, unknown: Bools) -> pa.Array: ...
 
+    def at(self, column: Any, chosen: Bools) -> Any: ...
+
 
 @dataclass(frozen=True)
 class OrderedColumn:
@@ -92,6 +94,10 @@ class OrderedColumn:
     def array(self) -> pa.Array:
         """Return the values as an Arrow array of this order, null where they are not known."""
         return self.order.array(self.values, ~self.known)
+
+    def at(self, chosen: Bools) -> "OrderedColumn":
+        """Return the chosen rows."""
+        return OrderedColumn(self.order, self.order.at(self.values, chosen), self.known[chosen])
 
     def known_where(self, mask: Bools) -> "OrderedColumn":
         """Forget the values outside the mask."""
@@ -152,10 +158,15 @@ class Numbers:
         return np.asarray(left == right)
 
     def among(self, column: Any, values: Sequence[Value]) -> Bools:
+        if len(values) == 1:
+            return self.equal(column, self.operand(values[0]))
         return np.isin(column, np.array(values, column.dtype))
 
     def array(self, column: Any, unknown: Bools) -> pa.Array:
         return pa.array(column, mask=unknown)
+
+    def at(self, column: Any, chosen: Bools) -> Any:
+        return column[chosen]
 
 
 @dataclass(frozen=True)
@@ -188,6 +199,10 @@ class Wide:
         whole = pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words.tobytes())])
         return pc.if_else(pa.array(unknown), None, whole)
 
+    def at(self, column: Any, chosen: Bools) -> Any:
+        high, low = column
+        return high[chosen], low[chosen]
+
 
 @dataclass(frozen=True)
 class Bytes:
@@ -209,6 +224,9 @@ class Bytes:
 
     def array(self, column: Any, unknown: Bools) -> pa.Array:
         return pc.if_else(pa.array(unknown), None, column)
+
+    def at(self, column: Any, chosen: Bools) -> Any:
+        return column.filter(pa.array(chosen))
 
 
 def _bools(answer: pa.Array) -> Bools:

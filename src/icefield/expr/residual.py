@@ -8,6 +8,7 @@ residual is the filter itself.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from icefield.expr.bound import FALSE, TRUE, AllOf, AnyOf, Bound, Constant, Leaf
 from icefield.expr.evaluate import Statistics, might_match, must_match
 from icefield.expr.ordered import Bools
 from icefield.expr.project import PartitionTerm, project_inclusive, project_strict
+from icefield.expr.statistics import FieldStatistics
 
 Codes = npt.NDArray[np.int64]
 ALWAYS, NEVER = 1, 2
@@ -31,6 +33,12 @@ class FileFacts:
     partition: Statistics
     columns: Statistics
     rows: int
+
+    def at(self, chosen: Bools) -> "FileFacts":
+        """Return what is known of the chosen files."""
+        if chosen.all():
+            return self
+        return FileFacts(self.terms, _at(self.partition, chosen), _at(self.columns, chosen), int(chosen.sum()))
 
     def never(self, expression: Bound) -> Bools:
         """Say in which files no row can match."""
@@ -78,6 +86,15 @@ def residual(where: Bound, code: int) -> Bound:
 def proven_in_all(codes: Codes) -> int:
     """Return the code of what is proven for each of some files."""
     return int(np.bitwise_and.reduce(codes)) if len(codes) else 0
+
+
+def _at(statistics: Statistics, chosen: Bools) -> Statistics:
+    @cache
+    def narrowed(field_id: int) -> FieldStatistics | None:
+        known = statistics(field_id)
+        return None if known is None else known.at(chosen)
+
+    return narrowed
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ that is half understood loses rows. Raises InvalidFilter.
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlglot import ParseError, TokenError, TokenType, exp
@@ -17,7 +18,7 @@ from icefield.expr.ast import Column, Literal, Operator, Predicate
 from icefield.expr.sql_literals import literal_value, sql_text
 
 SUPPORTED = (
-    "Supported: =, !=, <, <=, >, >=, <=>, IN, BETWEEN, LIKE, IS NULL, isnan, startswith, AND, OR, NOT "
+    "Supported: =, !=, <, <=, >, >=, <=>, IN, BETWEEN, LIKE, IS NULL, IS NaN, isnan, startswith, AND, OR, NOT "
     "between a column and a value"
 )
 
@@ -34,14 +35,25 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PLAIN_ESCAPES = "\\'\"nrt%_"
 
 
+# Programs ask the same again and again; what they generate is long, and seldom the same.
+MOST_REMEMBERED_CHARACTERS = 1_000
+
+
 def parse_filter(text: str) -> Predicate:
     """Parse the text of a WHERE clause, without the word WHERE."""
+    return _remembered(text) if len(text) <= MOST_REMEMBERED_CHARACTERS else _filter(text)
+
+
+def _filter(text: str) -> Predicate:
     if not text.strip():
         raise InvalidFilter("the filter is empty", hint="Leave it out to match every row, or write TRUE")
     try:
         return _predicate(_parse(text))
     except RecursionError as error:
         raise InvalidFilter("the filter is nested too deeply") from error
+
+
+_remembered = lru_cache(maxsize=256)(_filter)
 
 
 def _parse(text: str) -> exp.Expression:
@@ -216,7 +228,15 @@ def _from_is(node: exp.Expression) -> Predicate:
         return ast.IsNull(column)
     if isinstance(what, exp.Boolean):
         return ast.NullSafeEqual(column, bool(what.this))
+    if _is_word(what, "nan"):
+        return ast.IsNaN(column)
     raise _unsupported(node)
+
+
+def _is_word(node: exp.Expression, word: str) -> bool:
+    """Say whether a node is a bare word, which the parser takes for the name of a column."""
+    parts = node.parts if isinstance(node, exp.Column) else []
+    return len(parts) == 1 and not parts[0].args.get("quoted") and parts[0].name.lower() == word
 
 
 def _from_is_nan(node: exp.Expression) -> Predicate:

@@ -30,6 +30,17 @@ class FieldStatistics:
     may_be_value: Bools
     exact: bool
 
+    def at(self, chosen: Bools) -> "FieldStatistics":
+        """Return what is known of the chosen files."""
+        return FieldStatistics(
+            lower=self.lower.at(chosen),
+            upper=self.upper.at(chosen),
+            may_be_null=self.may_be_null[chosen],
+            may_be_nan=self.may_be_nan[chosen],
+            may_be_value=self.may_be_value[chosen],
+            exact=self.exact,
+        )
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -92,4 +103,7 @@ def from_summaries(
 
 
 def _count(array: pa.Array) -> npt.NDArray[np.int64]:
-    return pc.fill_null(array.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    if array.null_count == len(array):
+        return np.full(len(array), -1)
+    whole = pc.fill_null(array, -1) if array.null_count else array
+    return whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]

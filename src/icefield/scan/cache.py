@@ -21,6 +21,9 @@ import pyarrow as pa
 from icefield.codec.manifest import TEXTS
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_schema import KINDS, PARTITION_PREFIX
+from icefield.scan.decoded_files import MAX_BYTES as FILES_MAX_BYTES
+from icefield.scan.decoded_files import DecodedFiles
+from icefield.scan.small_plans import MOST_PLANS, SmallPlans
 
 Longs = npt.NDArray[np.int64]
 MEMORY_MAX_BYTES = 512 * 1024 * 1024
@@ -76,6 +79,8 @@ class ManifestCache:
         self._held: OrderedDict[Key, HeldManifest] = OrderedDict()
         self._held_bytes = 0
         self._seen: set[int] = set()
+        self.files = DecodedFiles(min(max_bytes, FILES_MAX_BYTES))
+        self.plans = SmallPlans(MOST_PLANS if max_bytes else 0)
 
     @property
     def held_bytes(self) -> int:

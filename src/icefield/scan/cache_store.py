@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from icefield.scan.cache import ManifestCache
+from icefield.scan.decoded_files import Decode, Decoded
 from icefield.storage.store import NewFile, Store, StoredFile
 
 
@@ -52,6 +53,12 @@ class CachedStore:
 def cache_of(store: Store) -> ManifestCache | None:
     """Return the cache that a store brings along."""
     return store.manifests if isinstance(store, CachedStore) else None
+
+
+def decoded(store: Store, data: bytes, location: str, decode: Decode[Decoded]) -> Decoded:
+    """Decode the bytes that were just read from a location; what a store brings along is not decoded again."""
+    cache = cache_of(store)
+    return decode(data, location) if cache is None else cache.files.decoded(data, location, decode)
 
 
 def _itself(store: Store) -> Store:

@@ -24,14 +24,17 @@ def facts_of(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileFact
 def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
     """Find the statistics of a column in each file by field id; None for a column that has none."""
 
+    names = frozenset(entries.column_names)
+
     def whole(name: str) -> pa.Array:
-        return entries.column(name).combine_chunks()
+        column = entries.column(name)
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
     @cache
     def statistics(field_id: int) -> FieldStatistics | None:
         known = schema.by_id.get(field_id)  # metadata columns are in no schema, and in no statistics
         kind = known.type if known else None
-        if f"lower.{field_id}" not in entries.column_names or not isinstance(kind, PrimitiveType):
+        if f"lower.{field_id}" not in names or not isinstance(kind, PrimitiveType):
             return None
         counts = Counts(
             values=whole(f"value_count.{field_id}"),

@@ -20,12 +20,14 @@ from icefield.expr.statistics import FieldStatistics, from_summaries
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
+from icefield.scan.cache_store import decoded
 from icefield.storage.store import Store
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
 
 DATA_MANIFEST, DELETE_MANIFEST = 0, 1
 Mask = npt.NDArray[np.bool_]
+FEW = 64
 
 
 def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
@@ -36,7 +38,8 @@ def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
         raise Unsupported(f"snapshot {snapshot.snapshot_id} is encrypted (key {snapshot.key_id!r})")
     if not snapshot.manifest_list:
         return _named_manifests(store, snapshot)
-    return decode_manifest_list(store.read(snapshot.manifest_list), snapshot.manifest_list)
+    location = snapshot.manifest_list
+    return decoded(store, store.read(location), location, decode_manifest_list)
 
 
 def has_live_files(manifests: pa.Table) -> Mask:
@@ -50,7 +53,14 @@ def choose(rows: pa.Table, chosen: Mask) -> pa.Table:
     """Return the chosen rows; all and none, which are the most common, cost nothing."""
     if chosen.all():
         return rows
-    return rows.filter(pa.array(chosen)) if chosen.any() else rows.slice(0, 0)
+    if not chosen.any():
+        return rows.slice(0, 0)
+    if len(chosen) <= FEW:
+        places = np.flatnonzero(chosen)
+        if places[-1] - places[0] == len(places) - 1:
+            # Of many rows, a slice would keep all in memory.
+            return rows.slice(places[0], len(places))
+    return rows.filter(pa.array(chosen))
 
 
 def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:

@@ -46,6 +46,7 @@ from icefield.scan.file_statistics import facts_of
 from icefield.scan.manifests import Mask, choose, find_spec, has_live_files, load_manifests, prune_manifests
 from icefield.scan.partitions import partition_texts
 from icefield.scan.point import Point
+from icefield.scan.small_plans import Question, SmallPlan
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
@@ -83,6 +84,8 @@ PLANNED = pa.schema(
         ("deleted_rows", pa.int64()),
     ]
 )
+NO_FILES = PLANNED.empty_table()
+COUNTED = ("record_count", "file_size_in_bytes")
 TASKS_PER_STEP = 1_000
 
 
@@ -171,23 +174,25 @@ def plan_scan(
 ) -> ScanPlan:
     """Find the files of a version that may hold matching rows; a cluster takes part where it pays."""
     manifests = load_manifests(store, point.snapshot)
-    if manifests is None:
-        return ScanPlan(point, where, PLANNED.empty_table(), Funnel())
-    live = choose(manifests, has_live_files(manifests))
-    keep = prune_manifests(live, where, metadata, point.schema)
-    is_data = _is_of(live, DATA_MANIFEST)
-    # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
-    deletes = load_delete_index(store, metadata, choose(live, keep & _is_of(live, DELETE_MANIFEST)))
-    opened, pruned = choose(live, keep & is_data), choose(live, ~keep & is_data)
-    files, funnel = _Planner(store, metadata, point.schema, where, LIVE, deletes).plan(opened, cluster)
-    return ScanPlan(point, where, files, funnel + _funnel_of_pruned(pruned, opened.num_rows), deletes)
+    if manifests is None or point.snapshot is None:
+        return ScanPlan(point, where, NO_FILES, Funnel())
+    cache = cache_of(store)
+    question = Question(point.snapshot.manifest_list, where, point.schema, metadata.specs)
+    known = cache.plans.find(question, manifests) if cache else None
+    if known is not None:
+        return ScanPlan(point, where, known.files, known.funnel)
+    planner = _Planner(store, metadata, point.schema, where, LIVE)
+    files, funnel, deletes = planner.plan_snapshot(manifests, cluster)
+    if cache is not None and deletes is None:
+        cache.plans.keep(question, SmallPlan(manifests, files, funnel))
+    return ScanPlan(point, where, files, funnel, deletes)
 
 
 def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
     """Find the files that one snapshot added and that a plan would have had to read."""
     manifests = load_manifests(store, snapshot)
     if manifests is None:
-        return PLANNED.empty_table()
+        return NO_FILES
     own = _added_by(manifests, snapshot, DATA_MANIFEST)
     schema = like.point.schema
     keep = prune_manifests(own, like.where, metadata, schema)
@@ -216,6 +221,19 @@ class _Planner:
     statuses: tuple[int, ...]
     deletes: DeleteIndex | None = None
 
+    def plan_snapshot(
+        self, manifests: pa.Table, cluster: Cluster | None
+    ) -> tuple[pa.Table, Funnel, DeleteIndex | None]:
+        """Plan all manifests of a snapshot: (the files, the funnel, the deletes that apply to them)."""
+        live = choose(manifests, has_live_files(manifests))
+        keep = prune_manifests(live, self.where, self.metadata, self.schema)
+        is_data = _is_of(live, DATA_MANIFEST)
+        # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
+        deletes = load_delete_index(self.store, self.metadata, choose(live, keep & _is_of(live, DELETE_MANIFEST)))
+        opened, pruned = choose(live, keep & is_data), choose(live, ~keep & is_data)
+        files, funnel = replace(self, deletes=deletes).plan(opened, cluster)
+        return files, funnel + _funnel_of_pruned(pruned, opened.num_rows), deletes
+
     def plan(self, manifests: pa.Table, cluster: Cluster | None = None) -> tuple[pa.Table, Funnel]:
         cache = cache_of(self.store)
         batches = list(batches_of_one_spec(manifests, cache))
@@ -224,7 +242,7 @@ class _Planner:
             parts = cluster.run(self._plan_batch, batches)
         if parts is None:  # a job that failed fails here again, with the error that it is
             parts = self._plan_here(batches)
-        files = pa.concat_tables([files for files, _ in parts]) if parts else PLANNED.empty_table()
+        files = pa.concat_tables([files for files, _ in parts]) if parts else NO_FILES
         return files, sum((funnel for _, funnel in parts), Funnel())
 
     def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]]:
@@ -240,14 +258,17 @@ class _Planner:
         sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
         want = replace(COLUMNS.with_statistics(judged), sizes=sources)
         entries = open_entries(self.store, manifests, want, self.statuses)
-        by_partition, by_statistics = self._judge(facts_of(entries.table, spec, self.schema))
+        facts = facts_of(entries.table, spec, self.schema)
+        by_partition, by_statistics = self._judge(facts)
         keep = by_partition & by_statistics
-        files = self._kept(entries.complete(keep), spec) if keep.any() else PLANNED.empty_table()
+        files = NO_FILES
+        if keep.any():
+            files = self._kept(entries.without(want.judged_names()).complete(keep), facts.at(keep), spec)
         return files, _funnel_of_opened(entries.table, by_partition, files)
 
-    def _kept(self, entries: pa.Table, spec: PartitionSpec) -> pa.Table:
+    def _kept(self, entries: pa.Table, facts: FileFacts, spec: PartitionSpec) -> pa.Table:
         """Describe the files that may match, without those of which the parts of the filter together say otherwise."""
-        proven = prove(self.where, facts_of(entries, spec, self.schema))
+        proven = prove(self.where, facts)
         files = self._planned(entries, spec, proven)
         return files.filter(pa.array(~proven.never)) if proven.never.any() else files
 
@@ -269,8 +290,7 @@ class _Planner:
         }
         matched = match_none(count) if self.deletes is None else self.deletes.match(entries, spec)
         columns |= {"delete_keys": matched.keys, "deleted_rows": matched.deleted_rows}
-        arrays = [columns.get(f.name) for f in PLANNED]
-        filled = [entries.column(f.name) if a is None else a for f, a in zip(PLANNED, arrays, strict=True)]
+        filled = [columns[name] if name in columns else entries.column(name) for name in NO_FILES.column_names]
         return pa.Table.from_arrays(filled, schema=PLANNED)
 
 
@@ -290,20 +310,20 @@ def _is_of(manifests: pa.Table, content: int) -> Mask:
 
 
 def _refuse_other_formats(entries: pa.Table) -> None:
-    # Writers differ in the case of the word.
-    is_other = pc.not_equal(pc.utf8_upper(entries.column("file_format")), "PARQUET")
-    if pc.any(is_other).as_py():
-        others = entries.filter(is_other)
-        path, word = (others.column(name)[0].as_py() for name in ("file_path", "file_format"))
-        raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")
+    words = entries.column("file_format")
+    for word in words.unique().to_pylist():
+        # Writers differ in the case of the word.
+        if word is not None and word.upper() != "PARQUET":
+            path = entries.column("file_path")[pc.index(words, word).as_py()].as_py()
+            raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")
 
 
 def _funnel_of_opened(entries: pa.Table, by_partition: Mask, files: pa.Table) -> Funnel:
     """Count what was in opened manifests; what partitions did not rule out and is not read, statistics ruled out."""
-    everything = np.ones(entries.num_rows, np.bool_)
-    files_in_all, rows, size = _totals(entries, everything)
-    files_left, rows_left, size_left = _totals(entries, by_partition)
-    read = _totals(files, np.ones(files.num_rows, np.bool_))
+    counted = entries.select(COUNTED)
+    files_in_all, rows, size = in_all = _totals(counted)
+    files_left, rows_left, size_left = in_all if by_partition.all() else _totals(choose(counted, by_partition))
+    read = _totals(files)
     return Funnel(
         files=files_in_all,
         files_pruned_by_partition=files_in_all - files_left,
@@ -320,10 +340,10 @@ def _funnel_of_opened(entries: pa.Table, by_partition: Mask, files: pa.Table) ->
     )
 
 
-def _totals(files: pa.Table, chosen: Mask) -> tuple[int, int, int]:
-    """Return how many files are chosen, and their rows and bytes."""
-    rows, size = (files.column(name).to_numpy() for name in ("record_count", "file_size_in_bytes"))
-    return int(chosen.sum()), int(rows[chosen].sum()), int(size[chosen].sum())
+def _totals(files: pa.Table) -> tuple[int, int, int]:
+    """Return how many files there are, and their rows and bytes."""
+    rows, size = (files.column(name).to_numpy() for name in COUNTED)
+    return files.num_rows, int(rows.sum()), int(size.sum())
 
 
 def _funnel_of_pruned(pruned: pa.Table, opened: int) -> Funnel:

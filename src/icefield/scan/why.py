@@ -10,6 +10,7 @@ planning made of it. Raises InvalidInput if the version has no such file, Missin
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from icefield.scan.deletes import load_delete_index
 from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
 from icefield.scan.file_reason import Condition, FileReason, Finding, Judgement, Stage
 from icefield.scan.file_statistics import facts_of
-from icefield.scan.manifests import DATA_MANIFEST, find_spec, has_live_files, load_manifests, prune_manifests
+from icefield.scan.manifests import DATA_MANIFEST, choose, find_spec, has_live_files, load_manifests, prune_manifests
 from icefield.scan.partitions import partition_texts
 from icefield.scan.plan import COLUMNS
 from icefield.scan.point import Point
@@ -41,11 +42,16 @@ from icefield.types.schema import Schema
 from icefield.types.single_value import decode_value
 from icefield.types.transforms import Hour, Month, Year
 
+_Found = tuple[pa.Table, pa.Table]
+
 
 def explain_file(store: Store, metadata: TableMetadata, point: Point, where: Bound, location: str) -> FileReason:
     """Say why a scan reads a data file or not; a location may be cut short at its front, if that still names one."""
     manifests = load_manifests(store, point.snapshot)
-    found = [] if manifests is None else list(_find(store, manifests, where, location))
+    found = []
+    if manifests is not None:
+        likely = _likely_first(manifests, where, metadata, point.schema)
+        found = _exact_or_all(_find(store, likely, where, location), location)
     if manifests is None or not found:
         raise InvalidInput(
             f"the version that is read has no data file {location!r}", hint="`icefield files` lists the data files"
@@ -161,12 +167,28 @@ class _Listed:
         return self.entry.column(name)[0].as_py()
 
 
-def _find(store: Store, manifests: pa.Table, where: Bound, location: str) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield each live data file that a location names, with its manifest."""
-    live = manifests.filter(pa.array(has_live_files(manifests)))
+def _likely_first(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> list[pa.Table]:
+    """Return the manifests of data files, in two parts: most often, a file that somebody asks about is read."""
+    live = choose(manifests, has_live_files(manifests))
     data = live.filter(pc.equal(live.column("content"), DATA_MANIFEST))
+    keep = prune_manifests(data, where, metadata, schema)
+    return [choose(data, keep), choose(data, ~keep)]
+
+
+def _exact_or_all(found: Iterator[_Found], location: str) -> list[_Found]:
+    """Return the file with this very location, and look no further; or else all that it may be short for."""
+    kept: list[_Found] = []
+    for entry, manifest in found:
+        if entry.column("file_path")[0].as_py() == location:
+            return [(entry, manifest)]
+        kept.append((entry, manifest))
+    return kept
+
+
+def _find(store: Store, manifests: Iterable[pa.Table], where: Bound, location: str) -> Iterator[_Found]:
+    """Yield each live data file that a location names, with its manifest; opens manifests as it goes."""
     want = COLUMNS.with_statistics(i for i in columns_of(where) if not is_metadata_column(i))
-    for batch in batches_of_one_spec(data):
+    for batch in chain.from_iterable(map(batches_of_one_spec, manifests)):
         entries = load_entries(store, batch, want, LIVE)
         paths = entries.column("file_path")
         named = pc.or_(pc.equal(paths, location), pc.ends_with(paths, pattern="/" + location.lstrip("/")))
