@@ -1,7 +1,9 @@
 """A table as its user meets it: append, scan, time travel, and errors that change nothing."""
 
 import datetime
+import math
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +21,9 @@ from icefield.errors import (
     SchemaMismatch,
     Unsupported,
 )
+from icefield.expr.describe import describe
 from icefield.lake import Lake
+from icefield.parquet.read import TableReader
 from icefield.storage.location import local_path
 from icefield.table import Table
 
@@ -315,3 +319,45 @@ def test_nested_columns_are_written_selected_and_filtered(lake: Lake) -> None:
     assert table.scan(where="a.x = 20").count() == 1
     assert table.scan(where="a.y.z = 'one'", select=["a.x"]).to_arrow().read_all().to_pylist() == [{"a": {"x": 10}}]
     assert table.scan(where="a.y.z IS NULL").count() == 2
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_what_partitions_prove_is_not_asked_of_rows_again(
+    lake: Lake, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = lake.create_table("a.p", "p long, id long", partition_by=["p"], properties={"write.delete.mode": mode})
+    made.append(pa.table({"p": [1, 1, 2], "id": [1, 2, 2]}))
+    asked = []
+    read = TableReader.read
+
+    def noting(self: TableReader, *arguments: Any) -> Any:
+        asked.append(describe(arguments[-1]))
+        return read(self, *arguments)
+
+    monkeypatch.setattr(TableReader, "read", noting)
+    made.delete("p = 1 AND id = 2")
+    assert asked == ["id = 2"]
+    monkeypatch.undo()
+    assert made.scan().to_arrow().read_all().sort_by("p").to_pylist() == [{"p": 1, "id": 1}, {"p": 2, "id": 2}]
+
+
+@pytest.mark.parametrize(
+    ("where", "files"),
+    [
+        ("id BETWEEN 2 AND 3", 2),
+        ("id NOT BETWEEN 2 AND 3", 2),
+        ("name LIKE 'n2%'", 1),
+        ("name LIKE 'n_'", 4),
+        ("id = CAST('3' AS BIGINT)", 1),
+        ("id > CAST(2.9 AS INT)", 2),
+        ("ratio IS NaN", 1),
+        ("ratio IS NOT NaN", 3),
+        ("NOT ratio IS NaN AND id >= 2", 2),
+    ],
+)
+def test_every_form_of_a_filter_prunes(lake: Lake, where: str, files: int) -> None:
+    made = lake.create_table("a.f", "id long, name string, ratio double")
+    for n in range(1, 5):
+        ratio = [math.nan] if n == 2 else [0.5]
+        made.append(pa.table({"id": [n], "name": [f"n{n}"], "ratio": ratio}))
+    assert made.scan(where).files().num_rows == files

@@ -5,8 +5,9 @@ Raises InvalidInput for a value that does not parse.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from icefield.errors import InvalidInput
@@ -38,6 +39,20 @@ class Property(Generic[T]):
             raise InvalidInput(f"table property {self.key} cannot be {text!r}: {error}", hint=self.doc) from error
 
 
+@dataclass(frozen=True)
+class ColumnProperty(Generic[T]):
+    """A property that every column may have: its key is the prefix and the column's name, dots and all."""
+
+    prefix: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+
+    def of(self, column: str) -> Property[T]:
+        """Return the property of one column."""
+        return Property(self.prefix + column, self.parse, self.default, self.doc)
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -59,6 +74,17 @@ def _one_of(*words: str) -> Callable[[str], str]:
         return text.lower()
 
     return parse
+
+
+def _flag(text: str) -> bool:
+    return _one_of("true", "false")(text) == "true"
+
+
+def _probability(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1:
+        raise ValueError("it must be between 0 and 1")
+    return number
 
 
 def _metrics_mode(text: str) -> str:
@@ -86,7 +112,7 @@ PREVIOUS_VERSIONS_MAX = Property(
 )
 METADATA_DELETE_AFTER_COMMIT = Property(
     "write.metadata.delete-after-commit.enabled",
-    lambda text: _one_of("true", "false")(text) == "true",
+    _flag,
     True,
     "Remove metadata files that fall out of the log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
 )
@@ -105,6 +131,58 @@ PARQUET_CODEC = Property(
 PARQUET_ROW_GROUP_BYTES = Property(
     "write.parquet.row-group-size-bytes", _positive, 128 * 1024 * 1024, "Row groups are closed at about this size."
 )
+PARQUET_LEVEL: Property[int | None] = Property(
+    "write.parquet.compression-level", int, None, "How hard the codec tries; the codec's own default if it is not set."
+)
+PARQUET_PAGE_BYTES = Property(
+    "write.parquet.page-size-bytes", _positive, 1024 * 1024, "Data pages are closed at about this size."
+)
+PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", _positive, 20_000, "Data pages have at most so many rows.")
+PARQUET_PAGE_VERSION = Property("write.parquet.page-version", _one_of("v1", "v2"), "v1", "The form of data pages.")
+PARQUET_DICTIONARY_BYTES = Property(
+    "write.parquet.dict-size-bytes",
+    _positive,
+    2 * 1024 * 1024,
+    "A column's values are written out plainly from where its dictionary is larger.",
+)
+PARQUET_DICTIONARY: ColumnProperty[bool | None] = ColumnProperty(
+    "write.parquet.dict-encoding-enabled.column.",
+    _flag,
+    None,
+    "Whether a column is written with a dictionary; where its values come again if it is not set.",
+)
+BLOOM_FILTER_MAX_BYTES = Property(
+    "write.parquet.bloom-filter-max-bytes", _positive, 1024 * 1024, "A Bloom filter of a row group is no larger."
+)
+BLOOM_FILTER = ColumnProperty(
+    "write.parquet.bloom-filter-enabled.column.", _flag, False, "Whether a column gets Bloom filters."
+)
+BLOOM_FILTER_FPP = ColumnProperty(
+    "write.parquet.bloom-filter-fpp.column.",
+    _probability,
+    0.01,
+    "How often a column's Bloom filters may say that a value is there which is not.",
+)
+BLOOM_FILTER_NDV: ColumnProperty[int | None] = ColumnProperty(
+    "write.parquet.bloom-filter-ndv.column.",
+    _positive,
+    None,
+    "How many different values a row group has of a column; counted as its rows if it is not set.",
+)
+DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE = "none", "hash", "range"
+DISTRIBUTION_MODE: Property[str | None] = Property(
+    "write.distribution-mode",
+    _one_of(DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE),
+    None,
+    "How Spark brings rows together before they are written: none, hash (by partition) or range (by partition and "
+    "order). If it is not set: hash where the table is partitioned, else range where it is ordered, else none.",
+)
+TASK_BYTES: Property[int | None] = Property(
+    "write.spark.advisory-partition-size-bytes",
+    _positive,
+    None,
+    "How much of the rows that Spark brought together one task writes; enough to fill a file if it is not set.",
+)
 MANIFEST_CODEC = Property(
     "write.avro.compression-codec",
     _one_of("gzip", "uncompressed", "snappy", "zstd"),
@@ -118,9 +196,11 @@ METRICS_DEFAULT = Property(
     "Which statistics files carry for a column: none, counts, truncate(n) or full.",
 )
 
+METRICS_OF_COLUMN = ColumnProperty(METRICS_COLUMN_PREFIX, _metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc)
+
 MANIFEST_MERGE = Property(
     "commit.manifest-merge.enabled",
-    lambda text: _one_of("true", "false")(text) == "true",
+    _flag,
     True,
     "Merge small manifests while appending.",
 )
@@ -187,6 +267,11 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     TARGET_FILE_SIZE_BYTES,
     PARQUET_CODEC,
     PARQUET_ROW_GROUP_BYTES,
+    PARQUET_PAGE_BYTES,
+    PARQUET_PAGE_ROWS,
+    PARQUET_PAGE_VERSION,
+    PARQUET_DICTIONARY_BYTES,
+    BLOOM_FILTER_MAX_BYTES,
     MANIFEST_CODEC,
     METRICS_DEFAULT,
     DELETE_ISOLATION,
@@ -205,6 +290,48 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     MERGE_ISOLATION,
 )
 
+# Those whose absence means something that no value says.
+OPTIONAL_PROPERTIES: tuple[Property[int | None] | Property[str | None], ...] = (
+    PARQUET_LEVEL,
+    DISTRIBUTION_MODE,
+    TASK_BYTES,
+)
+COLUMN_PROPERTIES: tuple[
+    ColumnProperty[bool]
+    | ColumnProperty[str]
+    | ColumnProperty[float]
+    | ColumnProperty[int | None]
+    | ColumnProperty[bool | None],
+    ...,
+] = (PARQUET_DICTIONARY, BLOOM_FILTER, BLOOM_FILTER_FPP, BLOOM_FILTER_NDV, METRICS_OF_COLUMN)
+
+# What a single write may decide otherwise than its table; column properties too.
+WRITE_OPTIONS = frozenset(
+    known.key
+    for known in (
+        TARGET_FILE_SIZE_BYTES,
+        PARQUET_CODEC,
+        PARQUET_LEVEL,
+        PARQUET_ROW_GROUP_BYTES,
+        PARQUET_PAGE_BYTES,
+        PARQUET_PAGE_ROWS,
+        PARQUET_PAGE_VERSION,
+        PARQUET_DICTIONARY_BYTES,
+        BLOOM_FILTER_MAX_BYTES,
+        DISTRIBUTION_MODE,
+        TASK_BYTES,
+        METRICS_DEFAULT,
+    )
+)
+# What Iceberg's Spark writer calls some of them.
+SHORT_OPTIONS = {
+    "target-file-size-bytes": TARGET_FILE_SIZE_BYTES.key,
+    "compression-codec": PARQUET_CODEC.key,
+    "compression-level": PARQUET_LEVEL.key,
+    "distribution-mode": DISTRIBUTION_MODE.key,
+    "advisory-partition-size": TASK_BYTES.key,
+}
+
 
 def check_properties(properties: Mapping[str, str]) -> None:
     """Refuse keys or values that are not strings, and known keys whose value does not parse."""
@@ -213,8 +340,39 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise InvalidInput(f"table properties are strings, got {key!r}: {value!r}")
     if FORMAT_VERSION_KEY in properties:
         raise InvalidInput(f"{FORMAT_VERSION_KEY} is no table property", hint="Give it as format_version")
-    for known in TABLE_PROPERTIES:
+    for known in (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES):
         known.read(properties)
     for key in properties:
-        if key.startswith(METRICS_COLUMN_PREFIX):
-            Property(key, _metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc).read(properties)
+        for column in COLUMN_PROPERTIES:
+            if key.startswith(column.prefix):
+                column.of(key.removeprefix(column.prefix)).read(properties)
+
+
+def with_options(properties: Mapping[str, str], options: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
+    """Return a table's properties as one write has them, whose options go before.
+
+    An option goes by its property's key, or by the short name that Iceberg's Spark writer has for it. Refuses one that
+    no write looks at, so that a slip of the pen is not taken for a setting.
+    """
+    given = {SHORT_OPTIONS.get(key, key): value for key, value in options.items()}
+    if len(given) < len(options):
+        raise InvalidInput("an option is given by its short name and by its key", hint="Give it once")
+    for key in given:
+        _check_option(key, columns)
+    check_properties(given)
+    return {**properties, **given}
+
+
+def _check_option(key: str, columns: Collection[str]) -> None:
+    if key in WRITE_OPTIONS:
+        return
+    for column in COLUMN_PROPERTIES:
+        name = key.removeprefix(column.prefix)
+        if name in columns and name != key:
+            return
+        if name != key:
+            raise InvalidInput(f"option {key!r} is about a column that the table does not have: {name!r}")
+    known = [*sorted(SHORT_OPTIONS), *sorted(WRITE_OPTIONS), *(f"{column.prefix}NAME" for column in COLUMN_PROPERTIES)]
+    near = get_close_matches(key, known, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}"
+    raise InvalidInput(f"a write has no option {key!r}", hint=hint)

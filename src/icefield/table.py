@@ -103,38 +103,57 @@ class Table:
         self.refresh().ref_head(branch)
         return Table(self._head, self._store, self._ambient, branch)
 
-    def append(self, rows: object, *, token: str | None = None) -> Snapshot | None:
+    def append(
+        self,
+        rows: object,
+        *,
+        token: str | None = None,
+        options: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
+    ) -> Snapshot | None:
         """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row.
 
         token: a name for this very change; made again under it, the change is not made twice, and the first snapshot
-        is returned.
+        is returned. options: go before the table's write properties, for these rows only. merge_schema: columns that
+        the rows have more are added to the table, and those that they have wider are widened, in the same commit.
         """
-        write = self._begin(token)
-        return write.done or write.append(rows)
+        write = self._begin(token, options)
+        if write.done:
+            return write.done
+        write, rows = write.merging(rows) if merge_schema else (write, rows)
+        return write.append(rows)
 
     def overwrite(
         self,
         rows: object,
-        where: Predicate | str | None = None,
+        where: Predicate | str | Any = None,
         *,
         files: Iterable[str] | None = None,
         token: str | None = None,
+        options: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
     ) -> Snapshot | None:
         """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
 
         Files that match whole are dropped by metadata alone; files that match in part are written again without the
-        matching rows. files: replace these data files, by their locations, instead of rows that match.
+        matching rows. files: replace these data files, by their locations, instead of rows that match. The other
+        parameters are those of `append`.
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
-        write = self._begin(token)
+        write = self._begin(token, options)
+        if write.done:
+            return write.done
+        write, rows = write.merging(rows) if merge_schema else (write, rows)
         if files is not None:
-            return write.done or write.replace_named(rows, files, OVERWRITE)
-        return write.done or write.replace_matching(rows, where, OVERWRITE)
+            return write.replace_named(rows, files, OVERWRITE)
+        return write.replace_matching(rows, where, OVERWRITE)
 
-    def overwrite_partitions(self, rows: object, *, token: str | None = None) -> Snapshot | None:
+    def overwrite_partitions(
+        self, rows: object, *, token: str | None = None, options: Mapping[str, str] | None = None
+    ) -> Snapshot | None:
         """Replace every partition that one of the rows belongs to, by these rows; others stay as they are."""
-        write = self._begin(token)
+        write = self._begin(token, options)
         return write.done or write.replace_partitions(rows)
 
     def upsert(self, rows: object, on: Sequence[str] | None = None, *, token: str | None = None) -> Snapshot | None:
@@ -145,7 +164,7 @@ class Table:
         write = self._begin(token)
         return write.done or upsert(write, rows, on)
 
-    def delete(self, where: Predicate | str, *, token: str | None = None) -> Snapshot | None:
+    def delete(self, where: Predicate | str | Any, *, token: str | None = None) -> Snapshot | None:
         """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
         write = self._begin(token)
         return write.done or delete_matching(write, where)
@@ -155,7 +174,7 @@ class Table:
         write = self._begin(token)
         return write.done or write.replace_named(no_rows(self.schema), files, DELETE)
 
-    def compact(self, where: Predicate | str | None = None) -> Snapshot | None:
+    def compact(self, where: Predicate | str | Any = None) -> Snapshot | None:
         """Write small files, and files with deleted rows, together as fewer and larger ones; no row changes.
 
         Returns None if there is nothing to gain. Rows that others delete meanwhile stay deleted.
@@ -366,8 +385,8 @@ class Table:
     def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> Point:
         return find_point(metadata, self._ref if as_of is None else as_of)
 
-    def _begin(self, token: str | None) -> TableWrite:
-        return TableWrite.begin(self._head, self._store, self._ambient, self._target(token))
+    def _begin(self, token: str | None, options: Mapping[str, str] | None = None) -> TableWrite:
+        return TableWrite.begin(self._head, self._store, self._ambient, self._target(token), options)
 
     def _target(self, token: str | None = None) -> Target:
         return Target(self._ref, token)

@@ -4,38 +4,40 @@ What was written is removed if the change certainly does not land, and stays if 
 Raises SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from icefield.ambient import Ambient
 from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
+from icefield.commit.evolve import Draft, EvolveTable, Step
 from icefield.commit.files import files_at, paths_of
 from icefield.commit.footing import Footing, PartitionSet, find_origin
-from icefield.commit.loop import remove_quietly
+from icefield.commit.loop import propose_all, remove_quietly
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.commit.overwrite import OverwriteFiles
 from icefield.commit.positions import DeleteWriter
 from icefield.commit.token import check_token, find_commit
-from icefield.errors import IcefieldError, InvalidInput, NotFound
+from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
 from icefield.expr.ast import Predicate
-from icefield.expr.bind import bind
 from icefield.expr.bound import TRUE, Bound, columns_of
+from icefield.expr.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.conform import check_arrow_schema
+from icefield.parquet.conform import check_arrow_schema, news_of
 from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.read import table_reader
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
-from icefield.rows import arrow_batches, is_spark, load_spark_engine
+from icefield.rows import arrow_batches, as_schema, bind_filter, is_spark, load_spark_engine
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import find_point
 from icefield.storage.store import Store
+from icefield.table_evolution import TableEvolution
 from icefield.table_head import TableHead
 from icefield.types.schema import Schema
 
@@ -67,20 +69,27 @@ OVERWRITE = Verb("overwrite", OVERWRITE_ISOLATION)
 
 @dataclass(frozen=True)
 class TableWrite:
-    """One change of a table, on the version that it begins with."""
+    """One change of a table, on the version that it begins with.
+
+    options: go before the table's properties. before: actions that land in the same commit, made on the base already.
+    """
 
     head: TableHead
     store: Store
     ambient: Ambient
     target: Target
     base: TableMetadata
+    options: Mapping[str, str] = field(default_factory=dict)
+    before: tuple[Action, ...] = ()
 
     @classmethod
-    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: Target) -> "TableWrite":
+    def begin(
+        cls, head: TableHead, store: Store, ambient: Ambient, target: Target, options: Mapping[str, str] | None = None
+    ) -> "TableWrite":
         """Begin a change on the newest version."""
         if target.token is not None:
             check_token(target.token)
-        return cls(head, store, ambient, target, head.load().metadata)
+        return cls(head, store, ambient, target, head.load().metadata, options or {})
 
     @property
     def done(self) -> Snapshot | None:
@@ -92,22 +101,43 @@ class TableWrite:
         """What new data files have in common."""
         return ManifestShape(self.base.schema, self.base.spec)
 
-    def plan(self, where: Predicate | str | None = None) -> ScanPlan:
+    def plan(self, where: Predicate | str | Any = None) -> ScanPlan:
         """Plan a read of the branch."""
-        return self.plan_bound(bind(where, self.base.schema))
+        return self.plan_bound(bind_filter(where, self.base.schema))
 
     def plan_bound(self, where: Bound) -> ScanPlan:
         """Plan a read with a filter that is bound already."""
         return plan_scan(self.store, self.base, find_point(self.base, self.target.ref), where)
 
+    def merging(self, rows: object) -> tuple["TableWrite", object]:
+        """Return the change on a table that has the columns of rows too, as they are added in the same commit.
+
+        The rows are returned with it: a stream can be looked at only once.
+        """
+        taken = rows if is_spark(rows) else pa.RecordBatchReader.from_batches(*arrow_batches(rows))
+        fields = news_of(as_schema(taken), self.base.schema)
+        if not fields:
+            return self, taken
+        union = TableEvolution(self.base)
+        try:
+            union.union_by_name(Schema(fields))
+            evolved = propose_all([EvolveTable(union.steps)], self.base, Workshop(self.store, self.ambient), [])
+        except InvalidInput as error:
+            raise SchemaMismatch(f"cannot merge the schema of the rows: {error}", hint=error.hint) from error
+        evolve = EvolveTable([*union.steps, _columns_as_written(self.base.schema, evolved.schema)])
+        return replace(self, base=evolved, before=(*self.before, evolve)), taken
+
     def append(self, rows: object) -> Snapshot | None:
         """Add rows."""
-        files = self.write(rows)
+        return self.append_files(self.write(rows))
+
+    def append_files(self, files: pa.Table) -> Snapshot | None:
+        """Add rows that were written."""
         if files.num_rows == 0:
             return None
         return self.commit(AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
 
-    def replace_matching(self, rows: object, where: Predicate | str | None, verb: Verb) -> Snapshot | None:
+    def replace_matching(self, rows: object, where: Predicate | str | Any, verb: Verb) -> Snapshot | None:
         """Replace the rows that match a filter by other rows."""
         plan = self.plan(where)
         if not is_spark(rows):
@@ -117,6 +147,11 @@ class TableWrite:
 
     def replace_partitions(self, rows: object) -> Snapshot | None:
         """Replace all partitions that the rows belong to, by these rows."""
+        plan = self.plan_by_partition()
+        return self.replace_partitions_by(self.write(rows), plan)
+
+    def plan_by_partition(self) -> ScanPlan:
+        """Plan a read of the branch, all of whose files are partitioned as new ones are."""
         plan = self.plan()
         others = sorted(set(plan.files.column("spec_id").to_pylist()) - {self.base.spec.spec_id})
         if others:
@@ -124,7 +159,10 @@ class TableWrite:
                 f"cannot overwrite by partition: the table has files of older partition specs ({others})",
                 hint="Overwrite with a filter, or compact the table first",
             )
-        files = self.write(rows)
+        return plan
+
+    def replace_partitions_by(self, files: pa.Table, plan: ScanPlan) -> Snapshot | None:
+        """Replace all partitions that have rows which were written, by these rows."""
         new = NewFiles(files, self.shape)
         partitions = PartitionSet(self.base.spec.spec_id, frozenset(new.partitions))
         replaced = replace(plan, files=partitions.restrict(plan.files))
@@ -163,7 +201,8 @@ class TableWrite:
 
     def write_plan(self, *, moves_rows: bool) -> WritePlan:
         """Take the settings for new files under a name of their own."""
-        return plan_write(self.base, self.ambient.random_uuid().hex, moves_rows=moves_rows)
+        name = self.ambient.random_uuid().hex
+        return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
 
     def delete_writer(self, plan: WritePlan) -> DeleteWriter:
         """Return what writes delete files beside the data files of a plan."""
@@ -193,7 +232,7 @@ class TableWrite:
             if error.cleanable:
                 remove_quietly(self.store, [*paths, *action.reusable_files()])
             raise
-        metadata = self.head.commit([action], paths)
+        metadata = self.head.commit([*self.before, action], paths)
         token = self.target.token
         made = metadata.ref_head(self.target.ref) if token is None else find_commit(metadata, token)
         if made is not None and token is not None and made.snapshot_id != action.snapshot_id:
@@ -206,16 +245,31 @@ class TableWrite:
         if plan.where == TRUE:
             return plan
         reader = table_reader(self.store, self.base)
-        judged = [plan.point.schema.name_of(field_id) for field_id in columns_of(plan.where)]
-        partial = plan.partial_files
-        hit = [
-            any(batch.num_rows for batch in reader.read(task, plan.point.schema, judged, plan.where))
-            for task in plan.tasks(partial)
-        ]
+        schema, partial = plan.point.schema, plan.partial_files
+        hit = []
+        for task in plan.tasks(partial):
+            left = residual(plan.where, task.proven)
+            judged = [schema.name_of(field_id) for field_id in columns_of(left)]
+            hit.append(any(batch.num_rows for batch in reader.read(task, schema, judged, left)))
         return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
 
     def _rows_that_stay(self, schema: Schema, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
         reader = table_reader(self.store, self.base)
         for plan in replaced:
             for task in plan.tasks(plan.partial_files):
-                yield from reader.read_rest(task, schema, plan.where)
+                yield from reader.read_rest(task, schema, residual(plan.where, task.proven))
+
+
+def _columns_as_written(before: Schema, written: Schema) -> Step:
+    """Return a step that refuses a table on which the columns of rows would get other ids than their files have."""
+
+    def check(draft: Draft) -> None:
+        added = written.by_id.keys() - before.by_id.keys()
+        moved = [i for i in added if draft.schema.paths.get(i) != written.paths[i]]
+        if moved or draft.schema.by_id.keys() - draft.base.schema.by_id.keys() - added:
+            raise ConcurrentChange(
+                "cannot merge the schema of the rows: columns of the table were changed meanwhile",
+                hint="Nothing was changed; run it again",
+            )
+
+    return check

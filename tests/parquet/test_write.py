@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -429,7 +430,8 @@ def test_nothing_is_left_when_the_statistics_fail(monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_is_left_when_a_file_cannot_be_begun() -> None:
     store = MemoryStore()
-    writer = DataWriter(replace(plan_for(parse_schema("id long")), codec="nonsense"), store, "0")
+    plan = plan_for(parse_schema("id long"))
+    writer = DataWriter(replace(plan, parquet=replace(plan.parquet, codec="nonsense")), store, "0")
     writer.write(numbers(1))
     with pytest.raises(Exception, match="nonsense"):
         writer.close()
@@ -628,7 +630,7 @@ def test_a_plan_takes_the_settings_of_the_table() -> None:
             "write.metadata.metrics.column.b": "none",
         },
     )
-    assert (plan.target_file_size_bytes, plan.row_group_bytes, plan.codec) == (7, 5, "gzip")
+    assert (plan.target_file_size_bytes, plan.parquet.row_group_bytes, plan.parquet.codec) == (7, 5, "gzip")
     assert not plan.modes[2].counts
     assert plan.data_location == f"{LOCATION}/data"
 
@@ -659,3 +661,19 @@ def test_values_too_long_for_a_footer_still_have_bounds(kind: str) -> None:
 
 def _compare(column: str, sign: str, text: str, kind: str) -> str:
     return f"{column} {sign} '{text}'" if kind == "string" else f"{column} {sign} X'{text.encode().hex()}'"
+
+
+@pytest.mark.parametrize("kind", ["random", "repeated", "harder"])
+@pytest.mark.parametrize("batch_rows", [1000, 200_000])
+def test_files_are_closed_at_the_target_size(kind: str, batch_rows: int) -> None:
+    dice, target, total = np.random.default_rng(1), 200_000, 200_000
+    bits = {"random": np.full(total, 62), "repeated": np.full(total, 6), "harder": np.linspace(1, 62, total)}[kind]
+    values = dice.integers(0, 2 ** bits.astype(np.int64))
+    batches = pa.record_batch({"id": values, "other": values[::-1]}), range(0, total, batch_rows)
+    plan = plan_for(parse_schema("id long, other long"), **{"write.target-file-size-bytes": str(target)})
+    files, _ = written(plan, (batches[0].slice(start, batch_rows) for start in batches[1]))
+    sizes = files.column("file_size_in_bytes").to_pylist()
+    assert sum(files.column("record_count").to_pylist()) == total
+    assert len(sizes) > 1
+    assert all(0.75 * target <= size <= 1.25 * target for size in sizes[:-1])
+    assert sizes[-1] <= 1.25 * target

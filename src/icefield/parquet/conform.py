@@ -8,6 +8,7 @@ Raises SchemaMismatch.
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,8 @@ from icefield.types.datatypes import (
     UnknownType,
     UUIDType,
     VariantType,
+    children,
+    with_children,
 )
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
@@ -55,6 +58,14 @@ def check_schema(incoming: Schema, schema: Schema) -> None:
             f"the rows do not fit the table: {'; '.join(faults)}",
             hint=f"The table's columns: {', '.join(f'{f.name} {f.type}' for f in schema.fields)}",
         )
+
+
+def news_of(incoming: Schema, schema: Schema) -> tuple[NestedField, ...]:
+    """Return the columns of rows that a table does not have, or not as wide; what its columns can hold is left out.
+
+    A column that may be null in the rows stays required in the table: whether there is a null only the rows tell.
+    """
+    return tuple(_news(incoming.fields, schema.fields))
 
 
 def conform_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
@@ -98,6 +109,30 @@ def _type_faults(incoming: Type, wanted: Type, path: str) -> Iterator[str]:
         case _:
             if not _widens(incoming, wanted):
                 yield f"column {path!r} is {incoming}, but the table has {wanted}"
+
+
+def _news(incoming: tuple[NestedField, ...], wanted: tuple[NestedField, ...]) -> Iterator[NestedField]:
+    known = {f.name: f for f in wanted}
+    for field in incoming:
+        ours = known.get(field.name)
+        if ours is None:
+            yield field
+        elif not _widens(field.type, ours.type):
+            kind = _news_of_type(field.type, ours.type)
+            if kind != StructType(()):
+                yield replace(field, type=kind, required=ours.required)
+
+
+def _news_of_type(incoming: Type, wanted: Type) -> Type:
+    match incoming, wanted:
+        case StructType(), StructType():
+            return StructType(tuple(_news(incoming.fields, wanted.fields)))
+        case (ListType(), ListType()) | (MapType(), MapType()):
+            pairs = zip(children(incoming), children(wanted), strict=True)
+            inner = (replace(a, type=_news_of_type(a.type, b.type), required=b.required) for a, b in pairs)
+            return with_children(incoming, tuple(inner))
+        case _:
+            return wanted if _widens(incoming, wanted) else incoming
 
 
 def _widens(incoming: Type, wanted: Type) -> bool:

@@ -57,10 +57,11 @@ def count_nans(rows: pa.RecordBatch | pa.Table, schema: Schema) -> dict[int, int
 
 def columns_with_statistics(schema: Schema, silent: Collection[int]) -> list[str]:
     """Return the paths, as Parquet spells them, of all columns but the silent ones."""
-    return [_parquet_path(leaf) for leaf in schema.leaves if leaf.field.field_id not in silent]
+    return [parquet_path(leaf) for leaf in schema.leaves if leaf.field.field_id not in silent]
 
 
-def _parquet_path(leaf: Leaf) -> str:
+def parquet_path(leaf: Leaf) -> str:
+    """Return the path of a column as Parquet spells it."""
     steps: list[str] = []
     for parent in leaf.parents:
         steps.append(parent.name)

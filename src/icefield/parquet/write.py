@@ -14,36 +14,43 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefield.codec.schema_json import encode_schema
 from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
 from icefield.parquet.described import DescribedFile, as_columns
 from icefield.parquet.file_schema import file_schema
-from icefield.parquet.geo_columns import as_parquet, parquet_schema
+from icefield.parquet.geo_columns import as_parquet
 from icefield.parquet.long_values import long_bounds
 from icefield.parquet.metrics import NO_METRICS, Beside, Bounds, MetricsMode, footer_metrics, metrics_modes
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
-from icefield.properties import PARQUET_CODEC, PARQUET_ROW_GROUP_BYTES, TARGET_FILE_SIZE_BYTES
+from icefield.parquet.parquet_options import ColumnChoice, ParquetOptions, open_writer, parquet_options
+from icefield.parquet.write_dictionary import columns_with_dictionary
+from icefield.properties import (
+    DISTRIBUTE_HASH,
+    DISTRIBUTE_NONE,
+    DISTRIBUTE_RANGE,
+    DISTRIBUTION_MODE,
+    TARGET_FILE_SIZE_BYTES,
+    TASK_BYTES,
+    with_options,
+)
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import PrimitiveType, Type, Value
 from icefield.types.metadata_columns import LINEAGE, with_columns
 from icefield.types.schema import Schema
+from icefield.types.transforms import Void
 
-# Where the reference puts the schema that a file was written with.
-SCHEMA_KEY = "iceberg.schema"
 MAX_OPEN_FILES = 64
 MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 MAX_ROW_GROUP_ROWS = 1_048_576
-PIECES_PER_FILE = 4
+PIECES_PER_FILE = 8
 BATCH_OVERHEAD_BYTES = 4096  # what Arrow holds for a batch of a few columns beside its values
 # File systems take names of 255 bytes and paths of 4096; a long value must not keep its rows from being stored.
 MAX_DIRECTORY_NAME = 128
@@ -51,25 +58,33 @@ MAX_DIRECTORY_NAME = 128
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What a writing task must know; immutable and picklable."""
+    """What a writing task must know; immutable and picklable.
+
+    distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
+    then, about. sort_order_id: the order that rows come in.
+    """
 
     schema: Schema
     spec: PartitionSpec
     data_location: str
     write_id: str
     target_file_size_bytes: int
-    row_group_bytes: int
-    codec: str
+    parquet: ParquetOptions
     modes: Mapping[int, MetricsMode]
+    distribution: str = DISTRIBUTE_NONE
+    task_bytes: int | None = None
+    sort_order_id: int | None = None
 
 
-def plan_write(metadata: TableMetadata, write_id: str, *, moves_rows: bool = False) -> WritePlan:
-    """Take a table's settings for new data files.
+def plan_write(
+    metadata: TableMetadata, write_id: str, *, moves_rows: bool = False, options: Mapping[str, str] | None = None
+) -> WritePlan:
+    """Take a table's settings for new data files, and the options of this write before them.
 
     moves_rows: rows that the table already has are among those to be written, so that their lineage is written too
     where the table has lineage. (spec: Row lineage assignment)
     """
-    properties = metadata.properties
+    properties = with_options(metadata.properties, options or {}, [leaf.dotted for leaf in metadata.schema.leaves])
     with_lineage = moves_rows and metadata.has_row_ids
     stored = file_schema(metadata.schema)
     modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
@@ -79,9 +94,10 @@ def plan_write(metadata: TableMetadata, write_id: str, *, moves_rows: bool = Fal
         data_location=join_location(metadata.location, "data"),
         write_id=write_id,
         target_file_size_bytes=TARGET_FILE_SIZE_BYTES.read(properties),
-        row_group_bytes=PARQUET_ROW_GROUP_BYTES.read(properties),
-        codec=PARQUET_CODEC.read(properties),
+        parquet=parquet_options(stored, properties),
         modes=modes,
+        distribution=_distribution(metadata, properties),
+        task_bytes=TASK_BYTES.read(properties),
     )
 
 
@@ -117,7 +133,11 @@ class DataWriter:
         """Finish all files and return one row per file, as columns of a manifest entry."""
         while self._open:
             self._finish(next(iter(self._open)))
-        return as_columns(self._finished, self._plan.spec, self._plan.schema)
+        files = as_columns(self._finished, self._plan.spec, self._plan.schema)
+        if self._plan.sort_order_id is None:
+            return files
+        ids = pa.repeat(pa.scalar(self._plan.sort_order_id, pa.int32()), files.num_rows)
+        return files.set_column(files.schema.get_field_index("sort_order_id"), files.schema.field("sort_order_id"), ids)
 
     def abort(self) -> None:
         """Remove everything that this writer wrote; what cannot be removed is left to the collector."""
@@ -211,7 +231,8 @@ class _OpenFile:
     def estimated_bytes(self) -> float:
         """The size that the file would have if it were closed here."""
         written = 0 if self.sink is None else self.sink.tell()
-        ratio = written / self.flushed_bytes if self.flushed_bytes else 0.5
+        # Until rows are written nobody knows how far they compress: those that do not must not overfill the file.
+        ratio = written / self.flushed_bytes if self.flushed_bytes else 1.0
         return written + self.buffered_bytes * ratio
 
     def may_take(self, nans: Mapping[int, int]) -> bool:
@@ -225,14 +246,14 @@ class _OpenFile:
         self.buffered_bytes += size_bytes + BATCH_OVERHEAD_BYTES
         self.buffered_rows += batch.num_rows
         self.record_count += batch.num_rows
-        if self.buffered_bytes >= self.plan.row_group_bytes or self.buffered_rows >= MAX_ROW_GROUP_ROWS:
+        if self.buffered_bytes >= self.plan.parquet.row_group_bytes or self.buffered_rows >= MAX_ROW_GROUP_ROWS:
             self.flush()
 
     def flush(self) -> None:
         if not self.batches:
             return
         table = pa.Table.from_batches(self.batches)
-        writer = self._begun()
+        writer = self._begun(table)
         writer.write_table(as_parquet(table, writer.schema), row_group_size=self.buffered_rows)
         for leaf in float_leaves(self.plan.schema):
             if leaf.field.field_id in self.nan_columns:
@@ -251,8 +272,9 @@ class _OpenFile:
 
     def finish(self) -> DescribedFile:
         self.flush()
-        self._begun().close()
+        assert self._writer is not None
         assert self.sink is not None
+        self._writer.close()
         size_bytes = self.sink.tell()
         self.sink.close()
         plan = self.plan
@@ -266,23 +288,27 @@ class _OpenFile:
         if self.sink is not None:
             self.sink.abort()
 
-    def _begun(self) -> pq.ParquetWriter:
+    def _begun(self, first_rows: pa.Table) -> pq.ParquetWriter:
         if self._writer is None:
+            schema, options = self.plan.schema, self.plan.parquet
             self.sink = self.store.open_new(self.location)
             self.nan_columns = {field_id: NaNColumn() for field_id, count in self.nan_counts.items() if count}
-            self._writer = pq.ParquetWriter(
-                self.sink,
-                parquet_schema(self.plan.schema),
-                compression="none" if self.plan.codec == "uncompressed" else self.plan.codec,
-                store_schema=False,
-                store_decimal_as_integer=True,  # (spec: Appendix A, Parquet)
-                write_page_index=True,
-                write_statistics=columns_with_statistics(self.plan.schema, self.nan_columns),
-                metadata_collector=self._footers,
+            columns = ColumnChoice(
+                columns_with_dictionary(first_rows, schema, options.dictionary_bytes, options.dictionaries),
+                columns_with_statistics(schema, self.nan_columns),
             )
-            # Not through the Arrow schema: its metadata is left out together with the schema itself.
-            self._writer.add_key_value_metadata({SCHEMA_KEY: msgspec.json.encode(encode_schema(self.plan.schema))})
+            self._writer = open_writer(self.sink, schema, options, columns, self._footers)
         return self._writer
+
+
+def _distribution(metadata: TableMetadata, properties: Mapping[str, str]) -> str:
+    """Return how rows are brought together: a mode that has nothing to go by is none."""
+    is_partitioned = any(not isinstance(part.transform, Void) for part in metadata.spec.fields)
+    is_ordered = not metadata.sort_order.is_unsorted
+    usual = DISTRIBUTE_HASH if is_partitioned else DISTRIBUTE_RANGE
+    mode = DISTRIBUTION_MODE.read(properties) or usual
+    has_keys = is_partitioned or (mode == DISTRIBUTE_RANGE and is_ordered)
+    return mode if has_keys else DISTRIBUTE_NONE
 
 
 def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -291,7 +317,7 @@ def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[pa.RecordB
     Each piece comes with its size, which is not cheap to ask for.
     """
     size_bytes = batch.nbytes
-    most_bytes = min(plan.row_group_bytes, plan.target_file_size_bytes) // PIECES_PER_FILE
+    most_bytes = min(plan.parquet.row_group_bytes, plan.target_file_size_bytes) // PIECES_PER_FILE
     rows = max(1, min(MAX_ROW_GROUP_ROWS, batch.num_rows * most_bytes // max(1, size_bytes)))
     for start in range(0, batch.num_rows, rows):
         piece = batch.slice(start, rows)

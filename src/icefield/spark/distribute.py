@@ -5,6 +5,8 @@ value is computed by the writing task. Built-in functions do it all but for buck
 go through a Python function.
 """
 
+from collections.abc import Sequence
+
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,14 +17,19 @@ from icefield.expr.spark_sql import quoted_path
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.model.sort_order import Direction, NullOrder, SortOrder
 from icefield.parquet.conform import conform_array
+from icefield.parquet.write import WritePlan
+from icefield.properties import DISTRIBUTE_HASH, DISTRIBUTE_RANGE
 from icefield.types.datatypes import (
     DateType,
     DecimalType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     NestedField,
     PrimitiveType,
     TimestamptzType,
+    UUIDType,
 )
 from icefield.types.schema import Schema
 from icefield.types.transforms import Bucket, Day, Hour, Month, Transform, Truncate, Void, Year
@@ -33,19 +40,35 @@ MICROS = {Day: 86_400_000_000, Hour: 3_600_000_000}
 HASHES_TO_ZERO = -1_693_959_553
 
 
-def distribute(frame: DataFrame, schema: Schema, spec: PartitionSpec, order: SortOrder) -> DataFrame:
-    """Cluster rows by partition and sort them by partition and table order; leave others as they come."""
-    sorting = [_sort_key(schema, order, at) for at in range(len(order.fields))]
-    keys = [_cluster_key(schema, spec, part) for part in spec.fields if not isinstance(part.transform, Void)]
-    if keys:
-        # The hint takes names of columns only; unlike a plain repartition it lets Spark split what is skewed.
-        names = [f"icefield_key_{at}" for at in range(len(keys))]
-        keyed = frame.withColumns(dict(zip(names, keys, strict=True)))
-        clustered = keyed.hint("rebalance", *names).sortWithinPartitions(*names, *sorting)
-        return clustered.drop(*names)
-    if sorting:
-        return frame.repartitionByRange(*sorting).sortWithinPartitions(*sorting)
-    return frame
+def distribute(frame: DataFrame, plan: WritePlan, order: SortOrder) -> DataFrame:
+    """Bring rows together as a write wants it, and sort those of each task by partition and table order.
+
+    Rows are sorted also where they stay in the tasks that they are in: a task then fills one file after the other.
+    """
+    sorting = [_sort_key(plan.schema, order, at) for at in range(len(order.fields))]
+    parts = [part for part in plan.spec.fields if not isinstance(part.transform, Void)]
+    if not parts and not sorting:
+        return frame
+    # A hint takes names of columns only, and a key that is a column is computed once.
+    names = [f"icefield_key_{at}" for at in range(len(parts))]
+    keys = dict(zip(names, (_cluster_key(plan.schema, plan.spec, part) for part in parts), strict=True))
+    keyed = frame.withColumns(keys) if keys else frame
+    return (
+        _brought_together(keyed, plan.distribution, names, sorting).sortWithinPartitions(*names, *sorting).drop(*names)
+    )
+
+
+def _brought_together(frame: DataFrame, mode: str, names: Sequence[str], sorting: Sequence[Column]) -> DataFrame:
+    if mode == DISTRIBUTE_HASH:
+        # Unlike a plain repartition it lets Spark split what is skewed, and put together what is small.
+        return frame.hint("rebalance", *names)
+    return frame.repartitionByRange(*names, *sorting) if mode == DISTRIBUTE_RANGE else frame
+
+
+def keeps_order(schema: Schema, order: SortOrder) -> bool:
+    """Say whether Spark sorts as the format does: not floats, where -0.0 is 0.0 to it, nor uuids, which are text."""
+    kinds = [schema.by_id[field.source_id].type for field in order.fields]
+    return bool(kinds) and not any(isinstance(kind, FloatType | DoubleType | UUIDType) for kind in kinds)
 
 
 def _cluster_key(schema: Schema, spec: PartitionSpec, part: PartitionField) -> Column:

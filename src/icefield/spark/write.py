@@ -4,11 +4,12 @@ Rows go from Spark's executors to files; the driver sees one small row per task.
 task returns is committed; a file of another attempt has another name and is never referred to.
 
 A fault in the rows (a null in a required column, say) travels back as a value, so that Spark neither retries it nor
-buries it in a stack trace: it is raised here as SchemaMismatch. Spark's own errors pass through as they are. Either
-way every file of the write is removed first.
+buries it in a stack trace: it is raised here as SchemaMismatch, and a worker without this package as Unsupported.
+Spark's own errors pass through as they are. Either way every file of the write is removed first.
 """
 
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,21 +17,28 @@ from pyspark.sql import DataFrame
 from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write import WritePlan
-from icefield.spark.distribute import distribute
+from icefield.spark.distribute import distribute, keeps_order
+from icefield.spark.worker_faults import explain_worker_fault
+from icefield.spark.write_settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write_task import RESULT_SCHEMA, WriteTask
 from icefield.storage.store import Store
 
 
 def write_frame(frame: DataFrame, plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
     """Write all rows, whose schema was checked, and return one row per file, as columns of a manifest entry."""
-    rows = distribute(frame, plan.schema, plan.spec, order)
+    if keeps_order(plan.schema, order):
+        plan = replace(plan, sort_order_id=order.order_id)
+    rows = distribute(frame, plan, order)
     try:
-        results = rows.mapInArrow(WriteTask(plan, store), RESULT_SCHEMA).collect()
+        with changed_task_bytes(frame.sparkSession, task_bytes_of(plan)):
+            results = rows.mapInArrow(WriteTask(plan, store), RESULT_SCHEMA).collect()
         for result in results:
             if result.error is not None:
                 raise pickle.loads(bytes(result.error))  # noqa: S301 - our own tasks pickled it
-    except BaseException:
+    except BaseException as error:
         remove_files_of_write(store, plan)
+        if fault := explain_worker_fault(error):
+            raise fault from error
         raise
     nothing = data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()
     return pa.concat_tables([nothing, *(pa.ipc.open_stream(bytes(r.files)).read_all() for r in results)])
