@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from icefield.errors import IcefieldError
     from icefield.expr.builder import col
     from icefield.lake import Lake
+    from icefield.spark.data_source import register
     from icefield.table import Table
     from icefield.table_scan import TableScan
 
-__all__ = ["IcefieldError", "Lake", "Table", "TableScan", "col", "connect"]
+__all__ = ["IcefieldError", "Lake", "Table", "TableScan", "col", "connect", "register"]
 
 _ROOMS = {
     "IcefieldError": "icefield.errors",
@@ -23,6 +24,7 @@ _ROOMS = {
     "TableScan": "icefield.table_scan",
     "col": "icefield.expr.builder",
     "connect": "icefield.connection",
+    "register": "icefield.spark.data_source",
 }
 
 

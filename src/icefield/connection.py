@@ -10,6 +10,7 @@ their settings first.
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,8 @@ def open_lake(settings: LakeSettings, ambient: Ambient | None = None) -> Lake:
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
     lake.store = CachedStore(lake.store, open_manifest_cache(own, "\n".join([lake.warehouse, *servers])))
+    if scheme != "memory":
+        lake.opener = partial(open_lake, _anchored(settings))
     return lake
 
 
@@ -134,6 +137,20 @@ def local_path_of(target: str) -> Path:
     for prefix in ("files:", "sqlite:///"):
         target = target.removeprefix(prefix)
     return Path(target).resolve()
+
+
+def _anchored(settings: LakeSettings) -> LakeSettings:
+    """Return the same settings for a process that works in another directory."""
+    prefixes = {"": "", "file": "", "files": "files:", "sqlite": "sqlite:///"}
+    scheme, warehouse = scheme_of(settings.target), settings.warehouse
+    target = f"{prefixes[scheme]}{local_path_of(settings.target)}" if scheme in prefixes else settings.target
+    is_local = warehouse is not None and scheme not in ("http", "https") and scheme_of(warehouse) == ""
+    return replace(
+        settings,
+        target=target,
+        warehouse=str(Path(warehouse).resolve()) if warehouse is not None and is_local else warehouse,
+        roots=tuple(str(Path(root).resolve()) if scheme_of(root) == "" else root for root in settings.roots),
+    )
 
 
 def _open_memory(settings: LakeSettings, ambient: Ambient) -> Lake:

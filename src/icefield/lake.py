@@ -19,11 +19,13 @@ from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
 from icefield.commit.view import ViewCommitter
 from icefield.errors import AlreadyExists, InvalidInput, NoSuchNamespace, NoSuchTable, Unsupported
+from icefield.expr.ast import Predicate
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
 from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
 from icefield.properties import SERIALIZABLE
 from icefield.rows import load_spark_engine
+from icefield.scan.point import AsOf
 from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import Store
 from icefield.table import Table
@@ -32,6 +34,8 @@ from icefield.table_head import LiveHead
 from icefield.transaction import Transaction
 from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
 
+# Opens the same lake in another process; it can be pickled.
+LakeOpener = Callable[[], "Lake"]
 MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's name has more in it than the table's
 
 
@@ -46,11 +50,25 @@ class Lake:
         self.store = store
         self.warehouse = warehouse
         self.ambient = ambient
+        self.opener: LakeOpener | None = None
 
     @property
     def spark(self) -> Any:
-        """The Spark session that rows go through; started on first use."""
-        return load_spark_engine().session()
+        """The Spark session that rows go through; started on first use. Its format "icefield" means this lake."""
+        engine = load_spark_engine()
+        session = engine.session()
+        engine.register_source(session, self)
+        return session
+
+    def read(
+        self,
+        name: str,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+        as_of: AsOf | None = None,
+    ) -> Any:
+        """Return rows of a table as a DataFrame; the same as `table(name).scan(…).to_spark()`."""
+        return self.table(name).scan(where, select, as_of).to_spark()
 
     def create_table(  # noqa: PLR0913 - one parameter per option
         self,
@@ -92,7 +110,19 @@ class Lake:
 
     def table(self, name: str) -> Table:
         """Open a table."""
-        return self._open(self._known(name))
+        try:
+            return self._open(parse_table_name(name))
+        except NoSuchTable:
+            self._known(name)  # says more of why it is not there
+            raise
+
+    def head(self, name: str, known: Committed | None = None) -> LiveHead:
+        """Return where changes of a table are committed, for engines whose tasks write the files.
+
+        known: the version that such a change began with.
+        """
+        table = self._known(name) if known is None else parse_table_name(name)
+        return LiveHead(self.catalog, self.store, self.ambient, table, self._lanes, known)
 
     def has_table(self, name: str) -> bool:
         """Say whether a table is there."""

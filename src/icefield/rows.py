@@ -12,6 +12,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from icefield.errors import InvalidInput
+from icefield.expr.ast import Predicate
+from icefield.expr.bind import bind
+from icefield.expr.bound import Bound
 from icefield.expr.select import Parts, Query
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.write import WritePlan
@@ -22,6 +25,7 @@ from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
 
 SPARK_ENGINE = "icefield.spark.engine"
+SPARK_SESSION = "icefield.spark.session"
 
 
 class SparkEngine(Protocol):
@@ -29,6 +33,10 @@ class SparkEngine(Protocol):
 
     def session(self) -> Any:
         """Return the Spark session, starting one if there is none."""
+        ...
+
+    def register_source(self, session: Any, lake: Any) -> None:
+        """Make the format "icefield" known to a session, with the lake that is meant where none is named."""
         ...
 
     def schema(self, struct: Any) -> Schema:
@@ -73,6 +81,8 @@ def active_cluster() -> Cluster | None:
 
 def load_spark_engine() -> SparkEngine:
     """Load the Spark engine."""
+    # First, because with too old a Spark the engine cannot even be imported.
+    import_module(SPARK_SESSION).check_version()
     engine: SparkEngine = import_module(SPARK_ENGINE).ENGINE
     return engine
 
@@ -80,6 +90,11 @@ def load_spark_engine() -> SparkEngine:
 def is_spark(value: object) -> bool:
     """Say whether a value is Spark's (a DataFrame or a schema), without importing pyspark."""
     return type(value).__module__.split(".")[0] == "pyspark"
+
+
+def bind_filter(where: Predicate | str | Any, schema: Schema) -> Bound:
+    """Bind a filter, which may be a Column of Spark too."""
+    return bind(load_spark_engine().filter_text(where) if is_spark(where) else where, schema)
 
 
 def as_schema(value: object) -> Schema:

@@ -1,0 +1,86 @@
+"""The format "icefield" of Spark: `spark.read.format("icefield").load("shop.orders")`, and the same for writing.
+
+`icefield.register(spark)` makes it known to a session; `lake.spark` does so by itself. Sources live in Python workers
+of Spark's driver: names of lakes and relative directories are looked up there. A DataFrame keeps the version that was
+the newest when it was loaded. Errors reach the user through Spark, with the message as it is.
+"""
+
+import os
+from typing import ClassVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+
+from icefield.connection import connect
+from icefield.expr.bind import bind
+from icefield.lake import Lake, LakeOpener
+from icefield.scan.point import Point
+from icefield.spark.data_source_options import TO_READ, TO_WRITE, SourceOptions
+from icefield.spark.data_source_read import TAKES_FILTERS, SourceTable, make_reader, shown_schema
+from icefield.spark.data_source_write import begin_write
+
+# Without it, Spark refuses a source that takes filters.
+PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
+
+
+class IcefieldSource(DataSource):
+    """A table of a lake."""
+
+    default_lake: ClassVar[LakeOpener | None] = None
+    # Which snapshot and schema to read, from when the source was loaded on.
+    pinned: tuple[int | None, int] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "icefield"
+
+    def schema(self) -> spark_types.StructType:
+        """Return the table's columns, or those that the option `columns` names."""
+        table, options = self._open(), self._options(TO_READ)
+        bind(options.where, table.readable)  # raises while the user is looking
+        snapshot, schema = table.point.snapshot, table.point.schema
+        self.pinned = (snapshot.snapshot_id if snapshot else None, schema.schema_id)
+        return shown_schema(table.select(options.columns))
+
+    def reader(self, schema: spark_types.StructType) -> DataSourceReader:
+        """Return what reads the columns of a schema."""
+        return make_reader(self._open(), schema, self._options(TO_READ).where)
+
+    def writer(self, schema: spark_types.StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
+        """Return what appends rows, or replaces the table's by them."""
+        return begin_write(self._options(TO_WRITE), schema, overwrite=overwrite)
+
+    def _open(self) -> SourceTable:
+        options = self._options(TO_READ)
+        with options.open_lake() as lake:
+            metadata = lake.table(options.table).metadata
+            if self.pinned is None:
+                return SourceTable(lake.store, metadata, options.find_point(metadata))
+            snapshot_id, schema_id = self.pinned
+            snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+            return SourceTable(lake.store, metadata, Point(snapshot, metadata.schema_by_id(schema_id)))
+
+    def _options(self, known: tuple[str, ...]) -> SourceOptions:
+        options = SourceOptions(dict(self.options), type(self).default_lake)
+        options.check(known)
+        return options
+
+
+def register(spark: SparkSession, lake: Lake | str | os.PathLike[str] | None = None) -> None:
+    """Make the format "icefield" known to a session.
+
+    lake: the one that is meant where no option names another; a lake, or what `connect` takes. If there is none, it is
+    the lake that `connect()` opens in Spark's driver.
+    """
+    if isinstance(lake, str | os.PathLike):
+        with connect(lake) as opened:
+            opener = opened.opener
+    else:
+        opener = lake.opener if lake is not None else None
+    # A class of its own, which Spark takes by value, is the only way to tell a source something beside its options.
+    source = type(IcefieldSource.__name__, (IcefieldSource,), {"default_lake": opener})
+    if TAKES_FILTERS:
+        spark.conf.set(PUSH_FILTERS, "true")
+    spark.dataSource.register(source)
