@@ -1,59 +1,153 @@
-"""Writing and scanning through Spark, against plain Parquet of the same rows in the same session.
+"""Rows on Spark: reads, deletes and writes against plain Parquet of the same files in the same session.
 
-python -m benchmarks spark_rows [rows]
+    python -m benchmarks spark_rows [rows [rounds]]
+
+Works take turns with what they are held against; the medians of some rounds count. CPU is that of the driver, the JVM
+and all Python workers; memory is the most that the JVM and all Python processes held at once. With the environment of
+`make interop-environment`, Iceberg Java does the same works over the same tables in its own Spark 3.5, against plain
+Parquet there, so that the ratios compare.
 """
 
-import statistics
+import json
+import os
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-
-from pyspark.sql import DataFrame
+from typing import Any
 
 import icefield
+from benchmarks.spark_events import ONE_PERCENT, TEN_PERCENT, events
+from benchmarks.spark_java import MARK
+from benchmarks.spark_measure import ROUNDS, Cost
+from benchmarks.spark_partitions import HEAP
+from benchmarks.spark_work import BASE, BY_DAY, ONE, SMALL, TEN, Measured, Place, measured_of, run_works
+from icefield.lake import Lake
+from icefield.storage.location import local_path
 
-ROUNDS = 3
-
-
-def seconds(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Return the median wall time of a few rounds, after one to warm up."""
-    work()
-    times: list[float] = []
-    for _ in range(rounds):
-        before = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - before)
-    return statistics.median(times)
-
-
-def aggregate(frame: DataFrame) -> object:
-    """Read three columns of every row."""
-    return frame.groupBy("country").agg({"amount": "sum", "customer": "max"}).collect()
+JAVA = Path(__file__).parent.parent / ".venv-interop" / "bin" / "python"
+ROWS = 5_000_000
+PARTITIONS = 20_000
+LONGEST_SECONDS = 1800
+DELETES_IN_PLACE = {"write.delete.mode": "merge-on-read"}
 
 
-def run(rows: int = 2_000_000) -> None:
-    """Print wall seconds and the ratio of ours to plain Parquet."""
-    with tempfile.TemporaryDirectory() as folder:
-        lake = icefield.connect(Path(folder) / "lake")
-        spark = lake.spark
-        frame = spark.range(0, rows, 1, 4).selectExpr(
-            "id",
-            "timestamp_micros(1767225600000000 + id * 1000000) AS ts",
-            "concat('customer ', id % 1000) AS customer",
-            "cast(id % 10000 AS double) / 100 AS amount",
-            "id % 50 AS country",
+class Icefield:
+    """Icefield on Spark."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.spark = lake.spark
+        self._lake = lake
+        self._written = 0
+
+    def open(self, table: str, branch: str | None = None, where: str | None = None) -> Any:
+        """Return a DataFrame of a table's rows that match."""
+        return self._lake.read(table, where, as_of=branch)
+
+    def count(self, table: str, where: str, branch: str | None = None) -> int:
+        """Count rows that match, from metadata where it can be."""
+        return self._lake.table(table).scan(where, as_of=branch).count()
+
+    def write(self, frame: Any, partition_by: Sequence[str]) -> None:
+        """Write rows to a new table."""
+        self._written += 1
+        self._lake.create_table(f"bench.written_{self._written}", frame, partition_by=partition_by).append(frame)
+
+
+def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
+    """Make the tables, let each engine do the works, and print them side by side."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = HEAP
+    partitions = min(PARTITIONS, max(100, rows // 250))
+    with tempfile.TemporaryDirectory(prefix="icefield-bench-") as folder:
+        alone = _run_alone([sys.executable, "-m", "benchmarks.spark_partitions", f"{folder}/lake", str(partitions)])
+        with icefield.connect(f"{folder}/lake", durable=False) as lake:
+            place = _make_tables(lake, folder, rows, partitions)
+            ours = [_told(measured) for measured in run_works(Icefield(lake), place, rounds)]
+            lake.spark.stop()
+        java, java_alone = _run_java(place, rounds) if JAVA.exists() else ({}, "not run")
+    print(f"{rows:,} rows x 10 columns through Spark, {os.cpu_count()} cores, medians of {rounds} rounds in turns")
+    print(f"one row to each of {partitions:,} partitions, 2 GB heap: {alone}; Iceberg Java: {java_alone}")
+    for line in _table(ours, java):
+        print(line)
+
+
+def _told(measured: Measured) -> Measured:
+    """Say that a work is done, for all of them take long."""
+    print(f"{measured.name}: {_ratio(measured)}", file=sys.stderr, flush=True)
+    return measured
+
+
+def _make_tables(lake: Lake, folder: str, rows: int, partitions: int) -> Place:
+    frame = events(lake.spark, rows)
+    for name, partition_by in ((BASE, ()), (BY_DAY, ("day(ts)",))):
+        table = lake.create_table(name, frame, partition_by=partition_by, properties=DELETES_IN_PLACE, format_version=3)
+        table.append(frame)
+        for branch, deleted in ((ONE, ONE_PERCENT), (TEN, TEN_PERCENT)):
+            table.branch(branch)
+            table.at(branch).delete(deleted)
+    files, metadata = {}, {}
+    for name in (BASE, BY_DAY, SMALL):
+        table = lake.table(name)
+        files[name] = [local_path(location) for location in table.scan().files()["file_path"].to_pylist()]
+        metadata[name] = table.metadata_location
+    return Place(folder, rows, partitions, files, metadata)
+
+
+def _run_java(place: Place, rounds: int) -> tuple[dict[str, Measured], str]:
+    path = Path(place.folder) / "place.json"
+    path.write_text(json.dumps(asdict(place)))
+    command = [str(JAVA), "-m", "benchmarks.spark_java"]
+    works = [*command, "works", str(path), str(rounds)]
+    done = subprocess.run(works, stdout=subprocess.PIPE, text=True, env=_plain_environment(), check=False)
+    marked = (line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK))
+    measured = [measured_of(json.loads(line)) for line in marked]
+    if done.returncode:
+        print(f"Iceberg Java ended with {done.returncode} after {len(measured)} works", file=sys.stderr)
+    return {each.name: each for each in measured}, _run_alone([*command, "partitions", str(path), "1"])
+
+
+def _run_alone(command: Sequence[str]) -> str:
+    """Run what prints a cost in a process of its own, and say how it went."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=_plain_environment(), check=False
         )
-        ours = lake.create_table("a.t", frame)
-        count = iter(range(1000))
-        table_write = seconds(lambda: ours.append(frame))
-        plain_write = seconds(lambda: frame.write.parquet(f"{folder}/plain-{next(count)}"))
-        scanned = lake.create_table("a.scanned", frame)
-        scanned.append(frame)
-        plain = spark.read.parquet(f"{folder}/plain-0")
-        table_scan = seconds(lambda: aggregate(scanned.scan().to_spark()))
-        plain_scan = seconds(lambda: aggregate(plain))
-    print(f"{rows:,} rows x 5 columns through Spark, wall seconds, median of {ROUNDS}")
-    print(f"  {'':8}{'icefield':>10}{'plain':>10}{'ratio':>8}")
-    for name, mine, other in (("write", table_write, plain_write), ("scan", table_scan, plain_scan)):
-        print(f"  {name:8}{mine:10.2f}{other:10.2f}{mine / other:8.2f}")
+    except subprocess.TimeoutExpired:
+        return f"not done after {LONGEST_SECONDS} s"
+    found = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.removeprefix(MARK).startswith("{")]
+    if done.returncode or not found:
+        out_of_memory = "OutOfMemoryError" in done.stderr + done.stdout
+        return "out of memory" if out_of_memory else f"failed: {done.stderr.strip().splitlines()[-1:]}"
+    cost = Cost(**json.loads(found[-1]))
+    return f"CPU {cost.cpu:.1f} s, wall {cost.wall:.1f} s, {cost.java_mib:,.0f} + {cost.python_mib:,.0f} MiB"
+
+
+def _plain_environment() -> dict[str, str]:
+    """Return the environment without what one Spark says to another."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK", "JAVA_HOME"))}
+
+
+def _table(ours: Sequence[Measured], java: dict[str, Measured]) -> Iterator[str]:
+    head = f"{'icefield':>17}{'held against':>17}{'ratio':>13}{'bar':>17}{'Java ratio':>13}{'MiB, Java + Python':>25}"
+    yield f"  {'CPU s, wall s':36}{head}"
+    for each in ours:
+        theirs = java.get(each.name)
+        ratio = _ratio(theirs) if theirs else "-"
+        memory = f"{each.ours.java_mib:,.0f} + {each.ours.python_mib:,.0f}"
+        notes = each.note + (f" (Java {theirs.note})" if theirs and theirs.note else "")
+        yield (
+            f"  {each.name:36}{_seconds(each.ours):>17}{_seconds(each.other):>17}{_ratio(each):>13}{each.bar:>17}"
+            f"{ratio:>13}{memory:>25}  {notes}".rstrip()
+        )
+
+
+def _seconds(cost: Cost) -> str:
+    return f"{cost.cpu:.2f}  {cost.wall:.2f}"
+
+
+def _ratio(measured: Measured) -> str:
+    wall = measured.ours.wall / measured.other.wall
+    # A work that is done in no time at all has no CPU to be held against.
+    return f"{measured.ours.cpu / max(measured.other.cpu, 0.01):.2f}  {wall:.2f}"
