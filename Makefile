@@ -5,17 +5,18 @@ PYTHON ?= python3
 ARGS ?=
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim lint format interop bench lock clean environment interop-environment python
+.PHONY: help demo test everywhere sim lint format interop bench lock clean environment interop-environment python
 
 help:
-	@echo 'make demo     a lake from nothing: tables, commits, time travel'
-	@echo 'make test     lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
-	@echo 'make sim      100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
-	@echo 'make lint     ruff and mypy only; make format mends what ruff can mend'
-	@echo 'make interop  the same tables read and written by stock Spark with the Iceberg jars'
-	@echo 'make bench    the measurements'
-	@echo 'make lock     resolve the lock files again (ARGS=--upgrade for newer versions)'
-	@echo 'make clean    remove what make built'
+	@echo 'make demo        a lake from nothing: tables, commits, time travel'
+	@echo 'make test        lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
+	@echo 'make everywhere  all that needs Spark again, in executor processes and over Spark Connect'
+	@echo 'make sim         100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
+	@echo 'make lint        ruff and mypy only; make format mends what ruff can mend'
+	@echo 'make interop     the same tables read and written by stock Spark with the Iceberg jars'
+	@echo 'make bench       the measurements'
+	@echo 'make lock        resolve the lock files again (ARGS=--upgrade for newer versions)'
+	@echo 'make clean       remove what make built'
 	@echo 'PYTHON=python3.12 chooses the interpreter (3.11 or newer)'
 
 demo: environment
@@ -26,6 +27,15 @@ test: environment
 	@status=0; \
 	$(MAKE) lint || status=1; \
 	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS) || status=1; \
+	exit $$status
+
+# One place after the other: each has JVMs of its own.
+everywhere: environment
+	@status=0; \
+	for place in cluster connect; do \
+		echo "Spark: $$place"; \
+		ICEFIELD_SPARK=$$place .venv/bin/python -m pytest -m 'spark and not interop' $(ARGS) || status=1; \
+	done; \
 	exit $$status
 
 sim: environment

@@ -37,10 +37,8 @@ def memory_lake() -> Iterator[Lake]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    """The one Spark session of the suite."""
-    from icefield.spark.session import session  # noqa: PLC0415 - only tests that ask for Spark load it
+    """The one Spark session of the suite, at the place that ICEFIELD_SPARK names."""
+    from tests.spark_places import chosen_place, running_spark  # noqa: PLC0415 - only tests that ask for Spark load it
 
-    started = session("local[2]")
-    started.conf.set("spark.sql.shuffle.partitions", "4")
-    yield started
-    started.stop()
+    with running_spark(chosen_place()) as started:
+        yield started

@@ -28,6 +28,7 @@ class S3Proxy:
         self.target = urlsplit(endpoint).netloc
         self.faults: dict[str, deque[Fault]] = {}
         self.seen: list[str] = []
+        self.read_bytes = 0  # of the bodies that the server answered requests to read with
 
     def spoil(self, method: str, *faults: Fault) -> None:
         self.faults[method] = deque(faults)
@@ -77,6 +78,8 @@ def _handler(proxy: S3Proxy) -> type[BaseHTTPRequestHandler]:
             response = connection.getresponse()
             data = response.read()
             connection.close()
+            if self.command == "GET":
+                proxy.read_bytes += len(data)
             if fault is Fault.LOSE_REPLY:
                 self.close_connection = True
             elif fault is Fault.FAIL_AFTER:

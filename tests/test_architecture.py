@@ -50,7 +50,7 @@ IMPURE_MODULES = {"os", "io", "pathlib", "socket", "sqlite3", "subprocess", "tem
 PURE_EXCEPTIONS = {("codec", "io")}  # a stream over bytes in memory
 # Loaded by name at run time, so that metadata verbs start neither pyspark nor a compiler.
 LATE = {
-    "icefield/rows.py": "icefield.spark.engine",
+    "icefield/rows.py": "icefield.spark.engine, .session",
     "icefield/__init__.py": "icefield.*",
     "icefield/codec/avro_engine.py": "icefield.codec.avro_compiled",
     "icefield/connection.py": "icefield.catalog.postgres, .postgres_lane, .storage.object_store",

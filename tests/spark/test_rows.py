@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark_places import explained
 
 from icefield.errors import SchemaMismatch
 from icefield.lake import Lake
@@ -94,7 +95,7 @@ def test_rows_of_a_partition_land_in_one_file_and_in_order(table: Table) -> None
 
 
 def test_native_reader_and_pushdown_are_used(table: Table) -> None:
-    plan = table.scan(where="id = 5").to_spark()._jdf.queryExecution().toString()
+    plan = explained(table.scan(where="id = 5").to_spark())
     assert "FileScan parquet" in plan
     assert "PushedFilters: [IsNotNull(id), EqualTo(id,5)]" in plan
     assert "Batched: true" in plan or "tags" in plan

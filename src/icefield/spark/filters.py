@@ -4,34 +4,34 @@ Only its shape is looked at: names, values and functions, as the user put them t
 (a function of a column, a comparison of two columns) is refused whole. Raises InvalidFilter.
 """
 
-import math
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
-from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql import Column
 
 from icefield.errors import InvalidFilter
 from icefield.expr.spark_sql import quoted_path, spark_literal
 from icefield.expr.sql import SUPPORTED
-from icefield.types.datatypes import BinaryType, DateType, DoubleType, StringType, TimestamptzType
-
-OPERATORS = {"=", "<", "<=", ">", ">=", "<=>", "and", "or", "like"}
-# Values of these types are the same in Python; others may stand for what they are not, such as a date for its number.
-PLAIN_TYPES = {"string", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "binary"}
+from icefield.spark import connect_filters
+from icefield.spark.filter_shapes import function_text, is_plain, value_text
+from icefield.types.datatypes import DateType, TimestamptzType
 
 
 def filter_text(column: object) -> str:
     """Write a Column as the text of a WHERE clause."""
-    if not isinstance(column, ClassicColumn):
-        raise InvalidFilter(
-            f"cannot read a filter from {type(column).__module__}.{type(column).__name__}",
-            hint="Write it as text or with icefield.col(...); columns of Spark Connect cannot be looked into",
-        )
+    module = type(column).__module__
     try:
-        return _text(column._jc.node())  # noqa: SLF001 - a Column has no other way to show its shape
+        if module == connect_filters.MODULE:
+            return connect_filters.connect_filter_text(column)
+        if isinstance(column, Column):
+            classic: Any = column
+            return _text(classic._jc.node())  # noqa: SLF001 - a Column has no other way to show its shape
     except RecursionError as error:
         raise InvalidFilter("the filter is nested too deeply") from error
+    raise InvalidFilter(
+        f"cannot read a filter from {module}.{type(column).__name__}",
+        hint="Write it as text, with icefield.col(...) or as a Column of Spark",
+    )
 
 
 def _text(node: Any) -> str:
@@ -51,27 +51,10 @@ def _children(sequence: Any) -> list[Any]:
 
 
 def _function(node: Any) -> str:
-    name = node.functionName().lower()
-    arguments = [_text(child) for child in _children(node.arguments())]
-    match name, arguments:
-        case operator, [left, right] if operator in OPERATORS:
-            return f"({left} {operator.upper()} {right})"
-        case "!" | "not", [only]:
-            return f"(NOT {only})"
-        case "in", [tested, *values] if values:
-            return f"({tested} IN ({', '.join(values)}))"
-        case "isnull", [only]:
-            return f"({only} IS NULL)"
-        case "isnotnull", [only]:
-            return f"({only} IS NOT NULL)"
-        case "isnan", [only]:
-            return f"isnan({only})"
-        case "startswith", [text, prefix]:
-            return f"startswith({text}, {prefix})"
-        case "negative", [only]:
-            return f"(-{only})"
-        case _:
-            raise _unsupported(node)
+    text = function_text(node.functionName(), [_text(child) for child in _children(node.arguments())])
+    if text is None:
+        raise _unsupported(node)
+    return text
 
 
 def _attribute(node: Any) -> str:
@@ -98,27 +81,10 @@ def _cast(node: Any) -> str:
 
 
 def _literal(node: Any) -> str:
-    kind = node.dataType()
-    if kind.isDefined() and kind.get().typeName().partition("(")[0] not in PLAIN_TYPES:
+    kind, value = node.dataType(), node.value()
+    if kind.isDefined() and not is_plain(kind.get().typeName()):
         raise _unsupported(node)
-    value = node.value()
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case int():
-            return str(value)
-        case float():
-            return "CAST('NaN' AS DOUBLE)" if math.isnan(value) else spark_literal(value, DoubleType())
-        case Decimal():
-            return f"{value:f}"
-        case str():
-            return spark_literal(value, StringType())
-        case bytes() | bytearray():
-            return spark_literal(bytes(value), BinaryType())
-        case _:
-            return _moment(node, value)
+    return value_text(value) or _moment(node, value)
 
 
 def _moment(node: Any, value: Any) -> str:

@@ -1,15 +1,16 @@
 """Queries over named DataFrames, and their result as the columns that a view promises.
 
-Names are given to Spark as temporary views for as long as it takes to analyse the query: the DataFrame that comes out
-holds plans, not names, so they can go before a row is read. No job runs here.
+The DataFrames go into the query as themselves, so that what comes out holds plans, not names that have to stay: also
+over Spark Connect, where a query is analysed again for each action. No job runs here.
 
 Raises InvalidInput for a query that Spark refuses, SchemaMismatch for a result that no longer fits the view.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
@@ -28,21 +29,20 @@ _PLACE = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
 
 def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
     """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
-    names = {parts: f"icefield_{scope}_{index}" for index, parts in enumerate(frames)}
-    made: list[str] = []
+    given: dict[str, Any] = {f"icefield_{scope}_{index}": frame for index, frame in enumerate(frames.values())}
+    names = dict(zip(frames, given, strict=True))
+    # In this place Spark's grammar takes a query and nothing else.
+    text = f"SELECT * FROM (\n{query.with_tables(names.__getitem__)}\n)"  # noqa: S608 - it is a query that is run
     try:
-        for parts, frame in frames.items():
-            frame.createTempView(names[parts])
-            made.append(names[parts])
-        text = query.with_tables(names.__getitem__)
-        # In this place Spark's grammar takes a query and nothing else.
         with _faults_are_told_once():
-            return spark.sql(f"SELECT * FROM (\n{text}\n)")  # noqa: S608 - it is a query that is run
+            return spark.sql(_as_template(text, given), **given) if given else spark.sql(text)
     except AnalysisException as error:
         raise InvalidInput(f"Spark cannot read the query: {_first_line(error)}") from error
-    finally:
-        for name in made:
-            spark.catalog.dropTempView(name)
+    except Exception as error:
+        # A plan of Spark Connect is one message, and messages may not be nested more than a hundred deep.
+        if type(error).__module__ == "google.protobuf.message":
+            raise InvalidInput("the query stands on too many views for Spark Connect, one upon another") from error
+        raise
 
 
 def conform_to_view(frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
@@ -66,6 +66,14 @@ def conform_to_view(frame: DataFrame, schema: Schema, query_columns: Sequence[st
     return placed.select(
         [_conformed(F.col(have.name), have.type, want) for have, want in zip(given, wanted, strict=True)]
     )
+
+
+def _as_template(text: str, names: Iterable[str]) -> str:
+    """Return the text in which Spark puts its own names for DataFrames, in place of ours in their backticks."""
+    template = text.replace("{", "{{").replace("}", "}}")
+    for name in names:
+        template = template.replace(f"`{name}`", f"`{{{name}}}`")
+    return template
 
 
 def _conformed(column: Column, given: Type, want: NestedField) -> Column:

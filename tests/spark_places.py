@@ -1,0 +1,161 @@
+"""Where the Spark of the tests runs: in threads of one JVM, in executor processes, or behind Spark Connect.
+
+    ICEFIELD_SPARK=cluster python -m pytest -m spark
+
+Each place is real: the executors are processes of their own, and the server of Spark Connect is one that this process
+only talks to over a port. What is started ends with this process, also when that is killed.
+"""
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from enum import StrEnum
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+
+from icefield.spark.java import find_java_home
+from icefield.spark.session import LOGGING, session
+
+VARIABLE = "ICEFIELD_SPARK"
+# Few, because the tests have few rows.
+SHUFFLE_PARTITIONS = "4"
+
+_SPARK_HOME = Path(pyspark.__file__).parent
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_WATCH = '"$@" & server=$!; read -r _; kill -9 "$server"; wait "$server"'
+_START_SECONDS = 300
+
+
+class SparkPlace(StrEnum):
+    """Where Spark runs."""
+
+    LOCAL = "local"
+    CLUSTER = "cluster"
+    CONNECT = "connect"
+
+
+def chosen_place() -> SparkPlace:
+    """Return the place that the environment names."""
+    return SparkPlace(os.environ.get(VARIABLE, SparkPlace.LOCAL))
+
+
+@contextmanager
+def running_spark(place: SparkPlace) -> Iterator[SparkSession]:
+    """Run Spark at a place, and stop it in the end."""
+    with _PLACES[place]() as spark:
+        spark.conf.set("spark.sql.shuffle.partitions", SHUFFLE_PARTITIONS)
+        yield spark
+
+
+def explained(frame: DataFrame) -> str:
+    """Return what Spark says of a DataFrame's plans, as any kind of session tells it."""
+    with redirect_stdout(io.StringIO()) as said:
+        frame.explain(extended=True)
+    return said.getvalue()
+
+
+@contextmanager
+def _local() -> Iterator[SparkSession]:
+    spark = session("local[2]")
+    yield spark
+    spark.stop()
+
+
+@contextmanager
+def _cluster() -> Iterator[SparkSession]:
+    # Executors work in a directory below Spark's home, which must not be that of the package.
+    with tempfile.TemporaryDirectory(prefix="icefield-spark-") as home:
+        for part in ("bin", "jars", "python", "sbin"):
+            (Path(home) / part).symlink_to(_SPARK_HOME / part)
+        os.environ |= {"SPARK_HOME": home, "PYTHONPATH": _python_path()}
+        spark = session("local-cluster[2,1,1024]")
+        yield spark
+        spark.stop()
+
+
+@contextmanager
+def _connect() -> Iterator[SparkSession]:
+    with tempfile.TemporaryDirectory(prefix="icefield-connect-") as directory:
+        port = _free_port()
+        process = _start_server(Path(directory), port)
+        try:
+            _wait_for(process, port, Path(directory) / "log")
+            SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+            spark = session()
+            yield spark
+            spark.stop()
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(60)
+
+
+_PLACES: dict[SparkPlace, Callable[[], AbstractContextManager[SparkSession]]] = {
+    SparkPlace.LOCAL: _local,
+    SparkPlace.CLUSTER: _cluster,
+    SparkPlace.CONNECT: _connect,
+}
+
+
+def _start_server(directory: Path, port: int) -> "subprocess.Popen[bytes]":
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOGGING}"',
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(directory),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.ui.enabled": "false",
+    }
+    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    submit = [str(_SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", "--class", _SERVER, *options]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java_home().path),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": _python_path(),
+        "SPARK_HOME": str(_SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with (directory / "log").open("wb") as log:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _WATCH, "sh", *submit, "spark-internal"],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=directory,
+            env=environment,
+        )
+
+
+def _wait_for(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    end = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(log.read_text())
+
+
+def _python_path() -> str:
+    """Let workers, which do not run in this directory, find stores that the tests made."""
+    given = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), given]))
+
+
+def _free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
