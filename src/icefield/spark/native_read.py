@@ -23,7 +23,7 @@ from icefield.scan.partition_values import load_partitions
 from icefield.scan.plan import ScanPlan
 from icefield.spark.file_log import FILE_KEY, NativeFile, Shelf, open_files
 from icefield.spark.native_deletes import WORDS, Deletes, key_name
-from icefield.spark.present import present
+from icefield.spark.present import ColumnOrName, holds_uuid, present
 from icefield.spark.read_task import Rows
 from icefield.spark.types import stored_field, stored_type
 from icefield.storage.store import Store
@@ -197,8 +197,12 @@ def _inherited(lineage: NestedField, value: Column) -> Column:
     return F.when(F.col(_FIRST_ROW).isNotNull(), F.coalesce(F.col(_stored_name(lineage)), value))
 
 
-def _shown(field: NestedField, hidden: set[int]) -> Column:
-    column = F.col(quoted_path([_hide(field, hidden).name]))
-    if any(f.field_id in hidden for _, f in walk(field.type)):
+def _shown(field: NestedField, hidden: set[int]) -> ColumnOrName:
+    read = _hide(field, hidden)
+    name = quoted_path([read.name])
+    if read == field and not holds_uuid(field.type):
+        return name
+    column = F.col(name)
+    if read.type != field.type:
         column = column.cast(stored_type(field.type))
     return present(column, field.type).alias(field.name)

@@ -4,15 +4,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from icefield.expr.spark_sql import quoted_path
-from icefield.types.datatypes import ListType, MapType, StructType, Type, UUIDType, children
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, UUIDType, children
 from icefield.types.schema import Schema
 
+ColumnOrName = Column | str
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
 def present(column: Column, kind: Type) -> Column:
     """Turn stored values into what users see: uuids, at any depth, become text."""
-    if not _holds_uuid(kind):
+    if not holds_uuid(kind):
         return column
     match kind:
         case UUIDType():
@@ -35,12 +36,15 @@ def present(column: Column, kind: Type) -> Column:
 
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
     """Keep the selected columns; of a struct that was selected in part, keep that part."""
-    return frame.select(
-        [
-            _narrowed(F.col(quoted_path([f.name])), full.by_id[f.field_id].type, f.type).alias(f.name)
-            for f in select.fields
-        ]
-    )
+    if full.fields == select.fields:
+        return frame
+    return frame.select([_chosen(f, full.by_id[f.field_id].type) for f in select.fields])
+
+
+def _chosen(field: NestedField, full: Type) -> ColumnOrName:
+    # By name where that is enough: each object of Spark takes several calls to the JVM.
+    name = quoted_path([field.name])
+    return name if field.type == full else _narrowed(F.col(name), full, field.type).alias(field.name)
 
 
 def _narrowed(column: Column, full: Type, kept: Type) -> Column:
@@ -59,5 +63,6 @@ def _narrowed(column: Column, full: Type, kept: Type) -> Column:
             return column
 
 
-def _holds_uuid(kind: Type) -> bool:
-    return isinstance(kind, UUIDType) or any(_holds_uuid(f.type) for f in children(kind))
+def holds_uuid(kind: Type) -> bool:
+    """Say whether a type is a uuid, or has one inside."""
+    return isinstance(kind, UUIDType) or any(holds_uuid(f.type) for f in children(kind))
