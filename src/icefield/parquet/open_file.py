@@ -29,6 +29,7 @@ from icefield.types.schema import Schema
 
 BATCH_ROWS = 65_536
 BATCHES_AHEAD = 4
+RUN_BYTES = 32 * 1024 * 1024
 Keys = Sequence[tuple[EqualityDeletes, Projection]]
 
 
@@ -57,15 +58,17 @@ class OpenFile:
 
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
         """Yield batches with the positions that their rows have in the whole file."""
-        fragment = self._chosen(pushed)
-        sizes = [self._fragment.metadata.row_group(i).num_rows for i in range(self._fragment.metadata.num_row_groups)]
-        starts = np.cumsum([0, *sizes])
-        positions = _PositionsAhead([(starts[g.id], starts[g.id + 1]) for g in fragment.row_groups])
-        batches = fragment.to_batches(
-            columns=names, batch_size=BATCH_ROWS, batch_readahead=BATCHES_AHEAD, use_threads=True
-        )
-        for batch in batches:
-            yield batch, positions.take(batch.num_rows)
+        footer = self._fragment.metadata
+        starts = np.cumsum([0, *(footer.row_group(i).num_rows for i in range(footer.num_row_groups))])
+        chosen = [group.id for group in self._chosen(pushed).row_groups]
+        positions = _PositionsAhead([(starts[i], starts[i + 1]) for i in chosen])
+        # Arrow fetches all that it is asked for ahead, so it is asked for a part of the file at a time.
+        for some in _runs(chosen, [footer.row_group(i).total_byte_size for i in chosen]):
+            part = self._fragment.subset(row_group_ids=some)
+            for batch in part.to_batches(
+                columns=names, batch_size=BATCH_ROWS, batch_readahead=BATCHES_AHEAD, use_threads=True
+            ):
+                yield batch, positions.take(batch.num_rows)
 
     def _chosen(self, pushed: pc.Expression | None) -> Any:
         """Choose the row groups that may match and start in the task's part of the file."""
@@ -114,6 +117,20 @@ class _Placed:
 
     positions: Positions
     deleted: npt.NDArray[np.bool_]
+
+
+def _runs(groups: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Cut row groups into runs of about one size; one that is larger stands alone."""
+    run: list[int] = []
+    held = 0
+    for group, size in zip(groups, sizes, strict=True):
+        if run and held + size > RUN_BYTES:
+            yield run
+            run, held = [], 0
+        run.append(group)
+        held += size
+    if run:
+        yield run
 
 
 class _PositionsAhead:
