@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +106,8 @@ def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
 
 
 def _open_log(spark: SparkSession, uri: str, stored: StructType) -> DataFrame:
-    return spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(uri)
+    # Spark takes this for a path, in which a blank is a blank; in the log it reads URIs.
+    return spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(unquote(uri))
 
 
 def _remove(store: Store, log: str) -> None:

@@ -40,7 +40,7 @@ def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFram
         raise InvalidInput(f"Spark cannot read the query: {_first_line(error)}") from error
     except Exception as error:
         # A plan of Spark Connect is one message, and messages may not be nested more than a hundred deep.
-        if type(error).__module__ == "google.protobuf.message":
+        if type(error).__module__ == "google.protobuf.message" or "deserializing response" in str(error):
             raise InvalidInput("the query stands on too many views for Spark Connect, one upon another") from error
         raise
 
