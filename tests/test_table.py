@@ -361,3 +361,9 @@ def test_every_form_of_a_filter_prunes(lake: Lake, where: str, files: int) -> No
         ratio = [math.nan] if n == 2 else [0.5]
         made.append(pa.table({"id": [n], "name": [f"n{n}"], "ratio": ratio}))
     assert made.scan(where).files().num_rows == files
+
+
+@pytest.mark.parametrize("kind", ["unknown", "geometry"])
+def test_a_column_that_manifests_have_no_type_for_is_no_partition_source(memory_lake: Lake, kind: str) -> None:
+    with pytest.raises(InvalidInput, match=f"void.*{kind}"):
+        memory_lake.create_table("s.v", f"id long, a {kind}", partition_by=["void(a)"], format_version=3)

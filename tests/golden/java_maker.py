@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from tests.golden.expected import Expected, in_order, rows_of
 from tests.golden.java_values import java_value, make_record, parse_record
-from tests.interop.iceberg_java import _start_spark
+from tests.interop.iceberg_java import FOR_MANY_SMALL_QUERIES, start_spark
 
 ROOT = "/icefield-golden"
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -46,7 +46,7 @@ class Recipe:
 
 def start() -> Any:
     """Start Spark with both catalogs."""
-    spark = _start_spark(ROOT)
+    spark = start_spark(ROOT, FOR_MANY_SMALL_QUERIES)
     spark.conf.set("spark.sql.catalog.plain", "org.apache.iceberg.spark.SparkCatalog")
     spark.conf.set("spark.sql.catalog.plain.type", "hadoop")
     spark.conf.set("spark.sql.catalog.plain.warehouse", ROOT)

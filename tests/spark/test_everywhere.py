@@ -37,7 +37,7 @@ CORE = (
 def test_the_core_holds(place: SparkPlace) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SPARK_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *CORE],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE],
         cwd=ROOT,
         env={**environment, VARIABLE: place},
         capture_output=True,

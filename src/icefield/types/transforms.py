@@ -102,6 +102,10 @@ class Void(Transform):
     word: ClassVar[str] = "void"
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
 
+    def fits(self, source: PrimitiveType) -> bool:
+        # It is always null, but manifests have no type for it either.
+        return not isinstance(source, OPAQUE_TYPES)
+
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         return source
 
