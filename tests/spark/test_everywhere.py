@@ -18,11 +18,11 @@ from icefield.lake import Lake
 ROOT = Path(__file__).resolve().parents[2]
 CORE = (
     "tests/spark/test_file_log.py",
-    "tests/spark/test_version_3.py",
+    "tests/spark/test_version_3.py::test_metadata_columns_can_be_selected_and_filtered",
+    "tests/spark/test_native_deletes.py::test_keys_and_positions_are_deleted_together",
     "tests/spark/test_rows.py::test_spark_rows_come_back_through_spark_and_arrow",
     "tests/spark/test_rows.py::test_overwrite_by_filter_rewrites_in_spark",
     "tests/spark/test_rows.py::test_null_in_a_required_column_is_one_clear_error_and_leaves_no_file",
-    "tests/spark/test_rows.py::test_evolved_columns_keep_their_values_under_pushdown",
     "tests/spark/test_filters.py::test_columns_filter_as_spark_does",
     "tests/spark/test_planning.py::test_a_plan_made_by_executors_is_the_same",
     "tests/spark/test_object_store.py::test_rows_are_written_read_replaced_and_deleted",
