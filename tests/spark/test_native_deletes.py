@@ -159,3 +159,16 @@ def test_random_deletes(lake: Lake, spark: SparkSession) -> None:
             chosen = ", ".join(map(str, dice.choice(ids.to_numpy(), 60)))
             table.delete(f"id IN ({chosen}) OR (v = 3 AND id < 3000)")
         assert check(table, select=["id", "v", "_pos"]) == table.count() < 1500
+
+
+def test_a_partition_without_a_zone_is_the_same_in_any_session(lake: Lake, spark: SparkSession) -> None:
+    table = lake.create_table("a.z", "id long, at timestamp, day date", partition_by=["at", "day"], format_version=3)
+    table.append(spark.sql("SELECT 1L AS id, TIMESTAMP_NTZ '2026-01-02 03:04:05' AS at, DATE '2026-01-02' AS day"))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+        frame = table.scan(select=["id", "_partition"]).to_spark()
+        assert frame.schema["_partition"].dataType["at"].dataType.typeName() == "timestamp_ntz"
+        assert check(table, "_partition.at = '2026-01-02T03:04:05'", select=["id", "_partition"]) == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))

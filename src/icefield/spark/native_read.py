@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from icefield.expr.bound import TRUE, Bound
 from icefield.expr.spark_sql import quoted_path, spark_sql
@@ -113,24 +113,29 @@ class _NativeScan:
             return frame
         placed = frame.select("*", F.expr(FILE_KEY).alias(_KEY), F.col(ROW_NUMBER).alias(_ROW))
         needs_files = bool(self._wanted & set(_OF_FILES)) or bool(self._key_fields)
-        return placed.join(F.broadcast(self._spark.createDataFrame(self._files())), _KEY) if needs_files else placed
+        return placed.join(F.broadcast(self._files()), _KEY) if needs_files else placed
 
-    def _files(self) -> pa.Table:
+    def _files(self) -> DataFrame:
         """Return what rows inherit from their files, for the columns that are wanted."""
-        files, wanted, request = self._request.files, self._wanted, self._request
-        columns = {_KEY: pa.array(self._file_keys)}
-        if FILE.field_id in wanted:
-            columns[_name(FILE.field_id)] = files.column("file_path")
-        if SPEC_ID.field_id in wanted:
-            columns[_name(SPEC_ID.field_id)] = files.column("spec_id")
-        if PARTITION_ID in wanted:
-            partitions = load_partitions(request.store, request.metadata, request.scan, files)
-            columns[_name(PARTITION_ID)] = partitions
-        if not wanted.isdisjoint(f.field_id for f in LINEAGE):
-            columns |= {_FIRST_ROW: files.column("first_row_id"), _SEQUENCE: files.column("sequence_number")}
+        files, request = self._request.files, self._request
+        columns = {_KEY: pa.array(self._file_keys), _FIRST_ROW: files.column("first_row_id")}
+        columns[_SEQUENCE] = files.column("sequence_number")
+        types: dict[str, DataType] = dict.fromkeys(columns, LongType())
+        inherited = {FILE.field_id: "file_path", SPEC_ID.field_id: "spec_id"}
+        for field in self._hidden.fields:
+            if field.field_id in inherited:
+                columns[field.name] = files.column(inherited[field.field_id])
+            elif field.field_id == PARTITION_ID:
+                columns[field.name] = load_partitions(request.store, request.metadata, request.scan, files)
+            else:
+                continue
+            types[field.name] = stored_type(field.type)
         if self._deletes is not None and self._key_fields:
             columns[_APPLIES] = pa.array(self._deletes.applies, WORDS)
-        return pa.table(columns)
+            types[_APPLIES] = ArrayType(LongType(), False)
+        # The types are said, for Spark takes a timestamp without a zone for one with the session's.
+        fields = [StructField(name, types[name]) for name in columns]
+        return self._spark.createDataFrame(pa.table(columns), StructType(fields))
 
     def _with_metadata_columns(self, frame: DataFrame) -> DataFrame:
         made: dict[str, Column] = {}
