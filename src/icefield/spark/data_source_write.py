@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.commit.action import Target
 from icefield.commit.publish import Committed
 from icefield.commit.token import check_token, find_commit
@@ -29,7 +28,7 @@ from icefield.parquet.conform import check_schema
 from icefield.parquet.write import WritePlan
 from icefield.spark.data_source_options import SourceOptions
 from icefield.spark.types import schema_from_spark
-from icefield.spark.write import remove_files_of_write
+from icefield.spark.write import files_of_tasks, remove_files_of_write
 from icefield.spark.write_task import WriteTask
 from icefield.storage.store import Store
 from icefield.table_write import OVERWRITE, TableWrite
@@ -72,7 +71,8 @@ class SourceWriter(DataSourceArrowWriter):
         if self.is_done:
             return
         with self._removing_files():
-            files = self._files(messages)
+            results = [message for message in messages if isinstance(message, TaskResult)]
+            files = files_of_tasks(self.plan, ((result.files or b"", result.error) for result in results))
         known: Committed = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
         with self.options.open_lake() as lake:
             write = _begin(lake, self.options, known, self.target, self.shown)
@@ -107,15 +107,6 @@ class SourceWriter(DataSourceArrowWriter):
             if error.cleanable:
                 remove_files_of_write(self.store, self.plan)
             raise
-
-    def _files(self, messages: Sequence[WriterCommitMessage | None]) -> pa.Table:
-        results = [message for message in messages if isinstance(message, TaskResult)]
-        for result in results:
-            if result.error is not None:
-                raise pickle.loads(result.error)  # noqa: S301 - our own tasks pickled it
-        nothing = data_file_arrow_schema(self.plan.spec.columns(self.plan.schema)).empty_table()
-        written = (pa.ipc.open_stream(result.files).read_all() for result in results)
-        return pa.concat_tables([nothing, *written])
 
 
 def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwrite: bool) -> SourceWriter:

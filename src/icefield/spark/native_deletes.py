@@ -95,14 +95,19 @@ def key_name(field_id: int) -> str:
     return f"icefield_key_{field_id}"
 
 
+def are_few(files: pa.Table) -> bool:
+    """Say whether the files with deletes are so few that it is worth looking at each."""
+    return bool(files.num_rows <= MOST_FILES)
+
+
 def choose_for_spark(tasks: Sequence[FileTask], reader: TableReader) -> Mask:
     """Say of which files Spark is to apply the deletes itself."""
     chosen = np.ones(len(tasks), np.bool_)
-    words = sum(map(_word_count, tasks))
-    positions = sum(d.record_count for d in _distinct(tasks) if d.kind is DeleteKind.POSITIONS)
-    if len(tasks) > MOST_FILES or words > MOST_WORDS * MOST_SCANS or positions > MOST_POSITIONS:
+    deletes = _distinct(tasks)
+    positions = sum(d.record_count for d in deletes if d.kind is DeleteKind.POSITIONS)
+    if sum(map(_word_count, tasks)) > MOST_WORDS * MOST_SCANS or positions > MOST_POSITIONS:
         return ~chosen
-    by_key = [d for d in _distinct(tasks) if d.kind is DeleteKind.EQUALITY]
+    by_key = [d for d in deletes if d.kind is DeleteKind.EQUALITY]
     too_many = len(by_key) > MOST_KEY_FILES or sum(d.record_count for d in by_key) > MOST_KEYS
     if by_key and (too_many or not all(_has_simple_keys(reader.key_schema(ids)) for ids in _key_sets(by_key))):
         chosen &= [not task.has_key_deletes for task in tasks]

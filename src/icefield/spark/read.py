@@ -26,7 +26,7 @@ from icefield.parquet.read import table_reader
 from icefield.scan.packed_tasks import pack_tasks
 from icefield.scan.residuals import group_by_residual
 from icefield.spark.file_log import BLOCK_BYTES
-from icefield.spark.native_deletes import choose_for_spark, load_deletes
+from icefield.spark.native_deletes import are_few, choose_for_spark, load_deletes
 from icefield.spark.native_read import FilesToRead, read_native
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.types import presented_field, reads_natively
@@ -101,6 +101,8 @@ def _read_with_deletes(
     spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows
 ) -> tuple[list[DataFrame], pa.Table]:
     """Read files whose deletes Spark can apply; return those that are left too."""
+    if not are_few(request.files):
+        return [], request.files
     reader = table_reader(request.store, request.metadata)
     tasks = list(request.scan.tasks(request.files))
     chosen = choose_for_spark(tasks, reader)

@@ -9,6 +9,7 @@ Spark's own errors pass through as they are. Either way every file of the write 
 """
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -32,16 +33,22 @@ def write_frame(frame: DataFrame, plan: WritePlan, order: SortOrder, store: Stor
     try:
         with changed_task_bytes(frame.sparkSession, task_bytes_of(plan)):
             results = rows.mapInArrow(WriteTask(plan, store), RESULT_SCHEMA).collect()
-        for result in results:
-            if result.error is not None:
-                raise pickle.loads(bytes(result.error))  # noqa: S301 - our own tasks pickled it
+        return files_of_tasks(plan, ((result.files, result.error) for result in results))
     except BaseException as error:
         remove_files_of_write(store, plan)
         if fault := explain_worker_fault(error):
             raise fault from error
         raise
-    nothing = data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()
-    return pa.concat_tables([nothing, *(pa.ipc.open_stream(bytes(r.files)).read_all() for r in results)])
+
+
+def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> pa.Table:
+    """Put together what tasks say that they wrote; raise the fault that one of them found."""
+    tables = [data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()]
+    for files, error in results:
+        if error is not None:
+            raise pickle.loads(bytes(error))  # noqa: S301 - our own tasks pickled it
+        tables.append(pa.ipc.open_stream(bytes(files)).read_all())
+    return pa.concat_tables(tables)
 
 
 def remove_files_of_write(store: Store, plan: WritePlan) -> None:
