@@ -20,8 +20,8 @@ from icefield.lake import Lake
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.scan.inspect import METADATA_TABLES, OF_A_VERSION, OF_THE_TABLE, open_metadata_table
 from icefield.scan.inspect_metrics import readable_bounds
-from icefield.scan.inspect_partition import partition_struct
 from icefield.scan.inspect_source import Inspected
+from icefield.scan.partition_struct import partition_struct
 from icefield.scan.point import find_point
 from icefield.table import Table
 from icefield.table_inspection import TableInspection

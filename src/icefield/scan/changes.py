@@ -17,9 +17,9 @@ from icefield.expr.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
-from icefield.scan.inspect_partition import PartitionStruct, partition_struct
 from icefield.scan.inspect_source import numbered
 from icefield.scan.manifests import load_manifests
+from icefield.scan.partition_struct import PartitionStruct, partition_struct
 from icefield.scan.plan import PLANNED, Funnel, ScanPlan, plan_added_files
 from icefield.scan.point import AsOf, Point, find_point
 from icefield.storage.store import Store

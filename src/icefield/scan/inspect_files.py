@@ -20,14 +20,14 @@ from icefield.expr.statistics import FieldStatistics
 from icefield.model.partition import PartitionSpec
 from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
 from icefield.scan.inspect_metrics import READABLE_METRICS, ReadableMetrics, readable_metrics
-from icefield.scan.inspect_partition import (
+from icefield.scan.inspect_source import Inspected, Manifests, MetadataTable, Request, numbered, struct_array
+from icefield.scan.manifests import DATA_MANIFEST, Mask, find_spec, has_live_files
+from icefield.scan.partition_struct import (
     PARTITION,
     PartitionStruct,
     partition_struct,
     prune_by_partition,
 )
-from icefield.scan.inspect_source import Inspected, Manifests, MetadataTable, Request, numbered, struct_array
-from icefield.scan.manifests import DATA_MANIFEST, Mask, find_spec, has_live_files
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_nested import list_around, map_around, without_unused
 from icefield.types.datatypes import IntegerType, ListType, MapType, NestedField, StructType

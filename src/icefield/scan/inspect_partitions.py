@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_schema import DATA, EQUALITY_DELETES, POSITION_DELETES, partition_column
 from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
-from icefield.scan.inspect_partition import PARTITION, partition_struct, partition_values, prune_by_partition
 from icefield.scan.inspect_source import (
     MICROS_PER_MILLI,
     Inspected,
@@ -25,6 +24,7 @@ from icefield.scan.inspect_source import (
     struct_array,
 )
 from icefield.scan.manifests import has_live_files
+from icefield.scan.partition_struct import PARTITION, partition_struct, partition_values, prune_by_partition
 from icefield.types.arrow import arrow_schema, arrow_type
 from icefield.types.arrow_keys import KeyIndex
 from icefield.types.datatypes import NestedField, StructType

@@ -24,9 +24,9 @@ from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import TableReader
 from icefield.scan.deletes import PUFFIN
 from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
-from icefield.scan.inspect_partition import PARTITION, partition_struct, prune_by_partition
 from icefield.scan.inspect_source import Inspected, MetadataTable, Request, manifests_of_version
 from icefield.scan.manifests import DELETE_MANIFEST, Mask, has_live_files
+from icefield.scan.partition_struct import PARTITION, partition_struct, prune_by_partition
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import NestedField, StringType, StructType
 from icefield.types.metadata_columns import DELETED_FILE, DELETED_POSITION

@@ -12,8 +12,8 @@ from icefield.errors import Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.file_task import FileTask
-from icefield.scan.inspect_partition import partition_struct
 from icefield.scan.listed import INHERITED, load_listed
+from icefield.scan.partition_struct import partition_struct
 from icefield.scan.plan import ScanPlan
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_type, python_values
