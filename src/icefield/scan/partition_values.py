@@ -44,13 +44,20 @@ def load_partition_values(
 
 
 def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> pa.StructArray:
-    """Return the partition of each file, as one struct for all specs, in the files' order."""
+    """Return the partition of each file, as one struct for all specs, in the files' order. Raises Unsupported."""
     struct = partition_struct(metadata)
     kind = arrow_type(StructType(struct.fields))
     listed = list(load_partition_values(store, metadata, plan, files))
     paths = pa.chunked_array([entries.column("file_path").combine_chunks() for _, entries in listed], pa.string())
     values = pa.chunked_array([struct.array(entries, struct.fields) for _, entries in listed], kind)
-    return values.combine_chunks().take(pc.index_in(files.column("file_path").combine_chunks(), value_set=paths))
+    places = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
+    if places.null_count:
+        # Of appended files, whose manifests were written together with others since.
+        raise Unsupported(
+            f"_partition cannot be told of {places.null_count} file(s): the manifests that listed them are gone",
+            hint="Select the columns that the table is partitioned by",
+        )
+    return values.combine_chunks().take(places)
 
 
 def open_tasks(
