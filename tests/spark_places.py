@@ -63,6 +63,26 @@ def explained(frame: DataFrame) -> str:
 
 
 @contextmanager
+def running_hosts() -> Iterator[str]:
+    """Run a cluster of two hosts, by their addresses, and yield its master; Spark tries a task twice at a time only so."""
+    port = _free_port()
+    master = f"spark://127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory(prefix="icefield-hosts-") as home:
+        _link_spark(Path(home))
+        started = [_start_daemon(home, "master.Master", "127.0.0.1", "--port", str(port))]
+        try:
+            _wait_for(started[0], port, Path(home, "master.Master.log"))
+            for host in ("127.0.0.1", "127.0.0.2"):
+                options = ("--cores", "1", "--memory", "1g", "--work-dir", f"{home}/work", master)
+                started.append(_start_daemon(home, "worker.Worker", host, *options))
+            yield master
+        finally:
+            for daemon in started:
+                daemon.kill()
+                daemon.wait()
+
+
+@contextmanager
 def _local() -> Iterator[SparkSession]:
     spark = session("local[2]")
     yield spark
@@ -73,9 +93,7 @@ def _local() -> Iterator[SparkSession]:
 def _cluster() -> Iterator[SparkSession]:
     # Executors work in a directory below Spark's home, which must not be that of the package.
     with tempfile.TemporaryDirectory(prefix="icefield-spark-") as home:
-        for part in ("bin", "jars", "python", "sbin"):
-            (Path(home) / part).symlink_to(_SPARK_HOME / part)
-        os.environ |= {"SPARK_HOME": home, "PYTHONPATH": _python_path()}
+        _link_spark(Path(home))
         spark = session("local-cluster[2,1,1024]")
         yield spark
         spark.stop()
@@ -103,6 +121,26 @@ _PLACES: dict[SparkPlace, Callable[[], AbstractContextManager[SparkSession]]] = 
     SparkPlace.CLUSTER: _cluster,
     SparkPlace.CONNECT: _connect,
 }
+
+
+def _link_spark(home: Path) -> None:
+    """Make a home for executors, and let this process use it."""
+    for part in ("bin", "jars", "python", "sbin"):
+        (home / part).symlink_to(_SPARK_HOME / part)
+    os.environ |= {"SPARK_HOME": str(home), "PYTHONPATH": _python_path()}
+
+
+def _start_daemon(home: str, name: str, host: str, *options: str) -> "subprocess.Popen[bytes]":
+    program = [f"{home}/bin/spark-class", f"org.apache.spark.deploy.{name}"]
+    command = [*program, "--host", host, "--webui-port", "0", *options]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java_home().path),
+        "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
+        "SPARK_LOCAL_IP": host,
+    }
+    with Path(home, f"{name}.log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
 
 def _start_server(directory: Path, port: int) -> "subprocess.Popen[bytes]":

@@ -1,0 +1,107 @@
+"""Tasks that run twice at a time, and stages that run again: every row is in the table once.
+
+Spark decides on the first when it starts, and only for executors on different hosts, so this is a cluster of its own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("everywhere")]
+ROOT = Path(__file__).resolve().parents[2]
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+}
+SCRIPT = """
+import os, signal, sys, time
+from pathlib import Path
+from pyspark import TaskContext
+from tests.spark_places import running_hosts
+import icefield
+from icefield.spark.session import session
+
+MARKS = Path(sys.argv[1], "marks")
+MARKS.mkdir()
+ROWS = 400_000
+
+
+def mark(name):
+    # Says whether it is the first to do so.
+    try:
+        (MARKS / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def slow(batches):
+    # The first attempt of one task stops amid its rows, until Spark gives it up for the second.
+    context = TaskContext.get()
+    for number, batch in enumerate(batches):
+        yield batch
+        if number == 4 and context.partitionId() == 1:
+            mark(f"attempt-{context.attemptNumber()}")
+            while context.attemptNumber() == 0:
+                time.sleep(0.1)
+
+
+def made(batches):
+    mark(f"made-{TaskContext.get().partitionId()}-{TaskContext.get().taskAttemptId()}")
+    yield from batches
+
+
+def parent_of(process):
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def dying(batches):
+    # An executor is killed while it writes, and with it the shuffled rows that other tasks read.
+    for number, batch in enumerate(batches):
+        yield batch
+        if number == 2 and mark("killed"):
+            os.kill(parent_of(parent_of(os.getpid())), signal.SIGKILL)
+
+
+def show(table):
+    files = table.scan().files()["file_path"].to_pylist()
+    ids = sorted(table.scan().to_arrow().read_all()["id"].to_pylist())
+    print("exact", ids == list(range(ROWS)), "distinct", len(files) == len(set(files)), flush=True)
+
+
+with running_hosts() as master, icefield.connect(Path(sys.argv[1], "lake"), durable=False) as lake:
+    spark = session(master)
+    rows = spark.range(0, ROWS, 1, 4)
+    for name in ("twice", "again"):
+        lake.create_table(f"s.{name}", "id long", properties={"write.target-file-size-bytes": "20000"})
+
+    lake.table("s.twice").append(rows.mapInArrow(slow, "id long"))
+    print("attempts", sorted(path.name for path in MARKS.glob("attempt-*")), flush=True)
+    show(lake.table("s.twice"))
+
+    lake.table("s.again").append(rows.mapInArrow(made, "id long").repartition(4).mapInArrow(dying, "id long"))
+    print("killed", (MARKS / "killed").exists(), "made again", len(list(MARKS.glob("made-*"))) > 4, flush=True)
+    show(lake.table("s.again"))
+    spark.stop()
+"""
+
+
+def test_rows_are_written_once_whatever_runs_twice(tmp_path: Path) -> None:
+    # Without what a session of Spark Connect says to the processes that it starts.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
+    settings = [f"--conf {key}={value}" for key, value in SPECULATION.items()]
+    environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, "pyspark-shell"])
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+    assert done.stdout.splitlines() == [
+        "attempts ['attempt-0', 'attempt-1']",
+        "exact True distinct True",
+        "killed True made again True",
+        "exact True distinct True",
+    ], done.stderr[-4000:]
