@@ -64,7 +64,7 @@ def explained(frame: DataFrame) -> str:
 
 @contextmanager
 def running_hosts() -> Iterator[str]:
-    """Run a cluster of two addresses, and yield its master: Spark tries a task twice at a time on different hosts only."""
+    """Run a cluster of two addresses, and yield its master: a task runs twice at a time only on different hosts."""
     port = _free_port()
     master = f"spark://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory(prefix="icefield-hosts-") as home:

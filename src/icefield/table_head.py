@@ -57,8 +57,11 @@ class LiveHead:
         self._known = known
 
     def load(self) -> Committed:
-        loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, self._known)
-        if self._known is not None and not loaded.metadata.is_table(self._known.metadata.table_uuid):
+        known = self._known
+        loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, known)
+        if loaded is known:
+            return known
+        if known is not None and not loaded.metadata.is_table(known.metadata.table_uuid):
             raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
         self._known = loaded
         return loaded

@@ -272,3 +272,10 @@ def test_types_without_an_order_cannot_be_partitioned_by(kind: str) -> None:
     for text in ("c", "bucket(4, c)", "truncate(4, c)", "day(c)"):
         with pytest.raises(InvalidInput, match="'c'"):
             parse_partition_by([text], schema)
+
+
+def test_equal_specs_are_one_key_and_those_that_only_look_alike_are_two() -> None:
+    by_day, by_hour = (parse_partition_by([text], SCHEMA) for text in ("day(ts)", "hour(ts)"))
+    assert hash(by_day) == hash(parse_partition_by(["day(ts)"], SCHEMA))
+    held = {by_day: "day", by_hour: "hour"}
+    assert (held[parse_partition_by(["day(ts)"], SCHEMA)], held[by_hour]) == ("day", "hour")

@@ -171,3 +171,11 @@ def test_what_stands_twice_among_very_many_columns_is_named() -> None:
         Schema((*fields, NestedField(7, "other", IntegerType())))
     with pytest.raises(InvalidInput, match="stand twice in the table: 7$"):
         Schema((*fields, NestedField(100_000, "7", IntegerType())))
+
+
+def test_equal_schemas_are_one_key_and_those_that_only_look_alike_are_two() -> None:
+    again = parse_schema("id long, name string")
+    inside = parse_schema("id int, name string")
+    held = {parse_schema("id long, name string"): "long", inside: "int"}
+    assert hash(again) == hash(parse_schema("id long, name string"))
+    assert (held[again], held[inside]) == ("long", "int")

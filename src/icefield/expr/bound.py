@@ -27,6 +27,10 @@ class Reference:
     type: PrimitiveType
     path: tuple[str, ...]
 
+    def __hash__(self) -> int:
+        # Expressions are looked up all the time, and ids tell columns apart; the rest is left to equality.
+        return hash(self.field_id)
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -220,7 +224,7 @@ def _leaf_complement(leaf: Leaf) -> Bound:
             return NotNaN(reference)
         case NotNaN():
             return IsNaN(reference)
-    return any_of(_opposite(leaf), IsNull(reference))
+    return AnyOf((_opposite(leaf), IsNull(reference)))
 
 
 def _opposite(leaf: Leaf) -> Bound:

@@ -44,8 +44,7 @@ def might_match(expression: Bound, statistics: Statistics, rows: int) -> Bools:
         case AllOf(parts):
             return _all_might(parts, statistics, rows)
         case AnyOf(parts):
-            answers = (might_match(part, statistics, rows) for part in parts)
-            return np.logical_or.reduce(list(answers))  # type: ignore[no-any-return]
+            return _any_might(parts, statistics, rows)
         case Leaf():
             known = statistics(expression.reference.field_id)
             return np.ones(rows, np.bool_) if known is None else _leaf_might(expression, known)
@@ -62,6 +61,13 @@ def _all_might(parts: tuple[Bound, ...], statistics: Statistics, rows: int) -> B
         answer &= might_match(part, statistics, rows)
         if not answer.any():
             break
+    return answer
+
+
+def _any_might(parts: tuple[Bound, ...], statistics: Statistics, rows: int) -> Bools:
+    answer = np.zeros(rows, np.bool_)
+    for part in parts:
+        answer |= might_match(part, statistics, rows)
     return answer
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from icefield.expr.ast import Operator
 from icefield.expr.bound import (
+    FALSE,
     TRUE,
     AllOf,
     AnyOf,
@@ -24,6 +25,7 @@ from icefield.expr.bound import (
     Reference,
     all_of,
     any_of,
+    columns_of,
     complement,
     one_of,
 )
@@ -61,11 +63,17 @@ def project_inclusive(expression: Bound, terms: Sequence[PartitionTerm]) -> Boun
             return any_of(*(project_inclusive(part, terms) for part in parts))
         case Leaf():
             source = expression.reference.field_id
-            return all_of(*(_project_leaf(expression, term) for term in terms if term.source_id == source))
+            projected = [_project_leaf(expression, term) for term in terms if term.source_id == source]
+            return all_of(*projected) if projected else TRUE
 
 
 def project_strict(expression: Bound, terms: Sequence[PartitionTerm]) -> Bound:
     """Return an expression over partition values that is true only of partitions whose every row matches."""
+    if isinstance(expression, Constant):
+        return expression
+    columns = columns_of(expression)
+    if not any(term.source_id in columns for term in terms):
+        return FALSE
     return complement(project_inclusive(complement(expression), terms))
 
 

@@ -47,8 +47,11 @@ class FileFacts:
 
     def always(self, expression: Bound) -> Bools:
         """Say in which files every row must match."""
-        by_partition = must_match(project_strict(expression, self.terms), self.partition, self.rows)
-        return by_partition | must_match(expression, self.columns, self.rows)
+        by_statistics = must_match(expression, self.columns, self.rows)
+        projected = project_strict(expression, self.terms)
+        if projected == FALSE:
+            return by_statistics
+        return by_statistics | must_match(projected, self.partition, self.rows)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class Proven:
     always: Bools
     never: Bools
 
+    def at(self, chosen: Bools) -> "Proven":
+        """Return what was proven for the chosen files."""
+        return Proven(self.codes[chosen], self.always[chosen], self.never[chosen])
+
 
 def prove(where: Bound, facts: FileFacts) -> Proven:
     """Find what holds in files that a filter might match, as far as partition and statistics alone can tell."""
@@ -70,9 +77,8 @@ def prove(where: Bound, facts: FileFacts) -> Proven:
     codes = np.zeros(facts.rows, np.int64)
     for place, unit in enumerate(_units(where)):
         answer = known[unit]
-        # Shifted as 64-bit numbers: a Boolean would overflow.
-        codes |= (answer.always.astype(np.int64) * ALWAYS) << (BITS_PER_UNIT * place)
-        codes |= (answer.never.astype(np.int64) * NEVER) << (BITS_PER_UNIT * place)
+        codes |= np.where(answer.always, ALWAYS << (BITS_PER_UNIT * place), 0)
+        codes |= np.where(answer.never, NEVER << (BITS_PER_UNIT * place), 0)
     return Proven(codes, whole.always, whole.never)
 
 
@@ -119,9 +125,10 @@ def _walk(expression: Bound) -> Iterator[Bound]:
 def _fold(expression: Bound, facts: FileFacts, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:
     if isinstance(expression, Constant):
         return _Known(np.full(facts.rows, expression.value), np.full(facts.rows, not expression.value))
-    if expression not in known:
-        known[expression] = _judge(expression, facts, known, inside_or=inside_or)
-    return known[expression]
+    found = known.get(expression)
+    if found is None:
+        found = known[expression] = _judge(expression, facts, known, inside_or=inside_or)
+    return found
 
 
 def _judge(expression: Bound, facts: FileFacts, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:

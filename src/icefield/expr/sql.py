@@ -30,6 +30,8 @@ class _Dialect(Spark):
         STRING_ESCAPES: ClassVar = ["\\", "'"]
 
 
+_DIALECT = _Dialect()
+
 # Escapes that Spark and the parser read alike; \101 and its kin they do not.
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PLAIN_ESCAPES = "\\'\"nrt%_"
@@ -57,11 +59,10 @@ _remembered = lru_cache(maxsize=256)(_filter)
 
 
 def _parse(text: str) -> exp.Expression:
-    dialect = _Dialect()
     try:
-        tokens = dialect.tokenize(text)
+        tokens = _DIALECT.tokenize(text)
         _check_texts(text, tokens)
-        parsed = dialect.parser().parse_into(exp.Condition, tokens, text)
+        parsed = _DIALECT.parser().parse_into(exp.Condition, tokens, text)
     except TokenError as error:
         raise InvalidFilter(f"cannot parse the filter {_short(text)!r}: a quote or comment is not closed") from error
     except ParseError as error:

@@ -45,6 +45,10 @@ class PartitionSpec:
     fields: tuple[PartitionField, ...] = ()
     spec_id: int = 0
 
+    def __hash__(self) -> int:
+        # Caches are asked by spec, several times in every scan; what is not hashed is left to equality.
+        return hash((self.spec_id, len(self.fields), *(field.field_id for field in self.fields[-1:])))
+
     @property
     def is_unpartitioned(self) -> bool:
         return all(isinstance(f.transform, Void) for f in self.fields)

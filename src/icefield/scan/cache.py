@@ -10,9 +10,9 @@ Losing any part of the cache costs time alone. Safe in many threads.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_schema import KINDS, PARTITION_PREFIX
 from icefield.scan.decoded_files import MAX_BYTES as FILES_MAX_BYTES
 from icefield.scan.decoded_files import DecodedFiles
-from icefield.scan.small_plans import MOST_PLANS, SmallPlans
+from icefield.scan.small_plans import MOST_PLANS, SmallAnswers, SmallPlan
 
 Longs = npt.NDArray[np.int64]
 MEMORY_MAX_BYTES = 512 * 1024 * 1024
@@ -80,7 +80,8 @@ class ManifestCache:
         self._held_bytes = 0
         self._seen: set[int] = set()
         self.files = DecodedFiles(min(max_bytes, FILES_MAX_BYTES))
-        self.plans = SmallPlans(MOST_PLANS if max_bytes else 0)
+        self.plans: SmallAnswers[SmallPlan] = SmallAnswers(MOST_PLANS if max_bytes else 0)
+        self.candidates: SmallAnswers[Sequence[Any]] = SmallAnswers(MOST_PLANS if max_bytes else 0)
 
     @property
     def held_bytes(self) -> int:

@@ -4,6 +4,8 @@ Raises MissingFile, CorruptFile, and Unsupported for encrypted tables.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from icefield.codec.manifest_header import decode_manifest_header
 from icefield.codec.manifest_list import decode_manifest_list, partition_summaries
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.errors import CorruptFile, Unsupported
-from icefield.expr.bound import Bound
+from icefield.expr.bound import FALSE, Bound, columns_of
 from icefield.expr.evaluate import might_match
 from icefield.expr.project import PartitionTerm, project_inclusive
 from icefield.expr.statistics import FieldStatistics, from_summaries
@@ -30,16 +32,48 @@ Mask = npt.NDArray[np.bool_]
 FEW = 64
 
 
+@dataclass(frozen=True)
+class ManifestList:
+    """The manifests of a snapshot, one row each."""
+
+    manifests: pa.Table
+
+    @cached_property
+    def live_data(self) -> pa.Table:
+        """The manifests that may hold data files which are still in the table."""
+        return choose(self._live, is_of(self._live, DATA_MANIFEST))
+
+    @cached_property
+    def live_deletes(self) -> pa.Table:
+        """The manifests that may hold delete files which are still in the table."""
+        return choose(self._live, is_of(self._live, DELETE_MANIFEST))
+
+    @cached_property
+    def _live(self) -> pa.Table:
+        return choose(self.manifests, has_live_files(self.manifests))
+
+
 def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
     """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
+    listed = load_manifest_list(store, snapshot)
+    return None if listed is None else listed.manifests
+
+
+def load_manifest_list(store: Store, snapshot: Snapshot | None) -> ManifestList | None:
+    """Load the manifest list of a snapshot; None for the empty table."""
     if snapshot is None:
         return None
     if snapshot.key_id is not None:
         raise Unsupported(f"snapshot {snapshot.snapshot_id} is encrypted (key {snapshot.key_id!r})")
     if not snapshot.manifest_list:
-        return _named_manifests(store, snapshot)
+        return ManifestList(_named_manifests(store, snapshot))
     location = snapshot.manifest_list
-    return decoded(store, store.read(location), location, decode_manifest_list)
+    return decoded(store, store.read(location), location, _decode_manifest_list)
+
+
+def is_of(manifests: pa.Table, content: int) -> Mask:
+    """Say which manifests hold data files, or delete files."""
+    return manifests.column("content").to_numpy() == content  # type: ignore[no-any-return]
 
 
 def has_live_files(manifests: pa.Table) -> Mask:
@@ -51,15 +85,16 @@ def has_live_files(manifests: pa.Table) -> Mask:
 
 def choose(rows: pa.Table, chosen: Mask) -> pa.Table:
     """Return the chosen rows; all and none, which are the most common, cost nothing."""
-    if chosen.all():
+    count = np.count_nonzero(chosen)
+    if count == len(chosen):
         return rows
-    if not chosen.any():
+    if count == 0:
         return rows.slice(0, 0)
     if len(chosen) <= FEW:
-        places = np.flatnonzero(chosen)
-        if places[-1] - places[0] == len(places) - 1:
+        first = int(chosen.argmax())
+        if np.count_nonzero(chosen[first : first + count]) == count:
             # Of many rows, a slice would keep all in memory.
-            return rows.slice(places[0], len(places))
+            return rows.slice(first, count)
     return rows.filter(pa.array(chosen))
 
 
@@ -75,6 +110,9 @@ def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
 def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> Mask:
     """Say which manifests may hold files with matching rows."""
     keep = np.ones(manifests.num_rows, np.bool_)
+    judged = columns_of(where)
+    if where != FALSE and not any(field.source_id in judged for spec in metadata.specs for field in spec.fields):
+        return keep
     spec_ids = manifests.column("partition_spec_id").to_numpy()
     for spec_id in np.unique(spec_ids):
         of_spec = spec_ids == spec_id
@@ -90,6 +128,10 @@ def find_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
         if spec.spec_id == spec_id:
             return spec
     raise CorruptFile(metadata.location, f"a manifest names partition spec {spec_id}, which the table does not have")
+
+
+def _decode_manifest_list(data: bytes, location: str) -> ManifestList:
+    return ManifestList(decode_manifest_list(data, location))
 
 
 def _named_manifests(store: Store, snapshot: Snapshot) -> pa.Table:

@@ -17,36 +17,37 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST
-from icefield.errors import Unsupported
 from icefield.expr.bound import Bound, columns_of
 from icefield.expr.evaluate import might_match
 from icefield.expr.project import project_inclusive
-from icefield.expr.residual import FileFacts, Proven, prove
+from icefield.expr.residual import prove
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.file_task import FileTask
 from icefield.scan.cache_store import cache_of
-from icefield.scan.constants import (
-    CONSTANTS,
-    decode_constants,
-    has_identity_columns,
-    identity_constants,
-    identity_sources,
-)
-from icefield.scan.deletes import DELETE_KEYS, NO_DELETES, DeleteIndex, added_deletes, load_delete_index, match_none
+from icefield.scan.candidates import DESCRIBED, Candidates, Longs, describe_files
+from icefield.scan.constants import decode_constants, identity_sources
+from icefield.scan.deletes import NO_DELETES, DeleteIndex, added_deletes, load_delete_index
 from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, cold_bytes, open_entries
 from icefield.scan.file_statistics import facts_of
-from icefield.scan.manifests import Mask, choose, find_spec, has_live_files, load_manifests, prune_manifests
-from icefield.scan.partitions import partition_texts
+from icefield.scan.manifests import (
+    FEW,
+    ManifestList,
+    Mask,
+    choose,
+    find_spec,
+    is_of,
+    load_manifest_list,
+    load_manifests,
+    prune_manifests,
+)
 from icefield.scan.point import Point
-from icefield.scan.small_plans import Question, SmallPlan
+from icefield.scan.small_plans import MOST_ROWS, Choice, Question, SmallPlan, lists_few_files
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
@@ -66,26 +67,8 @@ COLUMNS = ManifestColumns(
         "first_row_id",
     )
 )
-PLANNED = pa.schema(
-    [
-        ("file_path", pa.string()),
-        ("record_count", pa.int64()),
-        ("file_size_in_bytes", pa.int64()),
-        ("sequence_number", pa.int64()),
-        ("spec_id", pa.int32()),
-        ("partition", pa.string()),
-        ("manifest_path", pa.string()),
-        ("must_match", pa.bool_()),
-        ("proven", pa.int64()),
-        ("first_row_id", pa.int64()),
-        ("constants", CONSTANTS),
-        ("is_complete", pa.bool_()),
-        ("delete_keys", DELETE_KEYS),
-        ("deleted_rows", pa.int64()),
-    ]
-)
+PLANNED = pa.schema([*DESCRIBED, ("must_match", pa.bool_()), ("proven", pa.int64())])
 NO_FILES = PLANNED.empty_table()
-COUNTED = ("record_count", "file_size_in_bytes")
 TASKS_PER_STEP = 1_000
 
 
@@ -173,18 +156,20 @@ def plan_scan(
     store: Store, metadata: TableMetadata, point: Point, where: Bound, cluster: Cluster | None = None
 ) -> ScanPlan:
     """Find the files of a version that may hold matching rows; a cluster takes part where it pays."""
-    manifests = load_manifests(store, point.snapshot)
-    if manifests is None or point.snapshot is None:
+    listed = load_manifest_list(store, point.snapshot)
+    if listed is None or point.snapshot is None:
         return ScanPlan(point, where, NO_FILES, Funnel())
     cache = cache_of(store)
     question = Question(point.snapshot.manifest_list, where, point.schema, metadata.specs)
-    known = cache.plans.find(question, manifests) if cache else None
+    known = cache.plans.find(question, listed) if cache else None
     if known is not None:
         return ScanPlan(point, where, known.files, known.funnel)
     planner = _Planner(store, metadata, point.schema, where, LIVE)
-    files, funnel, deletes = planner.plan_snapshot(manifests, cluster)
-    if cache is not None and deletes is None:
-        cache.plans.keep(question, SmallPlan(manifests, files, funnel))
+    files, funnel, deletes = planner.plan_snapshot(listed, point.snapshot.manifest_list, cluster)
+    is_small = deletes is None and max(listed.manifests.num_rows, files.num_rows) <= MOST_ROWS
+    # Version 1 may name manifests one by one, and then there is no list to know them by.
+    if cache is not None and is_small and question.manifest_list and cache.plans.note(question):
+        cache.plans.keep(question, listed, SmallPlan(files, funnel))
     return ScanPlan(point, where, files, funnel, deletes)
 
 
@@ -222,17 +207,25 @@ class _Planner:
     deletes: DeleteIndex | None = None
 
     def plan_snapshot(
-        self, manifests: pa.Table, cluster: Cluster | None
+        self, listed: ManifestList, manifest_list: str, cluster: Cluster | None
     ) -> tuple[pa.Table, Funnel, DeleteIndex | None]:
         """Plan all manifests of a snapshot: (the files, the funnel, the deletes that apply to them)."""
-        live = choose(manifests, has_live_files(manifests))
-        keep = prune_manifests(live, self.where, self.metadata, self.schema)
-        is_data = _is_of(live, DATA_MANIFEST)
         # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
-        deletes = load_delete_index(self.store, self.metadata, choose(live, keep & _is_of(live, DELETE_MANIFEST)))
-        opened, pruned = choose(live, keep & is_data), choose(live, ~keep & is_data)
-        files, funnel = replace(self, deletes=deletes).plan(opened, cluster)
-        return files, funnel + _funnel_of_pruned(pruned, opened.num_rows), deletes
+        deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
+        deletes = load_delete_index(self.store, self.metadata, deleting)
+        keep = self._prune(listed.live_data)
+        opened = choose(listed.live_data, keep)
+        known = None
+        if deletes is None and manifest_list and len(keep) <= MOST_ROWS:
+            choice = Choice(manifest_list, keep.tobytes(), self._judged, self.schema, self.metadata.specs)
+            known = self._known_candidates(choice, listed, opened)
+        if known is not None:
+            files, funnel = _together([self._plan_candidates(candidates) for candidates in known])
+        else:
+            files, funnel = replace(self, deletes=deletes).plan(opened, cluster)
+        if opened.num_rows < len(keep):
+            funnel += _funnel_of_pruned(choose(listed.live_data, ~keep))
+        return files, funnel, deletes
 
     def plan(self, manifests: pa.Table, cluster: Cluster | None = None) -> tuple[pa.Table, Funnel]:
         cache = cache_of(self.store)
@@ -242,8 +235,27 @@ class _Planner:
             parts = cluster.run(self._plan_batch, batches)
         if parts is None:  # a job that failed fails here again, with the error that it is
             parts = self._plan_here(batches)
-        files = pa.concat_tables([files for files, _ in parts]) if parts else NO_FILES
-        return files, sum((funnel for _, funnel in parts), Funnel())
+        return _together(parts)
+
+    @property
+    def _judged(self) -> tuple[int, ...]:
+        """The columns whose statistics are asked for."""
+        return tuple(sorted(i for i in columns_of(self.where) if not is_metadata_column(i)))
+
+    def _prune(self, manifests: pa.Table) -> Mask:
+        return prune_manifests(manifests, self.where, self.metadata, self.schema)
+
+    def _known_candidates(self, choice: Choice, listed: ManifestList, opened: pa.Table) -> Sequence[Candidates] | None:
+        """Return what the cache has of a small table, and let it have what is chosen from again."""
+        cache = cache_of(self.store)
+        if cache is None:
+            return None
+        known = cache.candidates.find(choice, listed)
+        if known is None and cache.candidates.note(choice) and lists_few_files(opened):
+            known = [self._open(batch).described() for batch in batches_of_one_spec(opened, cache)]
+            if sum(candidates.facts.rows for candidates in known) <= MOST_ROWS:  # lists may be wrong
+                cache.candidates.keep(choice, listed, known)
+        return known
 
     def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]]:
         if len(batches) > 1 and any(map(_gains_by_threads, batches)):
@@ -253,45 +265,46 @@ class _Planner:
 
     def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
         """Plan manifests of one spec."""
+        return self._plan_candidates(self._open(manifests))
+
+    def _open(self, manifests: pa.Table) -> Candidates:
+        """Open the files of manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
-        judged = sorted(i for i in columns_of(self.where) if not is_metadata_column(i))
         sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
-        want = replace(COLUMNS.with_statistics(judged), sizes=sources)
+        want = replace(COLUMNS.with_statistics(self._judged), sizes=sources)
         entries = open_entries(self.store, manifests, want, self.statuses)
-        facts = facts_of(entries.table, spec, self.schema)
-        by_partition, by_statistics = self._judge(facts)
-        keep = by_partition & by_statistics
-        files = NO_FILES
-        if keep.any():
-            files = self._kept(entries.without(want.judged_names()).complete(keep), facts.at(keep), spec)
-        return files, _funnel_of_opened(entries.table, by_partition, files)
+        unjudged = entries.without(want.judged_names())
+        return Candidates(
+            facts=facts_of(entries.table, spec, self.schema),
+            record_counts=entries.table.column("record_count").to_numpy(),
+            sizes=entries.table.column("file_size_in_bytes").to_numpy(),
+            manifests=manifests.num_rows,
+            describe=lambda keep: describe_files(unjudged.complete(keep), spec, self.schema, self.deletes),
+        )
 
-    def _kept(self, entries: pa.Table, facts: FileFacts, spec: PartitionSpec) -> pa.Table:
-        """Describe the files that may match, without those of which the parts of the filter together say otherwise."""
-        proven = prove(self.where, facts)
-        files = self._planned(entries, spec, proven)
-        return files.filter(pa.array(~proven.never)) if proven.never.any() else files
-
-    def _judge(self, facts: FileFacts) -> tuple[Mask, Mask]:
-        """Say which files may match by partition, and which by statistics."""
+    def _plan_candidates(self, candidates: Candidates) -> tuple[pa.Table, Funnel]:
+        """Choose the files that may match, and say what is proven of them."""
+        facts = candidates.facts
         by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
-        return by_partition, might_match(self.where, facts.columns, facts.rows)
+        keep = by_partition & might_match(self.where, facts.columns, facts.rows)
+        if not keep.any():
+            return NO_FILES, _funnel_of_opened(candidates, by_partition, keep)
+        # Of few files, to prove something for all costs less than to take out what is known of those to keep.
+        proven = prove(self.where, facts).at(keep) if facts.rows <= FEW else prove(self.where, facts.at(keep))
+        files = candidates.describe(keep)
+        for name, column in (("must_match", proven.always), ("proven", proven.codes)):
+            files = files.append_column(name, pa.array(column))
+        if proven.never.any():  # no part of the filter says so, but all of them together
+            files = files.filter(pa.array(~proven.never))
+            keep[keep] = ~proven.never
+        return files, _funnel_of_opened(candidates, by_partition, keep)
 
-    def _planned(self, entries: pa.Table, spec: PartitionSpec, proven: Proven) -> pa.Table:
-        _refuse_other_formats(entries)
-        count = entries.num_rows
-        columns = {
-            "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
-            "partition": partition_texts(entries, spec, self.schema),
-            "must_match": pa.array(proven.always),
-            "proven": pa.array(proven.codes),
-            "constants": identity_constants(entries, spec, self.schema),
-            "is_complete": has_identity_columns(entries, spec, self.schema),
-        }
-        matched = match_none(count) if self.deletes is None else self.deletes.match(entries, spec)
-        columns |= {"delete_keys": matched.keys, "deleted_rows": matched.deleted_rows}
-        filled = [columns[name] if name in columns else entries.column(name) for name in NO_FILES.column_names]
-        return pa.Table.from_arrays(filled, schema=PLANNED)
+
+def _together(parts: Sequence[tuple[pa.Table, Funnel]]) -> tuple[pa.Table, Funnel]:
+    if len(parts) == 1:
+        return parts[0]
+    files = pa.concat_tables([files for files, _ in parts]) if parts else NO_FILES
+    return files, sum((funnel for _, funnel in parts), Funnel())
 
 
 def _gains_by_threads(batch: pa.Table) -> bool:
@@ -302,57 +315,45 @@ def _gains_by_threads(batch: pa.Table) -> bool:
 
 def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table:
     is_own = manifests.column("added_snapshot_id").to_numpy() == snapshot.snapshot_id
-    return choose(manifests, is_own & _is_of(manifests, content))
+    return choose(manifests, is_own & is_of(manifests, content))
 
 
-def _is_of(manifests: pa.Table, content: int) -> Mask:
-    return manifests.column("content").to_numpy() == content  # type: ignore[no-any-return]
-
-
-def _refuse_other_formats(entries: pa.Table) -> None:
-    words = entries.column("file_format")
-    for word in words.unique().to_pylist():
-        # Writers differ in the case of the word.
-        if word is not None and word.upper() != "PARQUET":
-            path = entries.column("file_path")[pc.index(words, word).as_py()].as_py()
-            raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")
-
-
-def _funnel_of_opened(entries: pa.Table, by_partition: Mask, files: pa.Table) -> Funnel:
+def _funnel_of_opened(candidates: Candidates, by_partition: Mask, read: Mask) -> Funnel:
     """Count what was in opened manifests; what partitions did not rule out and is not read, statistics ruled out."""
-    counted = entries.select(COUNTED)
-    files_in_all, rows, size = in_all = _totals(counted)
-    files_left, rows_left, size_left = in_all if by_partition.all() else _totals(choose(counted, by_partition))
-    read = _totals(files)
+    files, rows, size = in_all = _totals(candidates.record_counts, candidates.sizes)
+    files_left, rows_left, size_left = in_all if by_partition.all() else _totals_at(candidates, by_partition)
+    files_read, rows_read, size_read = _totals_at(candidates, read)
     return Funnel(
-        files=files_in_all,
-        files_pruned_by_partition=files_in_all - files_left,
-        files_pruned_by_statistics=files_left - read[0],
-        files_read=read[0],
+        manifests=candidates.manifests,
+        files=files,
+        files_pruned_by_partition=files - files_left,
+        files_pruned_by_statistics=files_left - files_read,
+        files_read=files_read,
         rows=rows,
         rows_pruned_by_partition=rows - rows_left,
-        rows_pruned_by_statistics=rows_left - read[1],
-        rows_read=read[1],
+        rows_pruned_by_statistics=rows_left - rows_read,
+        rows_read=rows_read,
         bytes_listed=size,
         bytes_pruned_by_partition=size - size_left,
-        bytes_pruned_by_statistics=size_left - read[2],
-        bytes_read=read[2],
+        bytes_pruned_by_statistics=size_left - size_read,
+        bytes_read=size_read,
     )
 
 
-def _totals(files: pa.Table) -> tuple[int, int, int]:
+def _totals_at(candidates: Candidates, chosen: Mask) -> tuple[int, int, int]:
+    return _totals(candidates.record_counts[chosen], candidates.sizes[chosen])
+
+
+def _totals(record_counts: Longs, sizes: Longs) -> tuple[int, int, int]:
     """Return how many files there are, and their rows and bytes."""
-    rows, size = (files.column(name).to_numpy() for name in COUNTED)
-    return files.num_rows, int(rows.sum()), int(size.sum())
+    return len(sizes), int(record_counts.sum()), int(sizes.sum())
 
 
-def _funnel_of_pruned(pruned: pa.Table, opened: int) -> Funnel:
-    if pruned.num_rows == 0:
-        return Funnel(manifests=opened)
+def _funnel_of_pruned(pruned: pa.Table) -> Funnel:
     files = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
     rows = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
     return Funnel(
-        manifests=pruned.num_rows + opened,
+        manifests=pruned.num_rows,
         manifests_pruned=pruned.num_rows,
         files=files,
         files_in_pruned_manifests=files,

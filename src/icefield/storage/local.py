@@ -20,6 +20,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from urllib.parse import quote
 
@@ -54,8 +55,9 @@ class LocalStore:
         self._durable = durable
 
     def read(self, location: str) -> bytes:
-        with reading(location):
-            return self._path(location).read_bytes()
+        # Without pathlib and buffers: for the small files that plans begin with, they are half of the price.
+        with reading(location), FileIO(self._checked_path(location)) as file:
+            return file.readall()
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
@@ -103,10 +105,13 @@ class LocalStore:
         return LocalNewFile(self._path(location), location, durable=self._durable)
 
     def _path(self, location: str) -> Path:
+        return Path(self._checked_path(location))
+
+    def _checked_path(self, location: str) -> str:
         path = local_path(location)
         if self._roots is not None:
             _check_inside(os.path.realpath(path), self._roots)
-        return Path(path)
+        return path
 
     def _put_by_link(self, path: Path, data: bytes) -> bool:
         """Write under a temporary name and link it to its key; say False when links do not exist here."""

@@ -64,6 +64,10 @@ class Schema:
         for field_id in self.identifier_field_ids:
             self._check_identifier(field_id)
 
+    def __hash__(self) -> int:
+        # Caches are asked by schema, several times in every scan; what is not hashed is left to equality.
+        return hash((self.schema_id, len(self.fields), self.fields[-1:]))
+
     @property
     def struct(self) -> StructType:
         return StructType(self.fields)
