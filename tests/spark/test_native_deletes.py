@@ -9,6 +9,7 @@ from tests.spark_places import explained
 
 from icefield.lake import Lake
 from icefield.spark import native_deletes
+from icefield.spark.native_read import INNER_ROW_NUMBER
 from icefield.table import Table
 from icefield.table_scan import TableScan
 
@@ -78,6 +79,17 @@ def test_deleted_rows_can_be_asked_for(table: Table, spark: SparkSession) -> Non
     assert table.scan("NOT _deleted").count() == 297
 
 
+def test_columns_that_nobody_looks_at_are_no_hindrance(table: Table, spark: SparkSession) -> None:
+    # Spark refuses the cheap number of a row beside the whole of `_metadata`, which is there if no part of it is used.
+    table.delete("id IN (5, 6, 200)")
+    for column, left in (("_deleted", 300), ("_file", 297), ("_row_id", 297)):
+        frame = table.scan(select=["id", column, "_pos"]).to_spark()
+        assert len(frame.select("id", "_pos").collect()) == left, column
+        assert frame.where("_pos < 1000").select("id").count() == left, column
+        assert table.scan("_pos = 3", select=["id", column]).to_spark().select("id").count() == 9, column
+    assert table.scan("_pos = 3", select=["id"]).to_spark().count() == 9
+
+
 def test_a_large_bitmap_is_shared_out_among_scans(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.delete("id IN (5, 6, 105, 110, 200, 201)")
     monkeypatch.setattr(native_deletes, "MOST_WORDS", 2)
@@ -100,6 +112,15 @@ def test_a_column_of_ours_may_be_called_anything(lake: Lake, spark: SparkSession
     table.delete("icefield_row = 8")
     assert check(table) == 2
     assert check(table, select=["_pos", "icefield_row", "_metadata"]) == 2
+
+
+def test_a_column_may_be_called_as_spark_calls_the_number_of_a_row(lake: Lake, spark: SparkSession) -> None:
+    table = lake.create_table("a.odd", f"id long, {INNER_ROW_NUMBER} long", properties=IN_PLACE)
+    table.append(pa.table({"id": [1, 2, 3], INNER_ROW_NUMBER: [7, 8, 9]}))
+    table.delete("id = 2")
+    scan = table.scan(select=["id", INNER_ROW_NUMBER, "_pos"])
+    assert rows_of(scan.to_spark()) == arrow_rows(scan) == ["(1, 7, 0)", "(3, 9, 2)"]
+    assert table.scan(select=["id"]).to_spark().count() == 2
 
 
 @pytest.fixture

@@ -69,7 +69,10 @@ class DeleteLoader:
 
     def positions(self, task: FileTask) -> Positions:
         """Load the positions that are deleted of a file, ascending and distinct; keys are left out."""
-        found = [self._positions_in(delete, task) for delete in task.deletes if delete.kind is not DeleteKind.EQUALITY]
+        deletes = [delete for delete in task.deletes if delete.kind is not DeleteKind.EQUALITY]
+        found = [self._positions_in(delete, task) for delete in deletes]
+        if len(found) == 1 and deletes[0].kind is DeleteKind.VECTOR:
+            return found[0]
         return np.unique(np.concatenate(found)) if found else NOTHING_DELETED.positions
 
     def key_table(self, delete: DeleteFile) -> pa.Table:

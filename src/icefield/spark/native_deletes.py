@@ -68,13 +68,13 @@ class Deletes:
     applies: Sequence[Longs]
     keys: Sequence[KeyDeletes]
 
-    def bit(self, spark: SparkSession, file_key: Column, row: Column) -> Column:
-        """Say whether a row is deleted by its position."""
+    def bit(self, spark: SparkSession, file_key: str, row: str) -> Column:
+        """Return the bit of a row, by the columns that say where it is; zero where its position is not deleted."""
         rows = pa.table({"words": pa.array([self.words], WORDS)})
         words = spark.createDataFrame(rows).scalar()
-        word = F.get(words, (file_key + F.shiftright(row, 6)).cast("int"))
-        bit = F.call_function("shiftleft", F.lit(1).cast("long"), row.bitwiseAND(WORD_BITS - 1).cast("int"))
-        return word.bitwiseAND(bit) != F.lit(0)
+        # As text where it can be: each part of an expression is a call into Spark.
+        word = F.get(words, F.expr(f"CAST({file_key} + SHIFTRIGHT({row}, 6) AS INT)"))
+        return word.bitwiseAND(F.expr(f"SHIFTLEFT(1L, CAST({row} & {WORD_BITS - 1} AS INT))"))
 
     def drop_keys(self, spark: SparkSession, frame: DataFrame, names: dict[int, str], applies: str) -> DataFrame:
         """Leave out the rows whose keys are deleted. `names`: of key columns. `applies`: of the files' numbers."""

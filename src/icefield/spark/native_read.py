@@ -23,7 +23,7 @@ from icefield.scan.partition_values import load_partitions
 from icefield.scan.plan import ScanPlan
 from icefield.spark.file_log import FILE_KEY, NativeFile, Shelf, open_files
 from icefield.spark.native_deletes import WORDS, Deletes, key_name
-from icefield.spark.present import ColumnOrName, holds_uuid, present
+from icefield.spark.present import ColumnOrName, holds_uuid, present, select_all
 from icefield.spark.read_task import Rows
 from icefield.spark.types import stored_field, stored_type
 from icefield.storage.store import Store
@@ -41,7 +41,9 @@ from icefield.types.metadata_columns import (
 )
 from icefield.types.schema import Schema
 
-ROW_NUMBER = "_metadata.row_index"
+# For this, Spark makes an object of each row. The column that it is made of costs a third, but is refused beside the
+# whole of `_metadata`, which is there if a file's key is selected and then nobody looks at it.
+ROW_NUMBER, INNER_ROW_NUMBER = "_metadata.row_index", "_tmp_metadata_row_index"
 # Columns of our own while a scan is put together.
 _KEY, _ROW, _APPLIES = "icefield_file", "icefield_row", "icefield_applies"
 _FIRST_ROW, _SEQUENCE = "icefield_first_row", "icefield_sequence"
@@ -84,6 +86,8 @@ class _NativeScan:
         self._wanted = {f.field_id for f in request.schema.fields if is_metadata_column(f.field_id)}
         self._key_fields = _key_fields(deletes)
         self._file_keys = np.arange(request.files.num_rows) if deletes is None else deletes.first_words
+        self._needs_files = bool(self._wanted & set(_OF_FILES)) or bool(self._key_fields)
+        self._row_number = self._choose_row_number()
 
     def read(self, where: Bound, rows: Rows) -> DataFrame:
         frame = self._with_metadata_columns(self._with_places(self._open()))
@@ -91,7 +95,12 @@ class _NativeScan:
             matches = spark_sql(where, lambda reference: self._hidden.paths[reference.field_id])
             frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
         frame = self._without_deleted(frame)
-        return frame.select([_shown(f, self._hidden_ids) for f in self._request.schema.fields])
+        return select_all(frame, [_shown(f, self._hidden_ids) for f in self._request.schema.fields])
+
+    def _choose_row_number(self) -> str | None:
+        if not self._wanted and self._deletes is None:
+            return None
+        return ROW_NUMBER if DELETED.field_id in self._wanted else INNER_ROW_NUMBER
 
     def _open(self) -> DataFrame:
         own = [f for f in self._hidden.fields if not is_metadata_column(f.field_id)]
@@ -99,6 +108,8 @@ class _NativeScan:
         known = {f.field_id for f in own}
         keys = [replace(f, name=key_name(i)) for i, f in self._key_fields.items() if i not in known]
         stored = StructType([stored_field(f) for f in (*own, *lineage, *keys)])
+        if self._row_number == INNER_ROW_NUMBER:
+            stored = stored.add(INNER_ROW_NUMBER, LongType())
         shelf = Shelf(self._request.store, self._request.metadata.location)
         return open_files(self._spark, self._native_files(), stored, shelf)
 
@@ -109,11 +120,11 @@ class _NativeScan:
             yield NativeFile(store.native_uri(location), size, key)
 
     def _with_places(self, frame: DataFrame) -> DataFrame:
-        if not self._wanted and self._deletes is None:
+        if self._row_number is None:
             return frame
-        placed = frame.select("*", F.expr(FILE_KEY).alias(_KEY), F.col(ROW_NUMBER).alias(_ROW))
-        needs_files = bool(self._wanted & set(_OF_FILES)) or bool(self._key_fields)
-        return placed.join(F.broadcast(self._files()), _KEY) if needs_files else placed
+        keys = [f"{FILE_KEY} AS {_KEY}"] if self._needs_files or self._deletes else []
+        placed = frame.selectExpr("*", *keys, f"{self._row_number} AS {_ROW}")
+        return placed.join(F.broadcast(self._files()), _KEY) if self._needs_files else placed
 
     def _files(self) -> DataFrame:
         """Return what rows inherit from their files, for the columns that are wanted."""
@@ -142,7 +153,7 @@ class _NativeScan:
         if POSITION.field_id in self._wanted:
             made[_name(POSITION.field_id)] = F.col(_ROW)
         if DELETED.field_id in self._wanted:
-            made[_name(DELETED.field_id)] = F.lit(False) if self._deletes is None else self._bit(self._deletes)
+            made[_name(DELETED.field_id)] = F.lit(False) if self._deletes is None else self._bit(self._deletes) != 0
         if ROW_ID.field_id in self._wanted:
             made[_name(ROW_ID.field_id)] = _inherited(ROW_ID, F.col(_FIRST_ROW) + F.col(_ROW))
         if LAST_UPDATED.field_id in self._wanted:
@@ -152,7 +163,7 @@ class _NativeScan:
     def _without_deleted(self, frame: DataFrame) -> DataFrame:
         if self._deletes is None or DELETED.field_id in self._wanted:
             return frame
-        frame = frame.where(~self._bit(self._deletes))
+        frame = frame.where(self._bit(self._deletes) == 0)
         if not self._key_fields:
             return frame
         own = {f.field_id: f.name for f in self._hidden.fields}
@@ -160,7 +171,7 @@ class _NativeScan:
         return self._deletes.drop_keys(self._spark, frame, names, _APPLIES)
 
     def _bit(self, deletes: Deletes) -> Column:
-        return deletes.bit(self._spark, F.col(_KEY), F.col(_ROW))
+        return deletes.bit(self._spark, _KEY, _ROW)
 
 
 def find_reused_names(schema: Schema, history: Iterable[Schema]) -> set[int]:

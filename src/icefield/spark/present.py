@@ -1,5 +1,7 @@
 """Columns as users see them, made of columns as files hold them: uuids are text, structs have the fields asked for."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
@@ -38,7 +40,13 @@ def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
     """Keep the selected columns; of a struct that was selected in part, keep that part."""
     if full.fields == select.fields:
         return frame
-    return frame.select([_chosen(f, full.by_id[f.field_id].type) for f in select.fields])
+    return select_all(frame, [_chosen(f, full.by_id[f.field_id].type) for f in select.fields])
+
+
+def select_all(frame: DataFrame, columns: Sequence[ColumnOrName]) -> DataFrame:
+    """Select columns; as texts if all are names, for a column takes three calls to the JVM, and a text one."""
+    names = [column for column in columns if isinstance(column, str)]
+    return frame.selectExpr(*names) if len(names) == len(columns) else frame.select(list(columns))
 
 
 def _chosen(field: NestedField, full: Type) -> ColumnOrName:

@@ -27,7 +27,7 @@ from icefield.scan.packed_tasks import pack_tasks
 from icefield.scan.residuals import group_by_residual
 from icefield.spark.file_log import BLOCK_BYTES
 from icefield.spark.native_deletes import are_few, choose_for_spark, load_deletes
-from icefield.spark.native_read import FilesToRead, read_native
+from icefield.spark.native_read import INNER_ROW_NUMBER, FilesToRead, read_native
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.types import presented_field, reads_natively
 from icefield.types.datatypes import DecimalType, NestedField, PrimitiveType, walk
@@ -60,7 +60,9 @@ def _reads_natively(request: FilesToRead) -> Mask:
     known = find_name_mapping(request.metadata.properties) is None and all(
         _is_native(f, request) for f in request.schema.fields
     )
-    if not known or not _is_within_reach(request):
+    # Files with a column of this name cannot tell Spark the numbers of their rows.
+    is_odd = any(f.name == INNER_ROW_NUMBER for schema in request.history for f in schema.fields)
+    if not known or is_odd or not _is_within_reach(request):
         return np.zeros(request.files.num_rows, np.bool_)
     return request.files.column("is_complete").to_numpy()  # type: ignore[no-any-return]
 
