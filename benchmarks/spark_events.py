@@ -10,6 +10,7 @@ from typing import Any
 DAYS = 30
 START_SECONDS = 1_704_067_200  # 2024-01-01 in UTC
 DAY = "ts >= TIMESTAMP '2024-01-10 00:00:00Z' AND ts < TIMESTAMP '2024-01-11 00:00:00Z'"
+DAY_FOLDER = "/ts_day=2024-01-10/"
 COLUMNS = (
     "event_id",
     "user_id",

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROUNDS = 5
+# Spark compiles what runs often: a short work is fast only after some rounds, a long one after one.
+WARM_UP_ROUNDS, WARM_UP_SECONDS = 6, 5
 TICKS = os.sysconf("SC_CLK_TCK")
 RESET_PEAK = "5"  # (proc(5): clear_refs)
 
@@ -28,9 +30,9 @@ class Cost:
 
 
 def compare(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Cost]:
-    """Measure works that take turns, after one round to warm up; the medians."""
+    """Measure works that take turns, after some rounds to warm up; the medians."""
     for work in works.values():
-        work()
+        _warm_up(work)
     spent: dict[str, list[Cost]] = {name: [] for name in works}
     for turn in range(rounds):
         names = list(works) if turn % 2 == 0 else list(reversed(list(works)))
@@ -47,6 +49,14 @@ def measure(work: Callable[[], object]) -> Cost:
     work()
     wall = time.perf_counter() - wall
     return Cost(_spent_seconds(before, _accounts()), wall, *_peaks())
+
+
+def _warm_up(work: Callable[[], object]) -> None:
+    begin = time.perf_counter()
+    for _ in range(WARM_UP_ROUNDS):
+        work()
+        if time.perf_counter() - begin > WARM_UP_SECONDS:
+            return
 
 
 def _median(costs: Sequence[Cost]) -> Cost:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from benchmarks.spark_events import (
     DAY,
+    DAY_FOLDER,
     ONE_PERCENT,
     TEN_PERCENT,
     digest,
@@ -141,16 +142,7 @@ def _reads(engine: Engine, place: Place) -> Iterator[Work]:
         lambda: plain(BY_DAY, f"{DAY} AND NOT {ONE_PERCENT}").count(),
         lambda: _what_is_opened(place, lambda: engine.count(BY_DAY, DAY, ONE)),
     )
-    # Plain Parquet prunes the row groups of the table's own files too; rows in no order are what partitions spare one.
-    scattered = f"{place.folder}/scattered-{type(engine).__name__}"
-    write_parquet(open_parquet(engine.spark, place.files[BASE]).repartition(len(place.files[BASE])), scattered)
-    for name, bar, folder in ("rows in no order", "0.20", [scattered]), ("the same files", "", place.files[BY_DAY]):
-        yield Work(
-            f"one day, against {name}",
-            bar,
-            lambda: totals(engine.open(BY_DAY, where=DAY)),
-            lambda files=folder: totals(open_parquet(engine.spark, files).where(DAY)),  # type: ignore[misc]
-        )
+    yield from _one_day(engine, place)
     yield Work(
         "point query",
         "1.05",
@@ -160,6 +152,27 @@ def _reads(engine: Engine, place: Place) -> Iterator[Work]:
     files = f"{len(place.files[SMALL]):,} small files"
     yield Work(f"{files}: plan", "1 s wall", lambda: _plan(engine.open(SMALL)), lambda: _plan(plain(SMALL)))
     yield Work(f"{files}: read", "1.00", lambda: drain(engine.open(SMALL)), lambda: drain(plain(SMALL)))
+
+
+def _one_day(engine: Engine, place: Place) -> Iterator[Work]:
+    """Yield a query of one day, held against rows in no order, whose every file has some of that day."""
+    scattered = f"{place.folder}/scattered-{type(engine).__name__}"
+    write_parquet(open_parquet(engine.spark, place.files[BASE]).repartition(len(place.files[BASE])), scattered)
+    for name, read in (("aggregate", totals), ("all columns", drain)):
+        yield Work(
+            f"one day: {name}",
+            "0.20",
+            lambda read=read: read(engine.open(BY_DAY, where=DAY)),  # type: ignore[misc]
+            lambda read=read: read(open_parquet(engine.spark, [scattered]).where(DAY)),  # type: ignore[misc]
+        )
+    # No reader of Spark's can do with less.
+    own = [file for file in place.files[BY_DAY] if DAY_FOLDER in file]
+    yield Work(
+        "one day: its files alone",
+        "",
+        lambda: totals(engine.open(BY_DAY, where=DAY)),
+        lambda: totals(open_parquet(engine.spark, own)),
+    )
 
 
 def _what_is_opened(place: Place, count: Callable[[], object]) -> str:
