@@ -26,8 +26,9 @@ from icefield.spark.native_deletes import WORDS, Deletes, key_name
 from icefield.spark.present import ColumnOrName, holds_uuid, present, select_all
 from icefield.spark.read_task import Rows
 from icefield.spark.types import stored_field, stored_type
+from icefield.spark.written_names import Names, find_reused_names
 from icefield.storage.store import Store
-from icefield.types.datatypes import NestedField, Type, children, walk, with_children
+from icefield.types.datatypes import NestedField, Type, children, with_children
 from icefield.types.metadata_columns import (
     DELETED,
     FILE,
@@ -53,13 +54,17 @@ _RESERVED = {"_metadata", _KEY, _ROW, _APPLIES, _FIRST_ROW, _SEQUENCE}
 
 @dataclass(frozen=True)
 class FilesToRead:
-    """Some files of a plan, and the columns to read of them: the table's, and metadata columns."""
+    """Some files of a plan, and the columns to read of them: the table's, and metadata columns.
+
+    names: those that the files have for top columns under other names than today's, by field id.
+    """
 
     store: Store
     metadata: TableMetadata
     scan: ScanPlan
     files: pa.Table
     schema: Schema
+    names: Names | None = None
 
     @property
     def history(self) -> Sequence[Schema]:
@@ -81,8 +86,9 @@ class _NativeScan:
         self._spark = spark
         self._request = request
         self._deletes = deletes
-        self._hidden_ids = _find_hidden(request.schema, request.history)
-        self._hidden = Schema(tuple(_hide(f, self._hidden_ids) for f in request.schema.fields))
+        hidden = {field_id: _name(field_id) for field_id in _find_hidden(request.schema, request.history)}
+        self._names = {**(request.names or {}), **hidden}
+        self._read = Schema(tuple(_renamed(f, self._names) for f in request.schema.fields))
         self._wanted = {f.field_id for f in request.schema.fields if is_metadata_column(f.field_id)}
         self._key_fields = _key_fields(deletes)
         self._file_keys = np.arange(request.files.num_rows) if deletes is None else deletes.first_words
@@ -92,10 +98,10 @@ class _NativeScan:
     def read(self, where: Bound, rows: Rows) -> DataFrame:
         frame = self._with_metadata_columns(self._with_places(self._open()))
         if where != TRUE or rows is Rows.REST:
-            matches = spark_sql(where, lambda reference: self._hidden.paths[reference.field_id])
+            matches = spark_sql(where, lambda reference: self._read.paths[reference.field_id])
             frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
         frame = self._without_deleted(frame)
-        return select_all(frame, [_shown(f, self._hidden_ids) for f in self._request.schema.fields])
+        return select_all(frame, [_shown(f, self._names) for f in self._request.schema.fields])
 
     def _choose_row_number(self) -> str | None:
         if not self._wanted and self._deletes is None:
@@ -103,7 +109,7 @@ class _NativeScan:
         return ROW_NUMBER if DELETED.field_id in self._wanted else INNER_ROW_NUMBER
 
     def _open(self) -> DataFrame:
-        own = [f for f in self._hidden.fields if not is_metadata_column(f.field_id)]
+        own = [f for f in self._read.fields if not is_metadata_column(f.field_id)]
         lineage = [replace(f, name=_stored_name(f)) for f in LINEAGE if f.field_id in self._wanted]
         known = {f.field_id for f in own}
         keys = [replace(f, name=key_name(i)) for i, f in self._key_fields.items() if i not in known]
@@ -133,7 +139,7 @@ class _NativeScan:
         columns[_SEQUENCE] = files.column("sequence_number")
         types: dict[str, DataType] = dict.fromkeys(columns, LongType())
         inherited = {FILE.field_id: "file_path", SPEC_ID.field_id: "spec_id"}
-        for field in self._hidden.fields:
+        for field in self._read.fields:
             if field.field_id in inherited:
                 columns[field.name] = files.column(inherited[field.field_id])
             elif field.field_id == PARTITION_ID:
@@ -166,21 +172,12 @@ class _NativeScan:
         frame = frame.where(self._bit(self._deletes) == 0)
         if not self._key_fields:
             return frame
-        own = {f.field_id: f.name for f in self._hidden.fields}
+        own = {f.field_id: f.name for f in self._read.fields}
         names = {i: own.get(i, key_name(i)) for i in self._key_fields}
         return self._deletes.drop_keys(self._spark, frame, names, _APPLIES)
 
     def _bit(self, deletes: Deletes) -> Column:
         return deletes.bit(self._spark, _KEY, _ROW)
-
-
-def find_reused_names(schema: Schema, history: Iterable[Schema]) -> set[int]:
-    """Return the ids of columns whose name, at any depth, also stood for another column of the table."""
-    names: dict[str, set[int]] = {}
-    for version in (schema, *history):
-        for path, field in walk(version.struct):
-            names.setdefault(".".join(path).lower(), set()).add(field.field_id)
-    return {i for i, path in schema.paths.items() if len(names[".".join(path).lower()]) > 1}
 
 
 def _find_hidden(schema: Schema, history: Iterable[Schema]) -> set[int]:
@@ -193,14 +190,15 @@ def _key_fields(deletes: Deletes | None) -> dict[int, NestedField]:
     return {f.field_id: f for keys in (deletes.keys if deletes else ()) for f in keys.fields.fields}
 
 
-def _hide(field: NestedField, hidden: set[int]) -> NestedField:
-    """Rename hidden fields, at any depth, to a name that no file has."""
-    inner = tuple(_hide(child, hidden) for child in children(field.type))
+def _renamed(field: NestedField, names: Names) -> NestedField:
+    """Return a field as it is read: under the name that it has for its id, at any depth."""
+    inner = tuple(_renamed(child, names) for child in children(field.type))
     kind: Type = with_children(field.type, inner) if inner else field.type
-    return replace(field, name=_name(field.field_id) if field.field_id in hidden else field.name, type=kind)
+    return replace(field, name=names.get(field.field_id, field.name), type=kind)
 
 
 def _name(field_id: int) -> str:
+    """Return a name that no file has."""
     return f"icefield_column_{field_id}"
 
 
@@ -213,8 +211,8 @@ def _inherited(lineage: NestedField, value: Column) -> Column:
     return F.when(F.col(_FIRST_ROW).isNotNull(), F.coalesce(F.col(_stored_name(lineage)), value))
 
 
-def _shown(field: NestedField, hidden: set[int]) -> ColumnOrName:
-    read = _hide(field, hidden)
+def _shown(field: NestedField, names: Names) -> ColumnOrName:
+    read = _renamed(field, names)
     name = quoted_path([read.name])
     if read == field and not holds_uuid(field.type):
         return name

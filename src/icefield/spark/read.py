@@ -30,6 +30,7 @@ from icefield.spark.native_deletes import are_few, choose_for_spark, load_delete
 from icefield.spark.native_read import INNER_ROW_NUMBER, FilesToRead, read_native
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.types import presented_field, reads_natively
+from icefield.spark.written_names import group_by_names
 from icefield.types.datatypes import DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
 from icefield.types.schema import Schema
@@ -41,14 +42,16 @@ Mask = npt.NDArray[np.bool_]
 def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows = Rows.MATCHING) -> DataFrame:
     """Read the rows that match a filter, or those that do not."""
     natively = _reads_natively(request)
-    has_deletes = request.files.column("delete_keys").is_valid().to_numpy()
-    plain, deleted = (_part(request, natively & mask) for mask in (~has_deletes, has_deletes))
+    frames: list[DataFrame] = []
     others = [_part(request, ~natively).files]
-    frames = list(_read_plain(spark, plain, where, rows))
-    if deleted.files.num_rows:
-        more, left = _read_with_deletes(spark, deleted, where, rows)
-        frames += more
-        others.append(left)
+    for names, files in group_by_names(request.metadata, request.schema, _part(request, natively).files):
+        named = replace(request, names=names, files=files)
+        has_deletes = files.column("delete_keys").is_valid().to_numpy()
+        frames += _read_plain(spark, _part(named, ~has_deletes), where, rows)
+        if has_deletes.any():
+            more, left = _read_with_deletes(spark, _part(named, has_deletes), where, rows)
+            frames += more
+            others.append(left)
     rest = pa.concat_tables(others)
     if rest.num_rows:
         frames.append(_read_by_tasks(spark, replace(request, files=rest), where, rows))
