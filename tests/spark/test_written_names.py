@@ -49,15 +49,21 @@ def test_filters_reach_parquet_under_the_name_of_the_file(renamed: Table, spark:
 
 @pytest.mark.spark
 def test_a_wrong_guess_changes_no_row(renamed: Table, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    guess = written_names._names_by_sequence
+    guess = written_names._names_by_snapshot
 
     def wrong(*args: object) -> object:
-        numbers, names = guess(*args)  # type: ignore[arg-type]
-        return numbers, names[::-1]
+        names = guess(*args)  # type: ignore[arg-type]
+        return dict(zip(names, reversed(names.values()), strict=True))
 
-    monkeypatch.setattr(written_names, "_names_by_sequence", wrong)
+    monkeypatch.setattr(written_names, "_names_by_snapshot", wrong)
     assert found(renamed, "z IN (5, 15, 25)") == [5, 15, 25]
     assert found(renamed, "z < 3 OR z IS NULL") == [0, 1, 2]
+
+
+def test_rewritten_files_have_the_names_of_today(renamed: Table) -> None:
+    renamed.compact()
+    scan = renamed.scan()
+    assert [dict(names) for names, _ in group_by_names(renamed.metadata, renamed.schema, scan._plan.files)] == [{}]
 
 
 @pytest.mark.spark

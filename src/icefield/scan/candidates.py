@@ -27,6 +27,7 @@ DESCRIBED = pa.schema(
         ("record_count", pa.int64()),
         ("file_size_in_bytes", pa.int64()),
         ("sequence_number", pa.int64()),
+        ("snapshot_id", pa.int64()),
         ("spec_id", pa.int32()),
         ("partition", pa.string()),
         ("manifest_path", pa.string()),

@@ -24,18 +24,18 @@ def group_by_names(metadata: TableMetadata, schema: Schema, files: pa.Table) -> 
     A group costs a scan, so that there are few; what is left over is read by the names of today.
     """
     older = find_older_names(schema, metadata.schemas)
-    if not older or not files.num_rows or metadata.format_version == 1:  # in which no file tells when it came
+    if not older or not files.num_rows:
         yield {}, files
         return
-    numbers, names = _names_by_sequence(metadata, older)
-    numbered = {each: number for number, each in enumerate(dict.fromkeys(names))}
-    snapshots = np.searchsorted(numbers, files.column("sequence_number").to_numpy(), side="right") - 1
-    places = np.array([numbered[each] for each in names])[np.maximum(snapshots, 0)]
-    totals = np.bincount(places, files.column("file_size_in_bytes").to_numpy(), len(numbered))
+    names = _names_by_snapshot(metadata, older)
+    distinct = list(dict.fromkeys([(), *names.values()]))
+    adders, of_file = np.unique(files.column("snapshot_id").fill_null(0).to_numpy(), return_inverse=True)
+    places = np.array([distinct.index(names.get(adder, ())) for adder in adders.tolist()])[of_file]
+    totals = np.bincount(places, files.column("file_size_in_bytes").to_numpy(), len(distinct))
     largest = np.argsort(-totals, kind="stable")[:MOST_GROUPS]
-    apart = [place for place in largest.tolist() if list(numbered)[place] and totals[place]]
+    apart = [place for place in largest.tolist() if distinct[place] and totals[place]]
     for place in apart:
-        yield dict(list(numbered)[place]), files.filter(pa.array(places == place))
+        yield dict(distinct[place]), files.filter(pa.array(places == place))
     together = ~np.isin(places, apart)
     if together.any():
         yield {}, files.filter(pa.array(together))
@@ -72,14 +72,12 @@ def _meanings(schemas: Iterable[Schema]) -> dict[str, set[int]]:
     return meanings
 
 
-def _names_by_sequence(
+def _names_by_snapshot(
     metadata: TableMetadata, older: Mapping[int, set[str]]
-) -> tuple[list[int], list[tuple[tuple[int, str], ...]]]:
-    """Return the sequence numbers of all snapshots, ascending, and the older names in the schema of each."""
+) -> dict[int, tuple[tuple[int, str], ...]]:
+    """Return the older names in the schema of each snapshot that is known."""
     of_schema = {
         schema.schema_id: tuple((f.field_id, f.name) for f in schema.fields if f.name in older.get(f.field_id, ()))
         for schema in metadata.schemas
     }
-    snapshots = sorted(metadata.snapshots, key=lambda snapshot: snapshot.sequence_number)
-    numbers = [snapshot.sequence_number for snapshot in snapshots]
-    return numbers, [() if s.schema_id is None else of_schema.get(s.schema_id, ()) for s in snapshots]
+    return {s.snapshot_id: of_schema.get(s.schema_id, ()) for s in metadata.snapshots if s.schema_id is not None}
