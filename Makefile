@@ -5,11 +5,12 @@ PYTHON ?= python3
 ARGS ?=
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test everywhere sim lint format interop bench lock clean environment interop-environment python
+.PHONY: help demo test quick everywhere sim lint format interop bench lock clean environment interop-environment python
 
 help:
 	@echo 'make demo        a lake from nothing: tables, commits, time travel'
 	@echo 'make test        lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
+	@echo 'make quick       the tests that need neither a JVM nor patience'
 	@echo 'make everywhere  all that needs Spark again, in executor processes and over Spark Connect'
 	@echo 'make sim         100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
 	@echo 'make lint        ruff and mypy only; make format mends what ruff can mend'
@@ -28,6 +29,9 @@ test: environment
 	$(MAKE) lint || status=1; \
 	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS) || status=1; \
 	exit $$status
+
+quick: environment
+	@.venv/bin/python -m pytest -m 'not interop and not spark and not slow' -n auto --dist loadgroup $(ARGS)
 
 # One place after the other: each has JVMs of its own.
 everywhere: environment

@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Suites that search, or that run other engines and servers: `make quick` does without them.
+SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py"}
+SLOW_NAMES = ("test_object_store", "test_postgres", "test_sql_model", "test_sharing", "test_rest_faults")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep everything that uses Spark in one process, so that there is one session whatever runs beside it."""
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW or item.path.name.startswith(SLOW_NAMES):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture
