@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("everywhere")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("everywhere")]
 ROOT = Path(__file__).resolve().parents[2]
 SPECULATION = {
     "spark.speculation": "true",
