@@ -1,6 +1,7 @@
 """Single values as JSON."""
 
 import json
+import struct
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -189,3 +190,19 @@ def test_a_decimal_of_a_million_digits_is_refused_before_it_is_a_number() -> Non
     assert decode_json_value("-0.05", DecimalType(2, 2)) == Decimal("-0.05")
     with pytest.raises(ValueError, match="more than 2 digits"):
         decode_json_value("1.05", DecimalType(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.1, "0.1"), (3.4028234663852886e38, "3.4028235e+38"), (1e-45, "1e-45")]
+)
+def test_a_float_is_written_as_its_shortest_decimal(value: float, written: str) -> None:
+    stored = struct.unpack("<f", struct.pack("<f", value))[0]
+    assert json.dumps(encode_json_value(stored, FloatType())) == written
+    assert decode_json_value(json.loads(written), FloatType()) == stored
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_the_shortest_decimal_is_the_same_float(value: float) -> None:
+    written = encode_json_value(value, FloatType())
+    assert decode_json_value(written, FloatType()) == value
+    assert len(repr(written)) <= len(repr(value))

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from icefield.types.civil import (
     MICROS_PER_DAY,
     NANOS_PER_DAY,
@@ -118,6 +120,11 @@ def _floating(value: Any, kind: Type) -> float:
     if not math.isfinite(number):
         raise ValueError("JSON has no such number")
     return float(number)
+
+
+def _encode_float(value: Any, kind: Type) -> float:
+    """Return the number whose shortest decimal is that of the 32-bit float: 0.1, not 0.10000000149011612."""
+    return float(str(np.float32(_floating(value, kind))))
 
 
 def _encode_decimal(value: Any, kind: DecimalType) -> str:
@@ -259,7 +266,7 @@ _CODECS: dict[type, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Defaul
     BooleanType: (_boolean, _boolean),
     IntegerType: (_integer, _integer),
     LongType: (_integer, _integer),
-    FloatType: (_floating, _floating),
+    FloatType: (_encode_float, _floating),
     DoubleType: (_floating, _floating),
     DecimalType: (_encode_decimal, _decode_decimal),
     DateType: (_encode_date, _decode_date),
