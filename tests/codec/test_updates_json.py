@@ -29,8 +29,10 @@ from icefield.model.updates import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionSpecs,
     RemovePartitionStatistics,
     RemoveProperties,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     RemoveStatistics,
@@ -71,6 +73,7 @@ UPDATES: list[tuple[TableUpdate, dict[str, Any]]] = [
         },
     ),
     (SetCurrentSchema(-1), {"action": "set-current-schema", "schema-id": -1}),
+    (RemoveSchemas(frozenset({4, 2})), {"action": "remove-schemas", "schema-ids": [2, 4]}),
     (
         AddPartitionSpec(PartitionSpec((PartitionField(1, 1000, "b", Bucket(4)),), 2)),
         {
@@ -82,6 +85,7 @@ UPDATES: list[tuple[TableUpdate, dict[str, Any]]] = [
         },
     ),
     (SetDefaultSpec(2), {"action": "set-default-spec", "spec-id": 2}),
+    (RemovePartitionSpecs(frozenset({1, 0})), {"action": "remove-partition-specs", "spec-ids": [0, 1]}),
     (
         AddSortOrder(SortOrder((SortField(1, Identity(), Direction.DESC, NullOrder.LAST),), 1)),
         {

@@ -13,7 +13,7 @@ from tests.expr.cases import effort
 from icefield.errors import CommitConflict, IcefieldError, InvalidInput, NoSuchSnapshot, Unsupported
 from icefield.model.apply import APPLY, CHECK, apply, check
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec, parse_partition_by
+from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.model.sort_order import SortOrder, parse_order_by
 from icefield.model.updates import (
@@ -25,7 +25,9 @@ from icefield.model.updates import (
     AssertDefaultSpecId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionSpecs,
     RemoveProperties,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     Requirement,
@@ -40,6 +42,7 @@ from icefield.model.updates import (
 )
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
+from icefield.types.transforms import Identity
 
 SCHEMA = parse_schema("id long, ts timestamp, name string")
 EMPTY = TableMetadata(uuid.UUID(int=1), "memory://t", 1000, 3, (SCHEMA,), 0, properties={"a": "1"})
@@ -108,8 +111,6 @@ def test_a_sort_order_is_added_and_then_made_the_default() -> None:
         SetDefaultSortOrder(9),
         UpgradeFormatVersion(1),
         AddSnapshot(replace(snapshot(3, 3), first_row_id=0, added_rows=1)),
-        AddSnapshot(snapshot(3, 2)),
-        AddSnapshot(snapshot(3, 0)),
         AddSnapshot(snapshot(3, -1)),
         AddSnapshot(snapshot(1, 3)),
         AddSnapshot(snapshot(2, 3)),
@@ -201,6 +202,43 @@ def test_time_never_runs_backwards() -> None:
 
 def test_an_empty_change_only_touches_the_time() -> None:
     assert apply(TWO, [], 9999) == replace(TWO, last_updated_ms=9999)
+
+
+def test_a_stale_sequence_number_is_a_conflict_that_can_be_retried() -> None:
+    with pytest.raises(CommitConflict, match="has sequence number 2, but the table is at 2") as caught:
+        apply(TWO, [AddSnapshot(snapshot(3, 2, 4000, parent=1))], 4000)
+    assert caught.value.retryable
+
+
+def test_a_snapshot_without_a_parent_may_have_a_stale_sequence_number() -> None:
+    """Replace transactions of Iceberg Java send one; the table's own number never goes back."""
+    replaced = committed(THREE, snapshot(4, 1, 5000))
+    assert (replaced.current_snapshot_id, replaced.last_sequence_number) == (4, 3)
+    assert committed(replaced, snapshot(5, 4, 6000, parent=4)).last_sequence_number == 4
+
+
+# Schemas and specs that nothing uses.
+
+
+def test_schemas_and_specs_are_removed_but_never_the_current_ones() -> None:
+    evolved = apply(
+        TWO,
+        [
+            AddSchema(replace(SCHEMA, schema_id=1)),
+            SetCurrentSchema(1),
+            AddPartitionSpec(PartitionSpec((PartitionField(1, 1000, "id", Identity()),), 1)),
+            SetDefaultSpec(1),
+        ],
+        4000,
+    )
+    cleaned = apply(evolved, [RemoveSchemas(frozenset({0})), RemovePartitionSpecs(frozenset({0, 7}))], 5000)
+    assert [s.schema_id for s in cleaned.schemas] == [1]
+    assert [s.spec_id for s in cleaned.specs] == [1]
+    assert cleaned.last_column_id == evolved.last_column_id, "ids of columns that are gone are never used again"
+    with pytest.raises(InvalidInput, match="schema 1: it is the current one"):
+        apply(evolved, [RemoveSchemas(frozenset({0, 1}))], 5000)
+    with pytest.raises(InvalidInput, match="spec 1: it is the default one"):
+        apply(evolved, [RemovePartitionSpecs(frozenset({1}))], 5000)
 
 
 # Properties.

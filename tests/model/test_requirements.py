@@ -8,7 +8,7 @@ import pytest
 from icefield.errors import CommitConflict, InvalidInput
 from icefield.model.apply import apply, check
 from icefield.model.creation import AssignUUID, create_from, creation_updates
-from icefield.model.effects import are_made
+from icefield.model.effects import MADE, are_made
 from icefield.model.last_added import mark_last_added, resolve_last_added
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
@@ -28,8 +28,10 @@ from icefield.model.updates import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionSpecs,
     RemovePartitionStatistics,
     RemoveProperties,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     RemoveStatistics,
@@ -79,6 +81,8 @@ SAME = AssertTableUUID(uuid.UUID(int=1))
         (AddPartitionSpec(SPEC), [AssertLastAssignedPartitionId(999)]),
         (SetDefaultSpec(1), [AssertDefaultSpecId(0)]),
         (SetDefaultSortOrder(1), [AssertDefaultSortOrderId(0)]),
+        (RemoveSchemas(frozenset({9})), [AssertCurrentSchemaId(0), AssertRefSnapshotId("main", 1)]),
+        (RemovePartitionSpecs(frozenset({9})), [AssertDefaultSpecId(0), AssertRefSnapshotId("main", 1)]),
         (SetProperties({"a": "b"}), []),
         (AddSnapshot(snapshot(2)), []),
     ],
@@ -160,6 +164,8 @@ EFFECTS: list[list[Update]] = [
     [AddSchema(WIDER), SetCurrentSchema(1)],
     [AddPartitionSpec(SPEC), SetDefaultSpec(1)],
     [AddSortOrder(ORDER), SetDefaultSortOrder(1)],
+    [AddSchema(WIDER), SetCurrentSchema(1), RemoveSchemas(frozenset({0}))],
+    [AddPartitionSpec(SPEC), SetDefaultSpec(1), RemovePartitionSpecs(frozenset({0}))],
     [AddSnapshot(snapshot(2, 1)), SetSnapshotRef("main", SnapshotRef(2))],
     [SetSnapshotRef("tag", SnapshotRef(1))],
     [RemoveSnapshotRef("main")],
@@ -193,6 +199,10 @@ def test_removed_statistics_show(setting: Update, removing: Update) -> None:
     base = apply(table(), [setting], 2)
     wanted = apply(base, [removing], 3)
     assert (are_made(base, [removing], wanted), are_made(wanted, [removing], wanted)) == (False, True)
+
+
+def test_updates_have_a_rule_each() -> None:
+    assert set(MADE) == set(Update.__args__)
 
 
 def test_another_try_at_a_snapshot_is_not_this_one() -> None:

@@ -36,6 +36,7 @@ from icefield.model.snapshot import (
     SnapshotRef,
     Snapshots,
 )
+from icefield.types.unknown_keys import find_unknown_keys
 
 NO_SNAPSHOT = -1
 
@@ -73,7 +74,8 @@ _TEXT = msgspec.json.Decoder(str)
 _UUID = msgspec.json.Decoder(uuid.UUID)
 _SNAPSHOT_LOG = msgspec.json.Decoder(list[_SnapshotLogWire])
 _METADATA_LOG = msgspec.json.Decoder(list[_MetadataLogWire])
-_REFS = msgspec.json.Decoder(dict[str, _RefWire])
+_REFS = msgspec.json.Decoder(dict[str, dict[str, Any]])
+_REF_KEYS = frozenset(known.encode_name for known in msgspec.structs.fields(_RefWire))
 _PROPERTIES = msgspec.json.Decoder(dict[str, str])
 _ENCODER = msgspec.json.Encoder()
 
@@ -173,13 +175,8 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
     )
 
 
-def _decode_refs(wire: Mapping[str, _RefWire], current: int | None) -> dict[str, SnapshotRef]:
-    refs = {
-        name: SnapshotRef(
-            r.snapshot_id, RefKind(r.type), r.min_snapshots_to_keep, r.max_snapshot_age_ms, r.max_ref_age_ms
-        )
-        for name, r in wire.items()
-    }
+def _decode_refs(values: Mapping[str, dict[str, Any]], current: int | None) -> dict[str, SnapshotRef]:
+    refs = {name: _decode_ref(value) for name, value in values.items()}
     # There is always a main branch, even where the map leaves it out. (spec: Table Metadata Fields, refs)
     if current is not None:
         refs.setdefault(MAIN, SnapshotRef(current))
@@ -207,7 +204,20 @@ def _encode_versioned(metadata: TableMetadata) -> dict[str, Any]:
     return keys | {"next-row-id": metadata.next_row_id} if metadata.has_row_ids else keys
 
 
-def _encode_ref(ref: SnapshotRef) -> _RefWire:
-    return _RefWire(
+def _decode_ref(value: dict[str, Any]) -> SnapshotRef:
+    wire = msgspec.convert(value, _RefWire)
+    return SnapshotRef(
+        wire.snapshot_id,
+        RefKind(wire.type),
+        wire.min_snapshots_to_keep,
+        wire.max_snapshot_age_ms,
+        wire.max_ref_age_ms,
+        find_unknown_keys(value, _REF_KEYS),
+    )
+
+
+def _encode_ref(ref: SnapshotRef) -> dict[str, Any]:
+    wire = _RefWire(
         ref.snapshot_id, ref.kind.value, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms
     )
+    return {**(ref.unknown_keys or {}), **msgspec.to_builtins(wire)}

@@ -7,7 +7,7 @@ Decoders take what a JSON parser made and raise ValueError, TypeError, KeyError 
 the caller, who knows the file, turns that into CorruptFile.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
@@ -16,10 +16,22 @@ from icefield.types.json_value import decode_json_value, encode_json_value
 from icefield.types.schema import MAX_DEPTH, Schema
 from icefield.types.text import parse_stored_type
 from icefield.types.transforms import Transform, Unknown, parse_transform
+from icefield.types.unknown_keys import UnknownKeys, find_unknown_keys
 
 Json = dict[str, Any]
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
+
+_SOURCE_KEYS = {"source-id", "source-ids"}
+_SCHEMA_KEYS = frozenset({"type", "schema-id", "identifier-field-ids", "fields"})
+_FIELD_KEYS = frozenset({"id", "name", "required", "type", "doc", "initial-default", "write-default"})
+_STRUCT_KEYS = _SCHEMA_KEYS  # a schema is decoded as the struct that it is
+_LIST_KEYS = frozenset({"type", "element-id", "element", "element-required"})
+_MAP_KEYS = frozenset({"type", "key-id", "key", "value-id", "value", "value-required"})
+_SPEC_KEYS = frozenset({"spec-id", "fields"})
+_PARTITION_FIELD_KEYS = frozenset({"name", "transform", "field-id"} | _SOURCE_KEYS)
+_ORDER_KEYS = frozenset({"order-id", "fields"})
+_SORT_FIELD_KEYS = frozenset({"transform", "direction", "null-order"} | _SOURCE_KEYS)
 
 
 def encode_schema(schema: Schema) -> Json:
@@ -28,7 +40,7 @@ def encode_schema(schema: Schema) -> Json:
     if schema.identifier_field_ids:
         encoded["identifier-field-ids"] = list(schema.identifier_field_ids)
     encoded["fields"] = [_encode_field(f) for f in schema.fields]
-    return encoded
+    return _with_unknown(encoded, schema)
 
 
 def decode_schema(value: Json) -> Schema:
@@ -37,18 +49,25 @@ def decode_schema(value: Json) -> Schema:
     if not isinstance(struct, StructType):
         raise ValueError("a schema must be a struct")
     identifiers = _list(value.get("identifier-field-ids") or [])
-    return Schema(struct.fields, _integer(value.get("schema-id", 0)), tuple(_integer(i) for i in identifiers))
+    return Schema(
+        struct.fields,
+        _integer(value.get("schema-id", 0)),
+        tuple(_integer(i) for i in identifiers),
+        find_unknown_keys(value, _SCHEMA_KEYS),
+    )
 
 
 def encode_spec(spec: PartitionSpec) -> Json:
     """Encode a partition spec with its id."""
-    return {"spec-id": spec.spec_id, "fields": encode_spec_fields(spec)}
+    return _with_unknown({"spec-id": spec.spec_id, "fields": encode_spec_fields(spec)}, spec)
 
 
 def encode_spec_fields(spec: PartitionSpec) -> list[Json]:
     """Encode only the fields, as manifests carry them."""
     return [
-        {"name": f.name, "transform": str(f.transform), **_encode_sources(f.source_ids), "field-id": f.field_id}
+        _with_unknown(
+            {"name": f.name, "transform": str(f.transform), **_encode_sources(f.source_ids), "field-id": f.field_id}, f
+        )
         for f in spec.fields
     ]
 
@@ -56,39 +75,44 @@ def encode_spec_fields(spec: PartitionSpec) -> list[Json]:
 def decode_spec(value: Json) -> PartitionSpec:
     """Decode a partition spec with its id."""
     fields = tuple(_decode_partition_field(f) for f in _list(value["fields"]))
-    return PartitionSpec(fields, _integer(value["spec-id"]))
+    return PartitionSpec(fields, _integer(value["spec-id"]), find_unknown_keys(value, _SPEC_KEYS))
 
 
 def encode_sort_order(order: SortOrder) -> Json:
     """Encode a sort order with its id."""
     fields = [
-        {
-            "transform": str(f.transform),
-            **_encode_sources(f.source_ids),
-            "direction": f.direction.value,
-            "null-order": f.null_order.value,
-        }
+        _with_unknown(
+            {
+                "transform": str(f.transform),
+                **_encode_sources(f.source_ids),
+                "direction": f.direction.value,
+                "null-order": f.null_order.value,
+            },
+            f,
+        )
         for f in order.fields
     ]
-    return {"order-id": order.order_id, "fields": fields}
+    return _with_unknown({"order-id": order.order_id, "fields": fields}, order)
 
 
 def decode_sort_order(value: Json) -> SortOrder:
     """Decode a sort order with its id."""
     fields = tuple(_decode_sort_field(f) for f in _list(value["fields"]))
-    return SortOrder(fields, _integer(value["order-id"]))
+    return SortOrder(fields, _integer(value["order-id"]), find_unknown_keys(value, _ORDER_KEYS))
 
 
 def _decode_partition_field(value: Json) -> PartitionField:
     first, *others = _decode_sources(value)
     transform = _decode_transform(value, others)
-    return PartitionField(first, _integer(value["field-id"]), _text(value["name"]), transform, tuple(others))
+    unknown = find_unknown_keys(value, _PARTITION_FIELD_KEYS)
+    return PartitionField(first, _integer(value["field-id"]), _text(value["name"]), transform, tuple(others), unknown)
 
 
 def _decode_sort_field(value: Json) -> SortField:
     first, *others = _decode_sources(value)
     direction, null_order = Direction(value["direction"]), NullOrder(value["null-order"])
-    return SortField(first, _decode_transform(value, others), direction, null_order, tuple(others))
+    unknown = find_unknown_keys(value, _SORT_FIELD_KEYS)
+    return SortField(first, _decode_transform(value, others), direction, null_order, tuple(others), unknown)
 
 
 def _encode_sources(source_ids: tuple[int, ...]) -> Json:
@@ -122,22 +146,23 @@ def _encode_field(field: NestedField) -> Json:
         encoded["initial-default"] = encode_json_value(field.initial_default, field.type)
     if field.write_default is not None:
         encoded["write-default"] = encode_json_value(field.write_default, field.type)
-    return encoded
+    return _with_unknown(encoded, field)
 
 
 def _encode_type(kind: Type) -> str | Json:
     match kind:
         case StructType(fields):
-            return {"type": "struct", "fields": [_encode_field(f) for f in fields]}
+            return _with_unknown({"type": "struct", "fields": [_encode_field(f) for f in fields]}, kind)
         case ListType(element_id, element, required):
-            return {
+            encoded = {
                 "type": "list",
                 "element-id": element_id,
                 "element": _encode_type(element),
                 "element-required": required,
             }
+            return _with_unknown(encoded, kind)
         case MapType(key_id, key, value_id, value, required):
-            return {
+            encoded = {
                 "type": "map",
                 "key-id": key_id,
                 "key": _encode_type(key),
@@ -145,6 +170,7 @@ def _encode_type(kind: Type) -> str | Json:
                 "value": _encode_type(value),
                 "value-required": required,
             }
+            return _with_unknown(encoded, kind)
         case _:
             return str(kind)
 
@@ -156,14 +182,17 @@ def _decode_type(value: str | Json, depth: int) -> Type:
         return parse_stored_type(value)
     match value["type"]:
         case "struct":
-            return StructType(tuple(_decode_field(f, depth - 1) for f in _list(value["fields"])))
+            fields = tuple(_decode_field(f, depth - 1) for f in _list(value["fields"]))
+            return StructType(fields, find_unknown_keys(value, _STRUCT_KEYS))
         case "list":
             element = _decode_type(value["element"], depth - 1)
-            return ListType(_integer(value["element-id"]), element, _flag(value["element-required"]))
+            unknown = find_unknown_keys(value, _LIST_KEYS)
+            return ListType(_integer(value["element-id"]), element, _flag(value["element-required"]), unknown)
         case "map":
             key, item = _decode_type(value["key"], depth - 1), _decode_type(value["value"], depth - 1)
             key_id, value_id = _integer(value["key-id"]), _integer(value["value-id"])
-            return MapType(key_id, key, value_id, item, _flag(value["value-required"]))
+            unknown = find_unknown_keys(value, _MAP_KEYS)
+            return MapType(key_id, key, value_id, item, _flag(value["value-required"]), unknown)
         case unknown:
             raise ValueError(f"unknown type {_shown(unknown)}")
 
@@ -179,6 +208,7 @@ def _decode_field(value: Json, depth: int) -> NestedField:
         None if doc is None else _text(doc),
         _decode_default(value, "initial-default", kind),
         _decode_default(value, "write-default", kind),
+        find_unknown_keys(value, _FIELD_KEYS),
     )
 
 
@@ -188,6 +218,16 @@ def _decode_default(value: Json, key: str, kind: Type) -> Default | None:
         return None if default is None else decode_json_value(default, kind)
     except ValueError as error:
         raise ValueError(f"{key} of column {_shown(value['name'])}: {error}") from error
+
+
+class _HasUnknownKeys(Protocol):
+    @property
+    def unknown_keys(self) -> UnknownKeys: ...
+
+
+def _with_unknown(encoded: Json, value: _HasUnknownKeys) -> Json:
+    """Return an encoded object with the unknown keys that it was read with."""
+    return {**value.unknown_keys, **encoded} if value.unknown_keys else encoded
 
 
 def _integer(value: Any) -> int:

@@ -37,8 +37,10 @@ from icefield.model.updates import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionSpecs,
     RemovePartitionStatistics,
     RemoveProperties,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     RemoveStatistics,
@@ -53,10 +55,24 @@ from icefield.model.updates import (
     SetStatistics,
     UpgradeFormatVersion,
 )
+from icefield.types.unknown_keys import find_unknown_keys
 
 Json = dict[str, Any]
 Encode = Callable[[Any], Json]
 Decode = Callable[[Json], Any]
+
+
+_REF_KEYS = frozenset(
+    {
+        "action",
+        "ref-name",
+        "type",
+        "snapshot-id",
+        "min-snapshots-to-keep",
+        "max-snapshot-age-ms",
+        "max-ref-age-ms",
+    }
+)
 
 
 def encode_update(update: TableUpdate) -> Json:
@@ -109,7 +125,7 @@ def _encode_ref(update: SetSnapshotRef) -> Json:
         "max-snapshot-age-ms": ref.max_snapshot_age_ms,
         "max-ref-age-ms": ref.max_ref_age_ms,
     }
-    return {key: value for key, value in encoded.items() if value is not None}
+    return {**(ref.unknown_keys or {}), **{key: value for key, value in encoded.items() if value is not None}}
 
 
 def _decode_ref(value: Json) -> SetSnapshotRef:
@@ -119,6 +135,7 @@ def _decode_ref(value: Json) -> SetSnapshotRef:
         value.get("min-snapshots-to-keep"),
         value.get("max-snapshot-age-ms"),
         value.get("max-ref-age-ms"),
+        find_unknown_keys(value, _REF_KEYS),
     )
     return SetSnapshotRef(value["ref-name"], ref)
 
@@ -140,6 +157,11 @@ def _one(kind: type, attribute: str, key: str) -> tuple[type, Encode, Decode]:
     return kind, lambda value: {key: getattr(value, attribute)}, lambda value: kind(value[key])
 
 
+def _ids(kind: type, attribute: str, key: str) -> tuple[type, Encode, Decode]:
+    """Name the set of ids that a type has."""
+    return kind, lambda value: {key: sorted(getattr(value, attribute))}, lambda value: kind(frozenset(value[key]))
+
+
 # The statistics' own JSON names the snapshot; the field beside it is for servers that are older than that.
 _SET_STATISTICS: Encode = lambda update: {  # noqa: E731 - a row of the table below
     "snapshot-id": update.statistics.snapshot_id,
@@ -155,12 +177,14 @@ UPDATES: Mapping[str, tuple[type, Encode, Decode]] = {
         lambda v: AddSchema(decode_schema(v["schema"])),
     ),
     "set-current-schema": _one(SetCurrentSchema, "schema_id", "schema-id"),
+    "remove-schemas": _ids(RemoveSchemas, "schema_ids", "schema-ids"),
     "add-spec": (
         AddPartitionSpec,
         lambda u: {"spec": encode_spec(u.spec)},
         lambda v: AddPartitionSpec(decode_spec({"spec-id": 0, **v["spec"]})),
     ),
     "set-default-spec": _one(SetDefaultSpec, "spec_id", "spec-id"),
+    "remove-partition-specs": _ids(RemovePartitionSpecs, "spec_ids", "spec-ids"),
     "add-sort-order": (
         AddSortOrder,
         lambda u: {"sort-order": encode_sort_order(u.order)},
@@ -173,11 +197,7 @@ UPDATES: Mapping[str, tuple[type, Encode, Decode]] = {
         lambda v: AddSnapshot(_decode_snapshot(v["snapshot"])),
     ),
     "set-snapshot-ref": (SetSnapshotRef, _encode_ref, _decode_ref),
-    "remove-snapshots": (
-        RemoveSnapshots,
-        lambda u: {"snapshot-ids": sorted(u.snapshot_ids)},
-        lambda v: RemoveSnapshots(frozenset(v["snapshot-ids"])),
-    ),
+    "remove-snapshots": _ids(RemoveSnapshots, "snapshot_ids", "snapshot-ids"),
     "remove-snapshot-ref": _one(RemoveSnapshotRef, "name", "ref-name"),
     "set-location": _one(SetLocation, "location", "location"),
     "set-properties": (

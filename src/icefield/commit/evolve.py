@@ -13,8 +13,8 @@ from icefield.commit.action import Change, Workshop
 from icefield.errors import InvalidInput
 from icefield.model.evolve_spec import known_field_id
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionField, PartitionSpec, check_spec
-from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.model.partition import PartitionField, check_spec
+from icefield.model.sort_order import UNSORTED
 from icefield.model.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -134,7 +134,7 @@ def _spec_updates(draft: Draft) -> list[Update]:
         if known.fields == draft.spec.fields:
             return [] if known.spec_id == draft.base.default_spec_id else [SetDefaultSpec(known.spec_id)]
     fresh = max(s.spec_id for s in draft.base.specs) + 1
-    return [AddPartitionSpec(PartitionSpec(draft.spec.fields, fresh)), SetDefaultSpec(fresh)]
+    return [AddPartitionSpec(replace(draft.spec, spec_id=fresh)), SetDefaultSpec(fresh)]
 
 
 def _order_updates(draft: Draft) -> list[Update]:
@@ -146,4 +146,4 @@ def _order_updates(draft: Draft) -> list[Update]:
         # Other engines leave it out of a table that was sorted from the beginning.
         return [AddSortOrder(UNSORTED), SetDefaultSortOrder(UNSORTED.order_id)]
     fresh = max(o.order_id for o in draft.base.sort_orders) + 1
-    return [AddSortOrder(SortOrder(draft.order.fields, fresh)), SetDefaultSortOrder(fresh)]
+    return [AddSortOrder(replace(draft.order, order_id=fresh)), SetDefaultSortOrder(fresh)]

@@ -112,7 +112,13 @@ def make_ref(snapshot_id: int, kind: RefKind, retention: Mapping[str, int]) -> S
             raise InvalidInput(f"a {kind} has no rule {rule!r} (rules: {', '.join(allowed)})")
         if type(value) is not int or value < 1:
             raise InvalidInput(f"{rule} must be a number of at least 1, got {value!r}")
-    return SnapshotRef(snapshot_id, kind, **retention)
+    return SnapshotRef(
+        snapshot_id,
+        kind,
+        retention.get("min_snapshots_to_keep"),
+        retention.get("max_snapshot_age_ms"),
+        retention.get("max_ref_age_ms"),
+    )
 
 
 def _is_ancestor(base: TableMetadata, older: Snapshot, newer: Snapshot) -> bool:

@@ -23,8 +23,10 @@ from icefield.model.updates import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionSpecs,
     RemovePartitionStatistics,
     RemoveProperties,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     RemoveStatistics,
@@ -91,6 +93,12 @@ def _set_current_schema(metadata: TableMetadata, update: SetCurrentSchema, chang
     return replace(metadata, current_schema_id=metadata.schema_by_id(update.schema_id).schema_id)
 
 
+def _remove_schemas(metadata: TableMetadata, update: RemoveSchemas, change: _Change) -> TableMetadata:
+    if metadata.current_schema_id in update.schema_ids:
+        raise InvalidInput(f"cannot remove schema {metadata.current_schema_id}: it is the current one")
+    return replace(metadata, schemas=tuple(s for s in metadata.schemas if s.schema_id not in update.schema_ids))
+
+
 def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, change: _Change) -> TableMetadata:
     if any(s.spec_id == update.spec.spec_id for s in metadata.specs):
         raise InvalidInput(f"partition spec id {update.spec.spec_id} is taken")
@@ -100,6 +108,12 @@ def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, chang
 
 def _set_default_spec(metadata: TableMetadata, update: SetDefaultSpec, change: _Change) -> TableMetadata:
     return replace(metadata, default_spec_id=metadata.spec_by_id(update.spec_id).spec_id)
+
+
+def _remove_partition_specs(metadata: TableMetadata, update: RemovePartitionSpecs, change: _Change) -> TableMetadata:
+    if metadata.default_spec_id in update.spec_ids:
+        raise InvalidInput(f"cannot remove partition spec {metadata.default_spec_id}: it is the default one")
+    return replace(metadata, specs=tuple(s for s in metadata.specs if s.spec_id not in update.spec_ids))
 
 
 def _add_sort_order(metadata: TableMetadata, update: AddSortOrder, change: _Change) -> TableMetadata:
@@ -120,20 +134,28 @@ def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change)
     return replace(
         metadata,
         snapshots=metadata.snapshots.with_added(snapshot),
-        last_sequence_number=snapshot.sequence_number,
+        last_sequence_number=max(metadata.last_sequence_number, snapshot.sequence_number),
         next_row_id=_next_row_id(metadata, snapshot),
     )
 
 
 def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
+    """Refuse a snapshot that was made for an older version of the table.
+
+    One without a parent rests on no version: Iceberg's replace transactions send such a snapshot with the number that
+    it was made with, and Iceberg Java accepts it.
+    """
     number = snapshot.sequence_number
+    if number < 0:
+        raise InvalidInput(f"snapshot {snapshot.snapshot_id} has the negative sequence number {number}")
     if metadata.format_version == 1:
         if number != 0:
             raise InvalidInput(
                 f"snapshot {snapshot.snapshot_id} has sequence number {number}; format version 1 has none"
             )
-    elif number <= metadata.last_sequence_number:
-        raise InvalidInput(
+    elif number <= metadata.last_sequence_number and snapshot.parent_snapshot_id is not None:
+        # Somebody else committed first: the same change is fine with a later number.
+        raise CommitConflict(
             f"snapshot {snapshot.snapshot_id} has sequence number {number}, "
             f"but the table is at {metadata.last_sequence_number}"
         )
@@ -253,8 +275,10 @@ APPLY: dict[type, Callable[[TableMetadata, Any, _Change], TableMetadata]] = {
     UpgradeFormatVersion: _upgrade_format_version,
     AddSchema: _add_schema,
     SetCurrentSchema: _set_current_schema,
+    RemoveSchemas: _remove_schemas,
     AddPartitionSpec: _add_partition_spec,
     SetDefaultSpec: _set_default_spec,
+    RemovePartitionSpecs: _remove_partition_specs,
     AddSortOrder: _add_sort_order,
     SetDefaultSortOrder: _set_default_sort_order,
     AddSnapshot: _add_snapshot,

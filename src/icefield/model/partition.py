@@ -4,6 +4,7 @@
 Raises InvalidInput.
 """
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from icefield.errors import InvalidInput
 from icefield.types.datatypes import NestedField, PrimitiveType, StringType
 from icefield.types.schema import Schema
 from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Transform, Truncate, Unknown, Void
+from icefield.types.unknown_keys import UnknownKeys
 
 FIRST_PARTITION_FIELD_ID = 1000
 
@@ -32,6 +34,7 @@ class PartitionField:
     name: str
     transform: Transform
     other_source_ids: tuple[int, ...] = ()
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def source_ids(self) -> tuple[int, ...]:
@@ -44,6 +47,7 @@ class PartitionSpec:
 
     fields: tuple[PartitionField, ...] = ()
     spec_id: int = 0
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     def __hash__(self) -> int:
         # Caches are asked by spec, several times in every scan; what is not hashed is left to equality.

@@ -19,6 +19,8 @@ from icefield.model.updates import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePartitionSpecs,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     Requirement,
@@ -67,6 +69,9 @@ RESTS_ON: dict[type, Callable[[TableMetadata, Any], list[Requirement]]] = {
     RemoveSnapshots: lambda base, update: _all_refs(base),
     AddSchema: lambda base, update: [AssertLastAssignedFieldId(base.last_column_id)],
     SetCurrentSchema: lambda base, update: [AssertCurrentSchemaId(base.current_schema_id)],
+    # That no branch moves means that nobody writes with what is removed.
+    RemoveSchemas: lambda base, update: [AssertCurrentSchemaId(base.current_schema_id), *_all_refs(base)],
+    RemovePartitionSpecs: lambda base, update: [AssertDefaultSpecId(base.default_spec_id), *_all_refs(base)],
     AddPartitionSpec: lambda base, update: [AssertLastAssignedPartitionId(base.last_partition_id)],
     SetDefaultSpec: lambda base, update: [AssertDefaultSpecId(base.default_spec_id)],
     SetDefaultSortOrder: lambda base, update: [AssertDefaultSortOrderId(base.default_sort_order_id)],

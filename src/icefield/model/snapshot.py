@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from icefield.types.unknown_keys import UnknownKeys
+
 MAIN = "main"
 
 
@@ -151,6 +153,7 @@ class SnapshotRef:
     min_snapshots_to_keep: int | None = None
     max_snapshot_age_ms: int | None = None
     max_ref_age_ms: int | None = None
+    unknown_keys: UnknownKeys = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

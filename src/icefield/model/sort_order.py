@@ -4,6 +4,7 @@
 Raises InvalidInput.
 """
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from icefield.errors import InvalidInput
 from icefield.model.partition import find_source, parse_transform_call
 from icefield.types.schema import Schema
 from icefield.types.transforms import Transform
+from icefield.types.unknown_keys import UnknownKeys
 
 
 class Direction(StrEnum):
@@ -34,6 +36,7 @@ class SortField:
     direction: Direction
     null_order: NullOrder
     other_source_ids: tuple[int, ...] = ()
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def source_ids(self) -> tuple[int, ...]:
@@ -46,6 +49,7 @@ class SortOrder:
 
     fields: tuple[SortField, ...] = ()
     order_id: int = 0
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def is_unsorted(self) -> bool:

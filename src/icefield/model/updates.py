@@ -31,6 +31,11 @@ class SetCurrentSchema:
 
 
 @dataclass(frozen=True)
+class RemoveSchemas:
+    schema_ids: frozenset[int]
+
+
+@dataclass(frozen=True)
 class AddPartitionSpec:
     spec: PartitionSpec
 
@@ -38,6 +43,11 @@ class AddPartitionSpec:
 @dataclass(frozen=True)
 class SetDefaultSpec:
     spec_id: int
+
+
+@dataclass(frozen=True)
+class RemovePartitionSpecs:
+    spec_ids: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,10 @@ Update = (
     UpgradeFormatVersion
     | AddSchema
     | SetCurrentSchema
+    | RemoveSchemas
     | AddPartitionSpec
     | SetDefaultSpec
+    | RemovePartitionSpecs
     | AddSortOrder
     | SetDefaultSortOrder
     | AddSnapshot

@@ -7,6 +7,7 @@ A primitive type is one that may have bounds, be sorted by and be compared; `var
 inside it either, so it stands beside the primitive and the nested types. (spec: Semi-structured Types)
 """
 
+import dataclasses
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from icefield.errors import InvalidInput
+from icefield.types.unknown_keys import UnknownKeys
 
 MAX_DECIMAL_PRECISION = 38
 MAX_FIXED_LENGTH = (1 << 31) - 1
@@ -234,11 +236,13 @@ class NestedField:
     doc: str | None = None
     initial_default: Default | None = None
     write_default: Default | None = None
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class StructType:
     fields: tuple[NestedField, ...]
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         inner = ", ".join(f"{f.name}: {'' if f.required else 'optional '}{f.type}" for f in self.fields)
@@ -250,6 +254,7 @@ class ListType:
     element_id: int
     element_type: "Type"
     element_required: bool = False
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def element(self) -> NestedField:
@@ -267,6 +272,7 @@ class MapType:
     value_id: int
     value_type: "Type"
     value_required: bool = False
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> NestedField:
@@ -334,13 +340,13 @@ def with_children(kind: Type, fields: tuple[NestedField, ...]) -> Type:
     """Return the same kind of type around other fields, in the order of `children`."""
     match kind:
         case StructType():
-            return StructType(fields)
+            return StructType(fields, kind.unknown_keys)
         case ListType():
             (element,) = fields
-            return ListType(element.field_id, element.type, element.required)
+            return ListType(element.field_id, element.type, element.required, kind.unknown_keys)
         case MapType():
             key, value = fields
-            return MapType(key.field_id, key.type, value.field_id, value.type, value.required)
+            return MapType(key.field_id, key.type, value.field_id, value.type, value.required, kind.unknown_keys)
         case _:
             return kind
 

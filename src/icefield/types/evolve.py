@@ -286,7 +286,7 @@ class _Union:
         match ours.type, theirs.type:
             case StructType(), StructType():
                 inner = self.fields(ours.type.fields, theirs.type.fields, path)
-                return replace(ours, type=StructType(inner), required=required)
+                return replace(ours, type=with_children(ours.type, inner), required=required)
             case (ListType(), ListType()) | (MapType(), MapType()):
                 pairs = zip(children(ours.type), children(theirs.type), strict=True)
                 inner = tuple(self._field(a, b, _joined(path, a.name)) for a, b in pairs)
@@ -312,7 +312,7 @@ def _change_siblings(schema: Schema, path: str, change: Callable[[Fields], Field
         raise InvalidInput(f"column {path!r} is {parent.type}: only structs have columns inside")
     if _is_map_key(schema, parent):
         raise InvalidInput(f"cannot change {path!r}: keys of a map cannot be evolved")
-    changed = StructType(change(parent.type.fields))
+    changed = with_children(parent.type, change(parent.type.fields))
     return _change_field(schema, parent.field_id, lambda f: replace(f, type=changed))
 
 

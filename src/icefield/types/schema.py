@@ -3,6 +3,7 @@
 Raises InvalidInput for a schema that breaks a rule and for a name that is not there.
 """
 
+import dataclasses
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,7 @@ from icefield.types.datatypes import (
     walk,
     with_children,
 )
+from icefield.types.unknown_keys import UnknownKeys
 
 # Ids above this are reserved for metadata columns. (spec: Reserved Field IDs)
 MAX_FIELD_ID = 2147483447
@@ -52,6 +54,7 @@ class Schema:
     fields: tuple[NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = ()
+    unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_depth(self.struct, MAX_DEPTH)

@@ -1,0 +1,16 @@
+"""JSON keys that icefield does not know, kept beside what it does know so that they are written back.
+
+Other writers, and later versions of the format, may put keys into schemas, fields, partition specs, sort orders and
+refs. Dataclasses hold them in `unknown_keys`, which takes no part in equality: two fields with the same known keys are
+the same field.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+UnknownKeys = Mapping[str, Any] | None
+
+
+def find_unknown_keys(value: Mapping[str, Any], known: frozenset[str]) -> UnknownKeys:
+    """Return the keys of a JSON object that are not among the known ones; None if there are none."""
+    return {key: value[key] for key in value if key not in known} or None
