@@ -22,6 +22,7 @@ from icefield.parquet.file_task import DeleteKind, FileTask
 from icefield.parquet.read import TableReader, table_reader
 from icefield.parquet.write import WritePlan
 from icefield.properties import TARGET_FILE_SIZE_BYTES
+from icefield.scan.partitions import PARTITION_KEY
 from icefield.scan.plan import ScanPlan
 from icefield.table_write import LOCAL_TASK, TableWrite, Verb
 
@@ -65,8 +66,8 @@ def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Tab
         pc.less(files.column("file_size_in_bytes"), int(target_bytes * SMALL)),
         pc.or_(files.column("delete_keys").is_valid(), pc.not_equal(files.column("spec_id"), spec_id)),
     )
-    chosen = files.filter(worth).sort_by([("spec_id", "ascending"), ("partition", "ascending")])
-    keys = list(zip(chosen.column("spec_id").to_pylist(), chosen.column("partition").to_pylist(), strict=True))
+    chosen = files.filter(worth).sort_by([("spec_id", "ascending"), (PARTITION_KEY, "ascending")])
+    keys = list(zip(*(chosen.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY)), strict=True))
     start = 0
     for (of_spec, _), same in groupby(keys):
         group = chosen.slice(start, len(list(same)))

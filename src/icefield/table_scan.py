@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.manifest_columns import ManifestColumns
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
 from icefield.expr.bound import Bound, Reference, all_of, columns_of
@@ -26,7 +25,7 @@ from icefield.scan.answers import Longs, count_by_partition, count_rows
 from icefield.scan.explain import Explanation
 from icefield.scan.extremes import Extreme, Side, find_extreme
 from icefield.scan.file_reason import FileReason
-from icefield.scan.listed import INHERITED, load_listed
+from icefield.scan.listed import load_listed
 from icefield.scan.partition_values import open_tasks, partition_fields
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import Point
@@ -61,7 +60,7 @@ class TableScan:
         self._point = point
         self._readable = _readable(point.schema, partition_fields(metadata))
         self._where = bind_filter(where, self._readable)
-        self._select = list(select) if select is not None else [f.name for f in point.schema.fields]
+        self._select = list(select) if select is not None else point.schema.column_names
         self._schema = _chosen(self._readable, tuple(self._select))
         self._planned: ScanPlan | None = None
 
@@ -90,8 +89,7 @@ class TableScan:
 
     def count_by_partition(self) -> pa.Table:
         """Count the rows of each partition that has any: its `partition`, `spec_id`, `record_count`, `file_count`."""
-        listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, ManifestColumns(INHERITED))
-        return count_by_partition(self._plan, listed, self._row_counts())
+        return count_by_partition(self._plan, self._row_counts())
 
     def min(self, column: str) -> pa.Scalar:
         """Return the least value of a column, null if there is none. Reads only what metadata cannot settle."""
@@ -152,7 +150,7 @@ class TableScan:
             (task,) = self._tasks(self._plan.files.slice(row, 1))
             where = all_of(residual(self._where, task.proven), better)
             path = wanted.reference.path
-            for batch in reader.read(task, self._readable, [".".join(path)], where):
+            for batch in reader.read(task, self._readable, [self._readable.name_of(wanted.reference.field_id)], where):
                 yield pc.struct_field(batch.column(0), path[1:]) if len(path) > 1 else batch.column(0)
 
         return find_extreme(wanted, self._plan, listed, read)

@@ -164,7 +164,7 @@ class TableWrite:
     def replace_partitions_by(self, files: pa.Table, plan: ScanPlan) -> Snapshot | None:
         """Replace all partitions that have rows which were written, by these rows."""
         new = NewFiles(files, self.shape)
-        partitions = PartitionSet(self.base.spec.spec_id, frozenset(new.partitions))
+        partitions = PartitionSet(self.base.spec.spec_id, new.partitions)
         replaced = replace(plan, files=partitions.restrict(plan.files))
         return self.replace_files(files, replace(self.footing(replaced, OVERWRITE), partitions=partitions))
 

@@ -18,6 +18,7 @@ from icefield.commit.token import find_commit
 from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
+from icefield.scan.partitions import Partition, partitions_of
 
 
 @dataclass(kw_only=True)
@@ -78,7 +79,7 @@ class FilesDraft:
     manifests: Sequence[ManifestRow]
     added: Tally = NOTHING
     added_deletes: DeleteTally = NO_DELETE_FILES
-    partitions: frozenset[str] = frozenset()
+    partitions: frozenset[Partition] = frozenset()
 
 
 def propose_files(
@@ -89,7 +90,7 @@ def propose_files(
     if removal.missing:
         remove_quietly(workshop.store, removal.locations)
         raise footing.missing(removal.missing)
-    partitions = draft.partitions | set(draft.gone.data.column("partition").to_pylist())
+    partitions = draft.partitions | partitions_of(draft.gone.data)
     snapshot = SnapshotDraft(
         draft.snapshot_id,
         draft.operation,

@@ -26,6 +26,7 @@ from icefield.model.snapshot import Operation, Snapshot
 from icefield.parquet.read import table_reader
 from icefield.properties import SERIALIZABLE
 from icefield.scan.manifests import load_manifests
+from icefield.scan.partitions import PARTITION_KEY, Partition
 from icefield.scan.plan import ScanPlan, plan_added_deletes, plan_added_files
 from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, Codes, KeyIndex
@@ -48,14 +49,15 @@ class KeyRows:
 
 @dataclass(frozen=True)
 class PartitionSet:
-    """Some partitions of one spec, by their texts."""
+    """Some partitions of one spec."""
 
     spec_id: int
-    partitions: frozenset[str]
+    partitions: frozenset[Partition]
 
     def restrict(self, files: pa.Table) -> pa.Table:
         """Keep planned files that lie in one of the partitions, or in another spec's, which cannot be compared."""
-        mine = pc.is_in(files.column("partition"), value_set=pa.array(sorted(self.partitions), pa.string()))
+        keys = pa.array([key for _, key in self.partitions], pa.binary())
+        mine = pc.is_in(files.column(PARTITION_KEY), value_set=keys)
         return files.filter(pc.or_(mine, pc.not_equal(files.column("spec_id"), self.spec_id)))
 
 

@@ -25,7 +25,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC
 from icefield.scan.manifests import find_spec
-from icefield.scan.partitions import partition_texts
+from icefield.scan.partitions import Partition, partition_keys
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
 from icefield.types.schema import Schema
@@ -86,10 +86,10 @@ class NewFiles:
     sequence_number: int | None = None
 
     @property
-    def partitions(self) -> set[str]:
+    def partitions(self) -> frozenset[Partition]:
         """The distinct partitions that the files belong to; all files of an unpartitioned table share one."""
-        spec, schema = self.shape.spec, self.shape.schema
-        return set(partition_texts(self.columns, spec, schema).to_pylist())
+        spec = self.shape.spec
+        return frozenset((spec.spec_id, key) for key in partition_keys(self.columns, spec).unique().to_pylist())
 
     @property
     def locations(self) -> list[str]:

@@ -41,7 +41,7 @@ class OverwriteFiles(FilesAction):
             Gone(self._replaced, with_vectors(self._replaced, self.footing, base)),
             manifests,
             added=tally(self.files.columns),
-            partitions=frozenset(self.files.partitions),
+            partitions=self.files.partitions,
         )
         return self._propose_draft(draft, base, workshop)
 

@@ -79,7 +79,7 @@ class RewriteFiles(FilesAction):
             [*manifests, *written],
             added=tally(self.files.columns),
             added_deletes=tally_deletes(pa.concat_tables(columns)) if columns else NO_DELETE_FILES,
-            partitions=frozenset(self.files.partitions),
+            partitions=self.files.partitions,
         )
         return self._propose_draft(draft, base, workshop, for_this_base)
 

@@ -28,6 +28,7 @@ from icefield.commit.summary import tally, tally_deletes
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.scan.partition_values import load_partition_values
+from icefield.scan.partitions import partitions_of
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class RowDelta(FilesAction):
             [*manifests, *written.manifests],
             added=tally(self.files.columns),
             added_deletes=tally_deletes(deletes),
-            partitions=frozenset(self.files.partitions | set(self._touched.column("partition").to_pylist())),
+            partitions=self.files.partitions | partitions_of(self._touched),
         )
         change = self._propose_draft(draft, base, workshop, for_this_base)
         unused = self._written.locations if self._written is not None and self._written is not written else ()

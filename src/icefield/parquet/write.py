@@ -42,6 +42,7 @@ from icefield.properties import (
 from icefield.storage.location import join_location
 from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import python_values
+from icefield.types.arrow_keys import comparable, encode_keys
 from icefield.types.datatypes import PrimitiveType, Type, Value
 from icefield.types.metadata_columns import LINEAGE, with_columns
 from icefield.types.schema import Schema
@@ -109,8 +110,7 @@ class DataWriter:
         self._store = store
         self._task = task
         self._count = 0
-        # By the key's text: as numbers -0.0 is 0.0, but they are two partitions, and NaN is not even NaN.
-        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._open: OrderedDict[bytes, _OpenFile] = OrderedDict()  # by the partition's key
         self._finished: list[DescribedFile] = []
         self._held_bytes = 0
 
@@ -120,13 +120,13 @@ class DataWriter:
             return
         rows = conform_batch(batch, self._plan.schema)
         self._held_bytes += rows.nbytes
-        for key, part in _split(rows, self._plan):
+        for partition, part in _split(rows, self._plan):
             for piece, size_bytes in _pieces(part, self._plan):
                 nans = count_nans(piece, self._plan.schema)
-                if not self._file(key).may_take(nans):
-                    self._finish(repr(key))
-                self._file(key).add(piece, size_bytes, nans)
-                self._roll(repr(key))
+                if not self._file(partition).may_take(nans):
+                    self._finish(partition.key)
+                self._file(partition).add(piece, size_bytes, nans)
+                self._roll(partition.key)
         self._relieve()
 
     def close(self) -> pa.Table:
@@ -149,18 +149,18 @@ class DataWriter:
             with suppress(IcefieldError):
                 self._store.delete(location)
 
-    def _file(self, key: tuple[Value | None, ...]) -> "_OpenFile":
-        text = repr(key)
-        if text in self._open:
-            self._open.move_to_end(text)
-            return self._open[text]
+    def _file(self, partition: "_Partition") -> "_OpenFile":
+        key = partition.key
+        if key in self._open:
+            self._open.move_to_end(key)
+            return self._open[key]
         self._count += 1
         name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
-        location = join_location(self._plan.data_location, *partition_path(key, self._plan), name)
-        self._open[text] = _OpenFile(self._plan, self._store, location, key)
-        return self._open[text]
+        location = join_location(self._plan.data_location, *partition_path(partition.values, self._plan), name)
+        self._open[key] = _OpenFile(self._plan, self._store, location, partition.values)
+        return self._open[key]
 
-    def _roll(self, key: str) -> None:
+    def _roll(self, key: bytes) -> None:
         file, target = self._open[key], self._plan.target_file_size_bytes
         if file.estimated_bytes >= target and not file.flushed_bytes:
             file.flush()  # how far the rows compress is a guess until some are written
@@ -189,16 +189,24 @@ class DataWriter:
         for key in begun[: max(0, len(begun) - MAX_OPEN_FILES)]:
             self._finish(key)
 
-    def _finish(self, key: str) -> None:
+    def _finish(self, key: bytes) -> None:
         self._finished.append(self._open[key].finish())
         del self._open[key]
 
 
-def partition_path(key: tuple[Value | None, ...], plan: WritePlan) -> Iterator[str]:
+def partition_path(values: tuple[Value | None, ...], plan: WritePlan) -> Iterator[str]:
     """Yield `name=value` directories for people; readers take partition values from manifests only."""
-    for part, value in zip(plan.spec.fields, key, strict=True):
+    for part, value in zip(plan.spec.fields, values, strict=True):
         human = part.transform.human(value, plan.spec.source_type(part, plan.schema))
         yield f"{quote(part.name, safe='')}={quote(human, safe='')}"[:MAX_DIRECTORY_NAME]
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """A partition: its values, and the key by which it is told from others (-0.0 equals 0.0, NaN not even itself)."""
+
+    key: bytes = b""
+    values: tuple[Value | None, ...] = ()
 
 
 @dataclass
@@ -324,10 +332,10 @@ def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[pa.RecordB
         yield piece, size_bytes * piece.num_rows // batch.num_rows
 
 
-def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value | None, ...], pa.RecordBatch]]:
+def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[_Partition, pa.RecordBatch]]:
     """Split rows by partition; rows of one partition keep their order."""
     if not plan.spec.fields:
-        yield (), batch
+        yield _Partition(), batch
         return
     columns = plan.spec.columns(plan.schema)
     arrays = [
@@ -339,10 +347,13 @@ def _split(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[tuple[Value
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order].astype(np.int64), prepend=-1))
     firsts = pa.array(order[starts])
-    keys = zip(*(_values(a.take(firsts), c.type) for a, c in zip(arrays, columns, strict=True)), strict=True)
+    distinct = [array.take(firsts) for array in arrays]
+    keys = encode_keys(distinct, len(firsts)).to_pylist()
+    values = zip(*(_values(a, c.type) for a, c in zip(distinct, columns, strict=True)), strict=True)
+    partitions = map(_Partition, keys, values)
     grouped = batch if len(starts) == 1 else batch.take(pa.array(order))
-    for key, start, stop in zip(keys, starts, [*starts[1:], len(codes)], strict=True):
-        yield key, grouped.slice(start, stop - start)
+    for partition, start, stop in zip(partitions, starts, [*starts[1:], len(codes)], strict=True):
+        yield partition, grouped.slice(start, stop - start)
 
 
 def _values(array: pa.Array, kind: Type) -> list[Value | None]:
@@ -354,8 +365,8 @@ def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
     """Number the distinct tuples of values, in the narrowest integers, which sort fastest; null is a value too."""
     codes = np.zeros(len(arrays[0]), np.int64)
     for position, array in enumerate(arrays):
-        plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
-        encoded = plain.dictionary_encode(null_encoding="encode")
+        # Two NaN may differ in their bits; they are of one partition, whose rows would else change their order.
+        encoded = comparable(array).dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
         if position:
             codes = np.unique(codes, return_inverse=True)[1]

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.model.partition import PartitionSpec
-from icefield.scan.entries import partition_columns
+from icefield.scan.partitions import PARTITION_KEY
 from icefield.scan.plan import ScanPlan
 from icefield.types.arrow_keys import KeyIndex
 
@@ -31,23 +30,14 @@ def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, wi
     return counts
 
 
-def count_by_partition(plan: ScanPlan, listed: Iterable[tuple[PartitionSpec, pa.Table]], counts: Longs) -> pa.Table:
+def count_by_partition(plan: ScanPlan, counts: Longs) -> pa.Table:
     """Add up what was counted for each file by partition; partitions without a matching row are left out."""
-    parts = [_counted(plan, spec, entries, counts) for spec, entries in listed]
-    return pa.concat_tables([PARTITION_COUNTS.empty_table(), *parts]).sort_by(
-        [("spec_id", "ascending"), ("partition", "ascending")]
-    )
-
-
-def _counted(plan: ScanPlan, spec: PartitionSpec, entries: pa.Table, counts: Longs) -> pa.Table:
-    rows = pc.index_in(entries.column("file_path"), value_set=plan.files.column("file_path")).to_numpy()
-    # By value and not by text: a null and the text 'null' read the same.
-    codes = KeyIndex(partition_columns(entries, spec), entries.num_rows).codes
-    distinct, firsts, places = np.unique(codes, return_index=True, return_inverse=True)
-    totals, files = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
-    np.add.at(totals, places, counts[rows])
-    np.add.at(files, places, counts[rows] > 0)
-    texts = plan.files.column("partition").take(pa.array(rows[firsts]))
-    spec_ids = pa.array(np.full(len(distinct), spec.spec_id, np.int32))
-    table = pa.Table.from_arrays([texts, spec_ids, pa.array(totals), pa.array(files)], schema=PARTITION_COUNTS)
-    return table.filter(pa.array(totals > 0))
+    files = plan.files.select(["partition", "spec_id", PARTITION_KEY]).combine_chunks()
+    codes = KeyIndex([files.column(name).combine_chunks() for name in ("spec_id", PARTITION_KEY)], files.num_rows).codes
+    distinct, firsts = np.unique(codes, return_index=True)
+    totals, having = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
+    np.add.at(totals, codes, counts)
+    np.add.at(having, codes, counts > 0)
+    named = files.select(["partition", "spec_id"]).take(pa.array(firsts))
+    table = pa.Table.from_arrays([*named.columns, pa.array(totals), pa.array(having)], schema=PARTITION_COUNTS)
+    return table.filter(pa.array(totals > 0)).sort_by([("spec_id", "ascending"), ("partition", "ascending")])

@@ -17,7 +17,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.scan.constants import CONSTANTS, has_identity_columns, identity_constants
 from icefield.scan.deletes import DELETE_KEYS, DeleteIndex, match_none
 from icefield.scan.manifests import Mask, choose
-from icefield.scan.partitions import partition_texts
+from icefield.scan.partitions import PARTITION_KEY, partition_keys, partition_texts
 from icefield.types.schema import Schema
 
 Longs = npt.NDArray[np.int64]
@@ -29,7 +29,8 @@ DESCRIBED = pa.schema(
         ("sequence_number", pa.int64()),
         ("snapshot_id", pa.int64()),
         ("spec_id", pa.int32()),
-        ("partition", pa.string()),
+        ("partition", pa.string()),  # for people alone
+        (PARTITION_KEY, pa.binary()),
         ("manifest_path", pa.string()),
         ("first_row_id", pa.int64()),
         ("constants", CONSTANTS),
@@ -70,6 +71,7 @@ def describe_files(entries: pa.Table, spec: PartitionSpec, schema: Schema, delet
     columns = {
         "spec_id": pa.array(np.full(count, spec.spec_id, np.int32)),
         "partition": partition_texts(entries, spec, schema),
+        PARTITION_KEY: partition_keys(entries, spec),
         "constants": identity_constants(entries, spec, schema),
         "is_complete": has_identity_columns(entries, spec, schema),
         "delete_keys": matched.keys,

@@ -26,8 +26,9 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.file_task import DeleteFile, DeleteKind
 from icefield.scan.cache_store import cache_of
-from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries, partition_columns
+from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries
 from icefield.scan.manifests import find_spec
+from icefield.scan.partitions import partition_keys
 from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import DELETED_FILE
@@ -191,7 +192,7 @@ class _Partitions:
 
     def add(self, entries: pa.Table, spec: PartitionSpec) -> pa.Array:
         """Number the partitions of a spec's delete files, all of them at once."""
-        index = KeyIndex(partition_columns(entries, spec), entries.num_rows)
+        index = KeyIndex([partition_keys(entries, spec)], entries.num_rows)
         self._indexes[spec.spec_id] = (self._next, index)
         groups = pa.array(index.codes + self._next)
         self._next += entries.num_rows
@@ -202,7 +203,7 @@ class _Partitions:
         if spec.spec_id not in self._indexes:
             return np.full(files.num_rows, NO_GROUP)
         first, index = self._indexes[spec.spec_id]
-        codes = index.find(partition_columns(files, spec), files.num_rows)
+        codes = index.find([partition_keys(files, spec)], files.num_rows)
         return np.where(codes == NOT_FOUND, NO_GROUP, codes + first)
 
 

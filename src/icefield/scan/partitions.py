@@ -1,4 +1,9 @@
-"""The partitions of files, as people read them."""
+"""The partitions of files: by a key that is equal for equal partitions alone, and by a text for people.
+
+Texts collide (null and 'null', 'x/b=y' and a second field), so nothing may be decided by them. A key holds the typed
+values of all fields of one spec, also of those whose source column was dropped; keys of two specs do not compare, so
+the id of the spec goes with them.
+"""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -6,9 +11,25 @@ import pyarrow.compute as pc
 from icefield.codec.manifest_schema import partition_column
 from icefield.expr.project import PartitionTerm
 from icefield.model.partition import PartitionSpec
+from icefield.scan.entries import partition_columns
 from icefield.scan.manifests import FEW, spec_sources
 from icefield.types.arrow import python_values
+from icefield.types.arrow_keys import encode_keys
 from icefield.types.schema import Schema
+
+PARTITION_KEY = "partition_key"
+Partition = tuple[int, bytes]  # the id of the spec, and the key
+
+
+def partition_keys(files: pa.Table, spec: PartitionSpec) -> pa.Array:
+    """Return the key of each file's partition, for files of one spec with their partition columns."""
+    return encode_keys(partition_columns(files, spec), files.num_rows)
+
+
+def partitions_of(planned: pa.Table) -> frozenset[Partition]:
+    """Return the distinct partitions that planned files lie in."""
+    columns = (planned.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY))
+    return frozenset(zip(*columns, strict=True))
 
 
 def partition_texts(files: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:

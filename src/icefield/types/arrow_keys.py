@@ -1,6 +1,10 @@
 """Find rows by several columns at once, vectorised: null equals null, NaN equals NaN, -0.0 is not 0.0.
 
 That is the equality of partition values and of equality deletes. (spec: Scan Planning, note 3; Equality Delete Files)
+`encode_keys` makes one binary value of each row, which is equal for equal rows and for no others:
+
+    (null, "x")   ->  ff ff ff ff | 01 00 00 00 'x'
+    ("null", "x") ->  04 00 00 00 'null' | 01 00 00 00 'x'
 """
 
 from collections.abc import Sequence
@@ -13,6 +17,8 @@ import pyarrow.compute as pc
 from icefield.types.datatypes import MAX_DECIMAL_PRECISION
 
 NOT_FOUND = -1
+NULL_LENGTH = -1
+LONG_BYTES, DECIMAL_BYTES = 8, 16
 Codes = npt.NDArray[np.int64]
 
 
@@ -23,7 +29,7 @@ class KeyIndex:
         self._values: list[pa.Array] = []
         self._steps: list[pa.Array] = []
         codes = np.zeros(rows, np.int64)
-        for column in map(_comparable, columns):
+        for column in map(comparable, columns):
             values = column.unique()
             combined = pa.array(codes * len(values) + _positions(column, values))
             step = combined.unique()
@@ -36,18 +42,13 @@ class KeyIndex:
         """Return the number of each row, or NOT_FOUND; a column may be narrower than the one the index was made of."""
         codes = np.zeros(rows, np.int64)
         for column, values, step in zip(columns, self._values, self._steps, strict=True):
-            found = _positions(_comparable(column).cast(values.type), values)
+            found = _positions(comparable(column).cast(values.type), values)
             combined = pa.array(codes * len(values) + found, mask=(codes < 0) | (found < 0))
             codes = _positions(combined, step)
         return codes
 
 
-def _positions(column: pa.Array, values: pa.Array) -> Codes:
-    positions = pc.index_in(column, value_set=values)
-    return pc.fill_null(positions, NOT_FOUND).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
-
-
-def _comparable(column: pa.Array) -> pa.Array:
+def comparable(column: pa.Array) -> pa.Array:
     """Return the column in the widest type of its sort, so that a column that was widened since compares as before."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -60,3 +61,34 @@ def _comparable(column: pa.Array) -> pa.Array:
         wide = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(wide), float("nan"), wide).view(pa.int64())
     return column
+
+
+def encode_keys(columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    """Return the values of each row as one binary key, which does not change when a column is widened."""
+    parts: list[pa.Array] = []
+    for column in columns:
+        values = _as_bytes(comparable(column))
+        lengths = pc.fill_null(pc.binary_length(values), NULL_LENGTH)
+        # A length before each value: without it ("x", "yz") would read like ("xy", "z"), and null like "".
+        parts += [lengths.view(pa.binary(4)).cast(pa.binary()), values]
+    if not parts:
+        return pa.repeat(pa.scalar(b"", pa.binary()), rows)
+    nothing = pa.scalar(b"", pa.binary())
+    return pc.binary_join_element_wise(*parts, nothing, null_handling="replace", null_replacement=b"")
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    """Return comparable values as binary ones: numbers and times by their bits."""
+    kind, types = column.type, pa.types
+    if types.is_boolean(kind) or types.is_date32(kind):
+        column = column.cast(pa.int32()).cast(pa.int64())
+    if types.is_decimal(kind):
+        column = column.view(pa.binary(DECIMAL_BYTES))
+    elif types.is_integer(column.type) or types.is_temporal(kind):
+        column = column.view(pa.binary(LONG_BYTES))
+    return column.cast(pa.binary())
+
+
+def _positions(column: pa.Array, values: pa.Array) -> Codes:
+    positions = pc.index_in(column, value_set=values)
+    return pc.fill_null(positions, NOT_FOUND).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
