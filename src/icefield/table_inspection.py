@@ -30,7 +30,7 @@ class TableInspection:
             raise InvalidInput("select takes a list of column names", hint=f"Write select=[{select!r}]")
         self._table = table
         self._where = bind_filter(where, table.schema)
-        self._select = [f.name for f in table.schema.fields] if select is None else list(select)
+        self._select = table.schema.column_names if select is None else list(select)
         self._schema = table.schema.select(self._select)
 
     @property
@@ -48,7 +48,7 @@ class TableInspection:
 
     def count(self) -> int:
         """Count the rows; of columns only those that the filter looks at are read."""
-        first = self._table.schema.fields[0].name
+        first = self._table.schema.column_names[0]
         return sum(batch.num_rows for batch in self._batches([first]))
 
     def _batches(self, select: Sequence[str]) -> Iterator[pa.RecordBatch]:

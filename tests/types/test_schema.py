@@ -179,3 +179,25 @@ def test_equal_schemas_are_one_key_and_those_that_only_look_alike_are_two() -> N
     held = {parse_schema("id long, name string"): "long", inside: "int"}
     assert hash(again) == hash(parse_schema("id long, name string"))
     assert (held[again], held[inside]) == ("long", "int")
+
+
+def test_names_that_two_fields_share_are_written_with_backticks() -> None:
+    """A dot may be part of a column's own name."""
+    inner = StructType((NestedField(3, "b", LongType()), NestedField(4, "c", LongType())))
+    schema = Schema((NestedField(1, "a.b", LongType()), NestedField(2, "a", inner)))
+    assert [schema.name_of(i) for i in (1, 2, 3, 4)] == ["`a.b`", "a", "`a`.`b`", "a.c"]
+    assert [schema.find_field(schema.name_of(i)).field_id for i in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    with pytest.raises(InvalidInput, match=r"column 'a\.b' is ambiguous: `a\.b`, `a`\.`b`"):
+        schema.find_field("a.b")
+    assert schema.select(schema.column_names).fields == schema.fields
+    assert schema.select(["`a.b`"]).fields == schema.fields[:1]
+    assert [f.field_id for f in schema.select(["`a`.`b`"]).fields] == [2]
+
+
+def test_backticks_that_are_part_of_a_name_stay() -> None:
+    schema = Schema(
+        (NestedField(1, "`a`", LongType()), NestedField(2, "a", LongType()), NestedField(3, "x`y", LongType()))
+    )
+    assert schema.find_field("`a`").field_id == 1
+    assert schema.find_field("a").field_id == 2
+    assert schema.find_field("`x``y`").field_id == 3

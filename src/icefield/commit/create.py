@@ -20,7 +20,7 @@ from icefield.model.sort_order import UNSORTED, SortOrder
 from icefield.properties import check_properties
 from icefield.storage.store import Store
 from icefield.types.datatypes import UnknownType
-from icefield.types.schema import Schema
+from icefield.types.schema import Schema, check_dotted_names
 from icefield.types.versions import ADDED_IN, check_schema_version
 
 
@@ -60,6 +60,7 @@ def check_definition(definition: TableDefinition) -> None:
     if definition.format_version < ADDED_IN[UnknownType]:
         _check_types(definition.schema)
     check_schema_version(definition.schema, definition.format_version)
+    check_dotted_names(definition.schema)
 
 
 def _check_types(schema: Schema) -> None:

@@ -30,7 +30,7 @@ from icefield.model.updates import (
     Update,
 )
 from icefield.types.evolve import check_widening_of_source
-from icefield.types.schema import Schema
+from icefield.types.schema import Schema, check_dotted_names
 from icefield.types.transforms import Void
 
 
@@ -113,6 +113,7 @@ def _schema_updates(draft: Draft) -> list[Update]:
     for known in draft.base.schemas:
         if _same_columns(draft.schema, known):
             return [SetCurrentSchema(known.schema_id)]
+    check_dotted_names(draft.schema)
     fresh = max(s.schema_id for s in draft.base.schemas) + 1
     return [AddSchema(replace(draft.schema, schema_id=fresh)), SetCurrentSchema(fresh)]
 

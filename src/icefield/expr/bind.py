@@ -75,7 +75,7 @@ def _find_comparable(column: Column, schema: Schema) -> Reference:
 
 def _find_field(column: Column, schema: Schema) -> NestedField:
     # By path first: with a dot in a column's name, two paths can share one dotted name.
-    exact = next((i for i, path in schema.paths.items() if path == column.path), None)
+    exact = schema.ids_by_path.get(column.path)
     if exact is not None:
         return schema.by_id[exact]
     try:

@@ -67,7 +67,7 @@ class ReadTask:
         left = residual(self.where, task.proven)
         if self.rows is Rows.REST:
             return reader.read_rest(task, self.schema, left)
-        return reader.read(task, self.schema, [f.name for f in self.schema.fields], left)
+        return reader.read(task, self.schema, self.schema.column_names, left)
 
 
 def present_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:

@@ -328,16 +328,18 @@ def _change_field(schema: Schema, field_id: int, change: Callable[[NestedField],
 
 def _parent(schema: Schema, field: NestedField) -> str:
     path = schema.paths[field.field_id]
-    parent = ".".join(path[:-1])
-    if parent and not isinstance(schema.find_field(parent).type, StructType):
+    if len(path) == 1:
+        return ""
+    parent = schema.ids_by_path[path[:-1]]
+    if not isinstance(schema.by_id[parent].type, StructType):
         raise InvalidInput(f"cannot change {'.'.join(path)!r}: the inside of a list or map has no name of its own")
-    return parent
+    return schema.name_of(parent)
 
 
 def _is_map_key(schema: Schema, field: NestedField) -> bool:
     path = schema.paths[field.field_id]
-    above = ".".join(path[:-1])
-    return bool(above) and path[-1] == "key" and isinstance(schema.find_field(above).type, MapType)
+    above = schema.ids_by_path.get(path[:-1])
+    return above is not None and path[-1] == "key" and isinstance(schema.by_id[above].type, MapType)
 
 
 def _below(kind: Type) -> Iterable[NestedField]:

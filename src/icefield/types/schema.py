@@ -1,10 +1,14 @@
 """A table's schema: columns by field id, looked up by id or by dotted name.
 
+A dot may stand in a column's own name too, so that two fields share a dotted name: the column `a.b`, and the field b of
+the struct a. New schemas of that kind are refused; in tables that have one, such names are written with backticks.
+
 Raises InvalidInput for a schema that breaks a rule and for a name that is not there.
 """
 
 import dataclasses
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -30,6 +34,8 @@ from icefield.types.unknown_keys import UnknownKeys
 # Ids above this are reserved for metadata columns. (spec: Reserved Field IDs)
 MAX_FIELD_ID = 2147483447
 MAX_DEPTH = 64
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+_QUOTED_PATH = re.compile(rf"{_QUOTED.pattern}(?:\.{_QUOTED.pattern})*")
 
 
 @dataclass(frozen=True)
@@ -86,15 +92,28 @@ class Schema:
         return {field.field_id: path for path, field in walk(self.struct)}
 
     @cached_property
-    def _ids_by_name(self) -> dict[str, int]:
-        return {".".join(path): field.field_id for path, field in walk(self.struct)}
+    def ids_by_path(self) -> dict[tuple[str, ...], int]:
+        """The id of every field, by path."""
+        return {path: field_id for field_id, path in self.paths.items()}
+
+    @cached_property
+    def _ids_by_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for field_id, path in self.paths.items():
+            found.setdefault(".".join(path), []).append(field_id)
+        return found
 
     @cached_property
     def _ids_by_lower_name(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for name, field_id in self._ids_by_name.items():
-            found.setdefault(name.lower(), []).append(field_id)
+        for name, ids in self._ids_by_name.items():
+            found.setdefault(name.lower(), []).extend(ids)
         return found
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names by which `select` finds the columns, without what is inside them."""
+        return [self.name_of(field.field_id) for field in self.fields]
 
     @property
     def highest_field_id(self) -> int:
@@ -113,9 +132,7 @@ class Schema:
 
     def find_field(self, name: str) -> NestedField:
         """Find a field by dotted name: exact first, then ignoring case if that is unambiguous."""
-        if name in self._ids_by_name:
-            return self.by_id[self._ids_by_name[name]]
-        ids = self._ids_by_lower_name.get(name.lower(), [])
+        ids = self._ids_by_name.get(name) or self._find_quoted(name) or self._ids_by_lower_name.get(name.lower(), [])
         if len(ids) == 1:
             return self.by_id[ids[0]]
         if ids:
@@ -127,8 +144,12 @@ class Schema:
         raise InvalidInput(f"no column {name!r} (columns: {shown})", hint=hint)
 
     def name_of(self, field_id: int) -> str:
-        """Return the dotted name of a field."""
-        return ".".join(self.paths[field_id])
+        """Return the dotted name of a field, by which `find_field` finds it again."""
+        path = self.paths[field_id]
+        name = ".".join(path)
+        if len(self._ids_by_name[name]) == 1:
+            return name
+        return ".".join(f"`{part.replace('`', '``')}`" for part in path)
 
     def select(self, names: Iterable[str]) -> "Schema":
         """Return the schema of the named columns only, in the given order; nested names keep their parents."""
@@ -136,14 +157,19 @@ class Schema:
         wanted = {field.field_id for field in chosen}
         order: dict[int, None] = {}
         for field in chosen:
-            top = self.find_field(self.paths[field.field_id][0])
-            order.setdefault(top.field_id)
+            order.setdefault(self.ids_by_path[self.paths[field.field_id][:1]])
         kept = [_prune(self.by_id[top], wanted) for top in order]
         return Schema(tuple(f for f in kept if f is not None), self.schema_id)
 
     def __str__(self) -> str:
         lines = (f"  {f.field_id}: {f.name}: {f.type}{' not null' if f.required else ''}" for f in self.fields)
         return "table {\n" + "\n".join(lines) + "\n}"
+
+    def _find_quoted(self, name: str) -> list[int]:
+        if not _QUOTED_PATH.fullmatch(name):
+            return []
+        path = tuple(part.replace("``", "`") for part in _QUOTED.findall(name))
+        return [self.ids_by_path[path]] if path in self.ids_by_path else []
 
     def _check_identifier(self, field_id: int) -> None:
         # (spec: Identifier Field IDs)
@@ -159,6 +185,18 @@ class Schema:
             raise InvalidInput(f"identifier field {field.name!r} cannot be of type {field.type}")
         if not field.required:
             raise InvalidInput(f"identifier field {field.name!r} must be required")
+
+
+def check_dotted_names(schema: Schema) -> None:
+    """Refuse a new schema in which two fields share a dotted name: other engines could not open the table."""
+    seen: dict[str, tuple[str, ...]] = {}
+    for path in schema.paths.values():
+        other = seen.setdefault(name := ".".join(path), path)
+        if other is not path:
+            raise InvalidInput(
+                f"two columns share the name {name!r}: one has the dot in its own name, one stands inside a struct",
+                hint="Give one of them another name",
+            )
 
 
 def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None) -> Schema:
