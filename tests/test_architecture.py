@@ -14,6 +14,8 @@ ROOMS = (
     "errors",
     "ambient",
     "properties",
+    "iceberg_properties",
+    "property_checks",
     "types",
     "model",
     "expr",

@@ -14,8 +14,8 @@ from icefield.properties import (
     TABLE_PROPERTIES,
     TARGET_FILE_SIZE_BYTES,
     Property,
-    check_properties,
 )
+from icefield.property_checks import check_properties
 from tests.expr.cases import effort
 
 KEYS = [p.key for p in TABLE_PROPERTIES]

@@ -51,6 +51,10 @@ class IcefieldError(Exception):
         return _restore, (type(self), self.__dict__)
 
 
+class IcefieldWarning(UserWarning):
+    """Something was accepted, but does not do what one might expect of it."""
+
+
 def _restore(kind: type[IcefieldError], state: dict[str, Any]) -> IcefieldError:
     error = kind.__new__(kind)
     error.args = (state["message"],)

@@ -5,9 +5,8 @@ Raises InvalidInput for a value that does not parse.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from icefield.errors import InvalidInput
@@ -119,6 +118,42 @@ METADATA_DELETE_AFTER_COMMIT = Property(
 METADATA_CODEC = Property(
     "write.metadata.compression-codec", _one_of("none", "gzip"), "none", "The compression of metadata files."
 )
+DATA_PATH: Property[str | None] = Property(
+    "write.data.path", str, None, "Where new data and delete files go; `data` in the table's location if it is not set."
+)
+METADATA_PATH: Property[str | None] = Property(
+    "write.metadata.path",
+    str,
+    None,
+    "Where new metadata files go; `metadata` in the table's location if it is not set.",
+)
+OBJECT_STORAGE = Property(
+    "write.object-storage.enabled",
+    _flag,
+    False,
+    "Spread new files over hashed directories, so that an object store does not throttle one prefix.",
+)
+OBJECT_STORAGE_PARTITIONED = Property(
+    "write.object-storage.partitioned-paths",
+    _flag,
+    True,
+    "Whether hashed paths name the partition too.",
+)
+FILE_FORMAT = Property(
+    "write.format.default", _one_of("parquet"), "parquet", "Icefield writes data files as Parquet, and no other format."
+)
+DELETE_FILE_FORMAT = Property(
+    "write.delete.format.default",
+    _one_of("parquet"),
+    "parquet",
+    "Icefield writes position deletes as Parquet (in version 3 as deletion vectors), and no other format.",
+)
+GC_ENABLED = Property(
+    "gc.enabled",
+    _flag,
+    True,
+    "Whether snapshots may expire and files be removed; false for a table whose files others refer to.",
+)
 TARGET_FILE_SIZE_BYTES = Property(
     "write.target-file-size-bytes", _positive, 512 * 1024 * 1024, "Data files are closed at about this size."
 )
@@ -196,6 +231,13 @@ METRICS_DEFAULT = Property(
     "Which statistics files carry for a column: none, counts, truncate(n) or full.",
 )
 
+MAX_INFERRED_COLUMNS: Property[int | None] = Property(
+    "write.metadata.metrics.max-inferred-column-defaults",
+    _natural,
+    None,
+    "How many columns get statistics if write.metadata.metrics.default is not set, the table's own columns before "
+    "those inside structs. (Iceberg: 100, which leaves the columns of wide tables without pruning.)",
+)
 METRICS_OF_COLUMN = ColumnProperty(METRICS_COLUMN_PREFIX, _metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc)
 
 MANIFEST_MERGE = Property(
@@ -264,6 +306,11 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     PREVIOUS_VERSIONS_MAX,
     METADATA_DELETE_AFTER_COMMIT,
     METADATA_CODEC,
+    OBJECT_STORAGE,
+    OBJECT_STORAGE_PARTITIONED,
+    FILE_FORMAT,
+    DELETE_FILE_FORMAT,
+    GC_ENABLED,
     TARGET_FILE_SIZE_BYTES,
     PARQUET_CODEC,
     PARQUET_ROW_GROUP_BYTES,
@@ -295,6 +342,9 @@ OPTIONAL_PROPERTIES: tuple[Property[int | None] | Property[str | None], ...] = (
     PARQUET_LEVEL,
     DISTRIBUTION_MODE,
     TASK_BYTES,
+    DATA_PATH,
+    METADATA_PATH,
+    MAX_INFERRED_COLUMNS,
 )
 COLUMN_PROPERTIES: tuple[
     ColumnProperty[bool]
@@ -331,48 +381,3 @@ SHORT_OPTIONS = {
     "distribution-mode": DISTRIBUTION_MODE.key,
     "advisory-partition-size": TASK_BYTES.key,
 }
-
-
-def check_properties(properties: Mapping[str, str]) -> None:
-    """Refuse keys or values that are not strings, and known keys whose value does not parse."""
-    for key, value in properties.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise InvalidInput(f"table properties are strings, got {key!r}: {value!r}")
-    if FORMAT_VERSION_KEY in properties:
-        raise InvalidInput(f"{FORMAT_VERSION_KEY} is no table property", hint="Give it as format_version")
-    for known in (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES):
-        known.read(properties)
-    for key in properties:
-        for column in COLUMN_PROPERTIES:
-            if key.startswith(column.prefix):
-                column.of(key.removeprefix(column.prefix)).read(properties)
-
-
-def with_options(properties: Mapping[str, str], options: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
-    """Return a table's properties as one write has them, whose options go before.
-
-    An option goes by its property's key, or by the short name that Iceberg's Spark writer has for it. Refuses one that
-    no write looks at, so that a slip of the pen is not taken for a setting.
-    """
-    given = {SHORT_OPTIONS.get(key, key): value for key, value in options.items()}
-    if len(given) < len(options):
-        raise InvalidInput("an option is given by its short name and by its key", hint="Give it once")
-    for key in given:
-        _check_option(key, columns)
-    check_properties(given)
-    return {**properties, **given}
-
-
-def _check_option(key: str, columns: Collection[str]) -> None:
-    if key in WRITE_OPTIONS:
-        return
-    for column in COLUMN_PROPERTIES:
-        name = key.removeprefix(column.prefix)
-        if name in columns and name != key:
-            return
-        if name != key:
-            raise InvalidInput(f"option {key!r} is about a column that the table does not have: {name!r}")
-    known = [*sorted(SHORT_OPTIONS), *sorted(WRITE_OPTIONS), *(f"{column.prefix}NAME" for column in COLUMN_PROPERTIES)]
-    near = get_close_matches(key, known, 1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}"
-    raise InvalidInput(f"a write has no option {key!r}", hint=hint)

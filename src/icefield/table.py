@@ -31,6 +31,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
+from icefield.property_checks import check_new_properties
 from icefield.scan.changes import find_span, load_changed_files
 from icefield.scan.inspect import OF_THE_TABLE, open_metadata_table
 from icefield.scan.inspect_source import Inspected
@@ -370,7 +371,12 @@ class Table:
         self._head.commit([ChangeLocation(place)])
 
     def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
-        """Set and remove properties, in one commit."""
+        """Set and remove properties, in one commit.
+
+        Warns of properties that have no effect here, and refuses those that are misspelt or promise what icefield
+        does not do.
+        """
+        check_new_properties(updates)
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ from icefield.commit.create import TableDefinition
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.partition import parse_partition_by
 from icefield.model.sort_order import parse_order_by
+from icefield.property_checks import check_new_properties
 from icefield.rows import as_schema
 from icefield.types.schema import assign_fresh_ids
 
@@ -17,7 +18,8 @@ def define_table(
     properties: Mapping[str, str] | None = None,
     format_version: int = FORMAT_VERSION,
 ) -> TableDefinition:
-    """Read a definition. Raises InvalidInput."""
+    """Read a definition. Raises InvalidInput; warns of properties that have no effect here."""
+    check_new_properties(properties or {}, stacklevel=4)
     fields = assign_fresh_ids(as_schema(schema))
     partition, order = parse_partition_by(partition_by, fields), parse_order_by(order_by, fields)
     return TableDefinition(fields, partition, order, dict(properties or {}), format_version)

@@ -206,7 +206,7 @@ class TableWrite:
 
     def delete_writer(self, plan: WritePlan) -> DeleteWriter:
         """Return what writes delete files beside the data files of a plan."""
-        return DeleteWriter(DeletePlace(plan.data_location, f"{LOCAL_TASK}-{plan.write_id}"))
+        return DeleteWriter(DeletePlace(plan.layout, f"{LOCAL_TASK}-{plan.write_id}"))
 
     def write_batches(self, plan: WritePlan, batches: Iterable[pa.RecordBatch], task: str = LOCAL_TASK) -> pa.Table:
         """Write batches to data files; nothing is left of them after an error."""

@@ -26,6 +26,7 @@ from icefield.errors import FileAlreadyExists, InvalidInput, SchemaMismatch, Sto
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
 from icefield.parquet import write as write_module
+from icefield.parquet.file_layout import FileLayout
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.storage.local import LocalStore
 from icefield.storage.location import is_inside, location_of_path
@@ -504,14 +505,14 @@ HOSTILE = [
 def test_any_partition_value_gives_a_path_inside_the_data_location(tmp_path: Any) -> None:
     schema = parse_schema("t string")
     root = location_of_path(str(tmp_path / "t"))
-    plan = replace(plan_for(schema, ["t"]), data_location=f"{root}/data")
+    plan = replace(plan_for(schema, ["t"]), layout=FileLayout(f"{root}/data"))
     store = LocalStore(roots=[root], durable=False)
     files, _ = written(plan, [pa.record_batch({"t": pa.array([*HOSTILE, None])})], store)
     paths = files.column("file_path").to_pylist()
     assert len(set(paths)) == len(HOSTILE) + 1
     for path, value in zip(paths, files.column("partition.1000").to_pylist(), strict=True):
-        assert is_inside(path, plan.data_location)
-        assert len(path.removeprefix(plan.data_location).split("/")) == 3
+        assert is_inside(path, plan.layout.folder)
+        assert len(path.removeprefix(plan.layout.folder).split("/")) == 3
         assert file_at(store, path).read()["t"].to_pylist() == [value]
     assert sorted(f.location for f in store.list(root)) == sorted(paths)
 
@@ -632,7 +633,7 @@ def test_a_plan_takes_the_settings_of_the_table() -> None:
     )
     assert (plan.target_file_size_bytes, plan.parquet.row_group_bytes, plan.parquet.codec) == (7, 5, "gzip")
     assert not plan.modes[2].counts
-    assert plan.data_location == f"{LOCATION}/data"
+    assert plan.layout.folder == f"{LOCATION}/data"
 
 
 def test_columns_may_come_in_any_order_and_width() -> None:

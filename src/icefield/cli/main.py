@@ -9,15 +9,16 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, TextIO
 
 import rich_click as click
 
-from icefield.cli.output import colour_system, print_error
+from icefield.cli.output import colour_system, print_error, print_warning
 from icefield.cli.settings import LakeGroup, Settings, settings_from
-from icefield.errors import IcefieldError
+from icefield.errors import IcefieldError, IcefieldWarning
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -87,6 +88,13 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; errors are told on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", IcefieldWarning)
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     settings = settings_from(os.environ)
     try:
         result = icefield.main(
@@ -119,6 +127,21 @@ def _usage_hint(error: click.ClickException) -> str | None:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"See `{error.ctx.command_path} --help`"
     return None
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning of ours as one sentence, and others as Python does."""
+    if issubclass(category, IcefieldWarning):
+        print_warning(str(message))
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _show_traceback(settings: Settings) -> None:

@@ -114,6 +114,13 @@ def print_error(message: str, hint: str | None = None) -> None:
         console.print(Text.assemble(("hint:", "bold cyan"), " ", safe(hint, keep_lines=True)), soft_wrap=True)
 
 
+def print_warning(message: str) -> None:
+    """Say what was accepted but has no effect, on stderr."""
+    stderr_console().print(
+        Text.assemble(("warning:", "bold yellow"), " ", safe(message, keep_lines=True)), soft_wrap=True
+    )
+
+
 def stderr_console() -> Console:
     """Return a console on stderr."""
     return _console(stderr=True)

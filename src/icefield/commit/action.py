@@ -14,6 +14,7 @@ from icefield.commit.token import TOKEN_KEY
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
+from icefield.properties import METADATA_PATH
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
 
@@ -44,7 +45,7 @@ class Workshop:
 
     def metadata_location(self, base: TableMetadata, name: str) -> str:
         """Return the location of a file in the table's metadata directory."""
-        folder = base.properties.get("write.metadata.path", join_location(base.location, "metadata"))
+        folder = METADATA_PATH.read(base.properties) or join_location(base.location, "metadata")
         return join_location(folder, name)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
+from icefield.commit.location import check_paths
 from icefield.commit.loop import remove_quietly
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
@@ -17,7 +18,7 @@ from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_
 from icefield.model.names import TableName
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
-from icefield.properties import check_properties
+from icefield.property_checks import check_properties
 from icefield.storage.store import Store
 from icefield.types.datatypes import UnknownType
 from icefield.types.schema import Schema, check_dotted_names
@@ -40,6 +41,7 @@ def create_table(
 ) -> Committed:
     """Create an empty table at a location of its own; None where the catalog chooses it."""
     check_definition(definition)
+    check_paths(definition.properties, store)
     metadata = _first_metadata(definition, location or "", ambient)
     written: list[str] = []
     try:

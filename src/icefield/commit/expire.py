@@ -19,7 +19,7 @@ from icefield.model.updates import (
     Requirement,
     Update,
 )
-from icefield.properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icefield.properties import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class RemoveTheseSnapshots:
     snapshot_ids: frozenset[int]
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        _check_gc(base)
         for snapshot_id in self.snapshot_ids:
             base.snapshot_by_id(snapshot_id)
         for name, ref in base.refs.items():
@@ -41,6 +42,15 @@ class RemoveTheseSnapshots:
 
     def reusable_files(self) -> Sequence[str]:
         return ()
+
+
+def _check_gc(base: TableMetadata) -> None:
+    if not GC_ENABLED.read(base.properties):
+        raise InvalidInput(
+            f"cannot remove snapshots: the table's property {GC_ENABLED.key} is false, which says that others may "
+            "refer to its files",
+            hint=f"Set {GC_ENABLED.key} to true if nobody does",
+        )
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,8 @@ class ExpireSnapshots:
         return ()
 
     def find(self, base: TableMetadata, now_ms: int) -> "Expired":
-        """Find what would go."""
+        """Find what would go. Raises InvalidInput for a table that nothing may be removed from."""
+        _check_gc(base)
         old = tuple(name for name, ref in base.refs.items() if name != MAIN and self._is_old(ref, base, now_ms))
         refs = [ref for name, ref in base.refs.items() if name not in old]
         kept = {snapshot_id for ref in refs for snapshot_id in self._kept_by(ref, base, now_ms)}

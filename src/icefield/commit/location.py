@@ -1,11 +1,14 @@
 """Say where a table's new files go; what is there stays where it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertTableUUID, SetLocation
+from icefield.properties import DATA_PATH, METADATA_PATH
+from icefield.storage.location import parse_location
+from icefield.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -21,3 +24,10 @@ class ChangeLocation:
 
     def reusable_files(self) -> Sequence[str]:
         return ()
+
+
+def check_paths(properties: Mapping[str, str], store: Store) -> None:
+    """Refuse properties that send new files to where the lake may not write."""
+    for path in (DATA_PATH.read(properties), METADATA_PATH.read(properties)):
+        if path is not None:
+            next(iter(store.list(str(parse_location(path)).rstrip("/"))), None)  # raises where the lake may not write

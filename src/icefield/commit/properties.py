@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icefield.commit.action import Change, Workshop
+from icefield.commit.location import check_paths
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertTableUUID, RemoveProperties, SetProperties
-from icefield.properties import check_properties
+from icefield.property_checks import check_properties
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,9 @@ class ChangeProperties:
     removals: tuple[str, ...] = ()
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        kept = {key: value for key, value in base.properties.items() if key not in self.removals}
-        check_properties({**kept, **self.updates})
+        # Only what is set here: a value that another engine set must not keep anybody from setting others.
+        check_properties(self.updates)
+        check_paths(self.updates, workshop.store)
         return Change(
             [RemoveProperties(self.removals), SetProperties(self.updates)], [AssertTableUUID(base.table_uuid)]
         )

@@ -23,6 +23,7 @@ from icefield.model.names import TableName
 from icefield.model.snapshot import MetadataLogEntry
 from icefield.model.updates import Update
 from icefield.properties import (
+    GC_ENABLED,
     METADATA_CODEC,
     METADATA_DELETE_AFTER_COMMIT,
     PREVIOUS_VERSIONS_MAX,
@@ -192,6 +193,12 @@ def _with_log_entry(proposal: Proposal) -> tuple[TableMetadata, list[str]]:
     log = (*base.metadata_log, MetadataLogEntry(base.last_updated_ms, proposal.base.location))
     kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]
     gone = [entry.metadata_file for entry in log[: len(log) - len(kept)]]
-    if not METADATA_DELETE_AFTER_COMMIT.read(metadata.properties):
+    if not _removes_metadata(metadata.properties):
         gone = []
     return replace(metadata, metadata_log=kept), gone
+
+
+def _removes_metadata(properties: Mapping[str, str]) -> bool:
+    """Return whether metadata files that fall out of the log are removed; without garbage collection only if asked."""
+    is_asked = METADATA_DELETE_AFTER_COMMIT.key in properties
+    return METADATA_DELETE_AFTER_COMMIT.read(properties) and (is_asked or GC_ENABLED.read(properties))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from icefield.commit.action import Change, Workshop
 from icefield.commit.create import TableDefinition, check_definition
 from icefield.commit.evolve import Draft, shape_updates
+from icefield.commit.location import check_paths
 from icefield.errors import ConcurrentChange, InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -48,6 +49,7 @@ class ReplaceTable:
                 hint="Nothing was changed; look at the table and run it again",
             )
         check_definition(self.definition)
+        check_paths(self.definition.properties, workshop.store)
         if self.definition.format_version < base.format_version:
             raise InvalidInput(
                 f"cannot replace a table of format version {base.format_version} by one of version "

@@ -23,10 +23,9 @@ from icefield.errors import CommitStateUnknown, IcefieldError
 from icefield.model.names import TableName
 from icefield.model.view import ViewMetadata, says_the_same
 from icefield.model.view_updates import find_view_updates
+from icefield.properties import METADATA_PATH
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
-
-METADATA_PATH = "write.metadata.path"
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class PointerViewPublisher:
     def _publish(
         self, name: TableName, metadata: ViewMetadata, previous: str | None, swap: Callable[[PointerSwap], None]
     ) -> None:
-        folder = metadata.properties.get(METADATA_PATH, join_location(metadata.location, "metadata"))
+        folder = METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
         location = join_location(folder, f"{next_metadata_name(previous, self.ambient)}.metadata.json")
         self.store.put_new(location, encode_view(metadata))
         try:

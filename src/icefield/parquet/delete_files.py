@@ -14,7 +14,7 @@ from icefield.codec.manifest_schema import POSITION_DELETES, data_file_arrow_sch
 from icefield.codec.puffin import encode_puffin
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.deletes import Positions
-from icefield.storage.location import join_location
+from icefield.parquet.file_layout import FileLayout
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import LongType, StringType
@@ -32,12 +32,12 @@ _Row = dict[str, object]
 class DeletePlace:
     """Where delete files go, and how they are called: like the data files of the same write."""
 
-    folder: str
+    layout: FileLayout
     name: str
 
     def location(self, number: int, extension: str) -> str:
         """Return the location of one file."""
-        return join_location(self.folder, f"{self.name}-{number:05d}-deletes.{extension}")
+        return self.layout.location(f"{self.name}-{number:05d}-deletes.{extension}")
 
 
 def write_vectors(store: Store, place: DeletePlace, number: int, positions: Mapping[str, Positions]) -> list[_Row]:

@@ -7,16 +7,17 @@ Counts and bounds are kept for columns that are not inside a list or map: only t
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from icefield.errors import InvalidInput
 from icefield.parquet.nan_columns import NaNColumn
-from icefield.properties import METRICS_COLUMN_PREFIX, METRICS_DEFAULT
+from icefield.properties import MAX_INFERRED_COLUMNS, METRICS_DEFAULT, METRICS_OF_COLUMN
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -24,8 +25,10 @@ from icefield.types.datatypes import (
     FixedType,
     PrimitiveType,
     StringType,
+    Type,
     UUIDType,
     Value,
+    children,
 )
 from icefield.types.schema import Leaf, Schema
 from icefield.types.single_value import encode_value, truncate_lower, truncate_upper
@@ -73,11 +76,29 @@ def parse_metrics_mode(text: str) -> MetricsMode:
 def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> dict[int, MetricsMode]:
     """Return the mode of each primitive column, by field id."""
     default = parse_metrics_mode(METRICS_DEFAULT.read(properties))
+    inferred = _inferred_columns(schema, properties)
     modes: dict[int, MetricsMode] = {}
     for leaf in schema.leaves:
-        text = properties.get(METRICS_COLUMN_PREFIX + leaf.dotted)
-        modes[leaf.field.field_id] = default if text is None else parse_metrics_mode(text)
+        text = properties.get(METRICS_OF_COLUMN.prefix + leaf.dotted)
+        by_default = default if leaf.field.field_id in inferred else NO_METRICS
+        modes[leaf.field.field_id] = by_default if text is None else parse_metrics_mode(text)
     return modes
+
+
+def _inferred_columns(schema: Schema, properties: Mapping[str, str]) -> set[int]:
+    """Return the columns that get statistics by default, columns of a struct before those of the structs inside it."""
+    leaves = [leaf.field.field_id for leaf in schema.leaves]
+    limit = MAX_INFERRED_COLUMNS.read(properties)
+    if limit is None or METRICS_DEFAULT.key in properties or len(leaves) <= limit:
+        return set(leaves)
+    return set(islice(_outer_first(schema.struct), limit))
+
+
+def _outer_first(kind: Type) -> Iterator[int]:
+    inside = children(kind)
+    yield from (f.field_id for f in inside if isinstance(f.type, PrimitiveType))
+    for each in inside:
+        yield from _outer_first(each.type)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ that did not commit can be told from all others.
 Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
 """
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,11 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefield.errors import IcefieldError
+from icefield.errors import IcefieldError, IcefieldWarning, Unsupported
+from icefield.iceberg_properties import ENCRYPTION_KEY
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.conform import conform_batch
 from icefield.parquet.described import DescribedFile, as_columns
+from icefield.parquet.file_layout import FileLayout, file_layout
 from icefield.parquet.file_schema import file_schema
 from icefield.parquet.geo_columns import as_parquet
 from icefield.parquet.long_values import long_bounds
@@ -35,11 +38,11 @@ from icefield.properties import (
     DISTRIBUTE_NONE,
     DISTRIBUTE_RANGE,
     DISTRIBUTION_MODE,
+    FILE_FORMAT,
     TARGET_FILE_SIZE_BYTES,
     TASK_BYTES,
-    with_options,
 )
-from icefield.storage.location import join_location
+from icefield.property_checks import with_options
 from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import comparable, encode_keys
@@ -67,7 +70,7 @@ class WritePlan:
 
     schema: Schema
     spec: PartitionSpec
-    data_location: str
+    layout: FileLayout
     write_id: str
     target_file_size_bytes: int
     parquet: ParquetOptions
@@ -85,6 +88,7 @@ def plan_write(
     moves_rows: rows that the table already has are among those to be written, so that their lineage is written too
     where the table has lineage. (spec: Row lineage assignment)
     """
+    _check_promises(metadata.properties)
     properties = with_options(metadata.properties, options or {}, [leaf.dotted for leaf in metadata.schema.leaves])
     with_lineage = moves_rows and metadata.has_row_ids
     stored = file_schema(metadata.schema)
@@ -92,7 +96,7 @@ def plan_write(
     return WritePlan(
         schema=with_columns(stored, LINEAGE) if with_lineage else stored,
         spec=metadata.spec,
-        data_location=join_location(metadata.location, "data"),
+        layout=file_layout(metadata),
         write_id=write_id,
         target_file_size_bytes=TARGET_FILE_SIZE_BYTES.read(properties),
         parquet=parquet_options(stored, properties),
@@ -100,6 +104,21 @@ def plan_write(
         distribution=_distribution(metadata, properties),
         task_bytes=TASK_BYTES.read(properties),
     )
+
+
+def _check_promises(properties: Mapping[str, str]) -> None:
+    """Refuse to write plain files into an encrypted table, and warn of a format that the files will not have."""
+    if ENCRYPTION_KEY in properties:
+        raise Unsupported(
+            f"cannot write: the table is encrypted ({ENCRYPTION_KEY}), and icefield writes plain files",
+            hint="Write with an engine that encrypts",
+        )
+    wanted = properties.get(FILE_FORMAT.key, FILE_FORMAT.default)
+    if wanted.lower() != FILE_FORMAT.default:
+        message = (
+            f"the table asks for data files in {wanted} ({FILE_FORMAT.key}); icefield writes {FILE_FORMAT.default}"
+        )
+        warnings.warn(message, IcefieldWarning, stacklevel=2)
 
 
 class DataWriter:
@@ -156,7 +175,7 @@ class DataWriter:
             return self._open[key]
         self._count += 1
         name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
-        location = join_location(self._plan.data_location, *partition_path(partition.values, self._plan), name)
+        location = self._plan.layout.location(name, [*partition_path(partition.values, self._plan)])
         self._open[key] = _OpenFile(self._plan, self._store, location, partition.values)
         return self._open[key]
 

@@ -53,6 +53,6 @@ def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]
 
 def remove_files_of_write(store: Store, plan: WritePlan) -> None:
     """Remove every file of a write that will not be committed, also those of tasks that died."""
-    for found in store.list(plan.data_location):
+    for found in store.list(plan.layout.folder):
         if plan.write_id in found.location:
             store.delete(found.location)

@@ -1,0 +1,121 @@
+"""Check table properties and the options of writes, before anything is changed.
+
+A property that icefield reads must parse. Of Iceberg's other properties, those that would promise something that does
+not happen are refused, and the rest are accepted with a warning, for engines that do read them. A key that looks
+misspelt is refused with the one that was probably meant. Keys outside Iceberg's namespaces are the user's own.
+
+    check_new_properties({"write.format.default": "orc"})       InvalidInput
+    check_new_properties({"write.wap.enabled": "true"})         IcefieldWarning: … has no effect in icefield: …
+    check_new_properties({"write.parqet.page-version": "v2"})   InvalidInput: … Did you mean write.parquet.page-version?
+"""
+
+import warnings
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+from icefield.errors import IcefieldWarning, InvalidInput
+from icefield.iceberg_properties import NO_EFFECT, NO_EFFECT_OF_COLUMNS, REFUSED, RESERVED, USED_ELSEWHERE
+from icefield.properties import (
+    COLUMN_PROPERTIES,
+    FORMAT_VERSION_KEY,
+    OPTIONAL_PROPERTIES,
+    SHORT_OPTIONS,
+    TABLE_PROPERTIES,
+    WRITE_OPTIONS,
+)
+
+NAMESPACES = ("write.", "read.", "commit.", "history.", "gc.", "compatibility.", "encryption.")
+_NEAR = 0.8  # of 1: how alike two keys must be for one to be taken for a misspelling of the other
+_READ = {known.key: known for known in (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES)}
+
+
+def check_new_properties(updates: Mapping[str, str], stacklevel: int = 3) -> None:
+    """Refuse properties that cannot be set, and warn of those that have no effect here."""
+    check_properties(updates)
+    for key in updates:
+        why = _no_effect(key)
+        if why is not None:
+            message = f"table property {key} is stored, but has no effect in icefield: {why}"
+            warnings.warn(message, IcefieldWarning, stacklevel=stacklevel)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse properties that are not strings, do not parse, cannot be set, or are misspelt."""
+    for key, value in properties.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidInput(f"table properties are strings, got {key!r}: {value!r}")
+    for key in properties:
+        _check_key(key, properties)
+
+
+def _check_key(key: str, properties: Mapping[str, str]) -> None:
+    if key == FORMAT_VERSION_KEY:
+        raise InvalidInput(f"{FORMAT_VERSION_KEY} is not a table property", hint="Give it as format_version")
+    if key in RESERVED:
+        raise InvalidInput(f"{key} cannot be set: it is reserved for what the table itself says of its state")
+    if key in REFUSED:
+        why, hint = REFUSED[key]
+        raise InvalidInput(f"table property {key} cannot be set: {why}", hint=hint)
+    if key in _READ:
+        _READ[key].read(properties)
+        return
+    for column in COLUMN_PROPERTIES:
+        if key.startswith(column.prefix):
+            column.of(key.removeprefix(column.prefix)).read(properties)
+            return
+    if key.startswith(NAMESPACES) and not _is_known(key):
+        _refuse_misspelt(key)
+
+
+def _no_effect(key: str) -> str | None:
+    if key in NO_EFFECT:
+        return NO_EFFECT[key]
+    for prefix, why in NO_EFFECT_OF_COLUMNS.items():
+        if key.startswith(prefix):
+            return why
+    return "neither icefield nor Iceberg knows it" if key.startswith(NAMESPACES) and not _is_known(key) else None
+
+
+def _is_known(key: str) -> bool:
+    prefixes = (*(column.prefix for column in COLUMN_PROPERTIES), *NO_EFFECT_OF_COLUMNS)
+    return key in _READ or key in NO_EFFECT or key in USED_ELSEWHERE or key.startswith(prefixes)
+
+
+def _refuse_misspelt(key: str) -> None:
+    known = [*_READ, *NO_EFFECT, *REFUSED, *USED_ELSEWHERE]
+    prefixes = [*(c.prefix for c in COLUMN_PROPERTIES), *NO_EFFECT_OF_COLUMNS]
+    head, marker, column = key.partition(".column.")
+    word, words = (head + marker, prefixes) if marker else (key, known)
+    near = get_close_matches(word.lower(), words, 1, _NEAR)
+    if near:
+        raise InvalidInput(f"unknown table property {key!r}", hint=f"Did you mean {near[0]}{column}?")
+
+
+def with_options(properties: Mapping[str, str], options: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
+    """Return a table's properties as one write has them, whose options go before.
+
+    An option goes by its property's key, or by the short name that Iceberg's Spark writer has for it. Refuses one that
+    no write looks at, so that a slip of the pen is not taken for a setting.
+    """
+    given = {SHORT_OPTIONS.get(key, key): value for key, value in options.items()}
+    if len(given) < len(options):
+        raise InvalidInput("an option is given by its short name and by its key", hint="Give it once")
+    for key in given:
+        _check_option(key, columns)
+    check_properties(given)
+    return {**properties, **given}
+
+
+def _check_option(key: str, columns: Collection[str]) -> None:
+    if key in WRITE_OPTIONS:
+        return
+    for column in COLUMN_PROPERTIES:
+        name = key.removeprefix(column.prefix)
+        if name in columns and name != key:
+            return
+        if name != key:
+            raise InvalidInput(f"option {key!r} is about a column that the table does not have: {name!r}")
+    known = [*sorted(SHORT_OPTIONS), *sorted(WRITE_OPTIONS), *(f"{column.prefix}NAME" for column in COLUMN_PROPERTIES)]
+    near = get_close_matches(key, known, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}"
+    raise InvalidInput(f"a write has no option {key!r}", hint=hint)
