@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import append, contention, decode_manifest, planning, spark_rows
+from benchmarks import append, contention, decode_manifest, object_store, planning, spark_rows
 
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
     "contention": contention.run,
     "decode_manifest": decode_manifest.main,
+    "object_store": object_store.run,
     "planning": planning.run,
     "spark_rows": spark_rows.run,
 }

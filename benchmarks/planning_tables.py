@@ -5,8 +5,11 @@ Manifests that differ are written once and linked under further names, for what 
 
 import os
 import struct
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -19,9 +22,11 @@ from icefield.codec.manifest_list import ManifestListHeader, encode_manifest_lis
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest_schema import POSITION_DELETES
 from icefield.codec.metadata_json import encode_metadata
+from icefield.lake import Lake
 from icefield.model.apply import apply
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, SetSnapshotRef, Update
+from icefield.storage.store import Store
 from icefield.types.datatypes import DateType, NestedField
 
 NAME = "bench.files"
@@ -52,32 +57,78 @@ class Shape:
         return self.manifests * self.entries
 
 
+class Place(Protocol):
+    """Where the files of a table go."""
+
+    @property
+    def root(self) -> str:
+        """The location of the directory."""
+        ...
+
+    def put(self, name: str, data: bytes, copies: Sequence[str] = ()) -> None:
+        """Write a file, and the same under further names."""
+        ...
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A local directory."""
+
+    path: Path
+
+    @property
+    def root(self) -> str:
+        return f"file://{self.path}"
+
+    def put(self, name: str, data: bytes, copies: Sequence[str] = ()) -> None:
+        (self.path / name).write_bytes(data)
+        for copy in copies:
+            os.link(self.path / name, self.path / copy)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A directory of an object store."""
+
+    store: Store
+    root: str
+
+    def put(self, name: str, data: bytes, copies: Sequence[str] = ()) -> None:
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda name: self.store.put_new(f"{self.root}/{name}", data), [name, *copies]))
+
+
 def make_table(folder: Path, shape: Shape) -> str:
     """Write a table into a lake in an empty folder; return the location of its metadata."""
-    version = 3 if shape.with_vectors else 2
     with icefield.connect(folder, durable=False) as lake:
-        made = lake.create_table("bench.empty", SCHEMA, partition_by=["day(c2)"], format_version=version)
-        listed = _write_manifests(folder, shape, version)
-        snapshot = _write_list(folder, listed, version)
-        updates: list[Update] = [AddSnapshot(snapshot), SetSnapshotRef(MAIN, SnapshotRef(SNAPSHOT_ID, RefKind.BRANCH))]
-        metadata = apply(made.metadata, updates, snapshot.timestamp_ms)
-        (folder / "1.metadata.json").write_bytes(encode_metadata(metadata))
-        location = f"file://{folder}/1.metadata.json"
-        lake.register_table(NAME, location)
+        return make_table_in(lake, Folder(folder), shape)
+
+
+def make_table_in(lake: Lake, place: Place, shape: Shape) -> str:
+    """Write a table into a lake, its files to a place that is empty; return the location of its metadata."""
+    version = 3 if shape.with_vectors else 2
+    made = lake.create_table("bench.empty", SCHEMA, partition_by=["day(c2)"], format_version=version)
+    snapshot = _write_list(place, _write_manifests(place, shape, version), version)
+    updates: list[Update] = [AddSnapshot(snapshot), SetSnapshotRef(MAIN, SnapshotRef(SNAPSHOT_ID, RefKind.BRANCH))]
+    metadata = apply(made.metadata, updates, snapshot.timestamp_ms)
+    place.put("1.metadata.json", encode_metadata(metadata))
+    location = f"{place.root}/1.metadata.json"
+    lake.drop_table("bench.empty")  # a table is registered once, under one name
+    lake.register_table(NAME, location)
     return location
 
 
-def _write_manifests(folder: Path, shape: Shape, version: int) -> list[dict[str, object]]:
+def _write_manifests(place: Place, shape: Shape, version: int) -> list[dict[str, object]]:
     rows = entries(shape.entries)
     rows = rows.append_column("first_row_id", pa.nulls(shape.entries, pa.int64()))
     listed: list[dict[str, object]] = []
     for number in range(min(shape.manifests, DISTINCT)):
         data = _numbered(rows, number)
         header = replace(_HEADER, format_version=version)
-        listed += _write_copies(folder, f"m{number}", (data, header), shape.manifests // min(shape.manifests, DISTINCT))
+        listed += _write_copies(place, f"m{number}", (data, header), shape.manifests // min(shape.manifests, DISTINCT))
         if shape.with_vectors:
             header = replace(header, content=DELETE_MANIFEST)
-            listed += _write_copies(folder, f"d{number}", (_vectors(data, number), header), 1)
+            listed += _write_copies(place, f"d{number}", (_vectors(data, number), header), 1)
     return listed
 
 
@@ -107,14 +158,12 @@ def _vectors(data: pa.Table, number: int) -> pa.Table:
 
 
 def _write_copies(
-    folder: Path, name: str, content: tuple[pa.Table, ManifestHeader], copies: int
+    place: Place, name: str, content: tuple[pa.Table, ManifestHeader], copies: int
 ) -> list[dict[str, object]]:
     rows, header = content
     data = encode_manifest(rows, header, PARTITION, name)
-    first = folder / f"{name}-0.avro"
-    first.write_bytes(data)
-    for copy in range(1, copies):
-        os.link(first, folder / f"{name}-{copy}.avro")
+    first, *others = [f"{name}-{copy}.avro" for copy in range(copies)]
+    place.put(first, data, others)
     summary = {"contains_null": False, "lower_bound": struct.pack("<i", 19000), "upper_bound": struct.pack("<i", 19029)}
     common = {
         "manifest_length": len(data),
@@ -132,16 +181,16 @@ def _write_copies(
         "partitions": [summary],
         "first_row_id": 0 if header.format_version > 2 and header.content == DATA_MANIFEST else None,
     }
-    return [common | {"manifest_path": f"file://{folder}/{name}-{copy}.avro"} for copy in range(copies)]
+    return [common | {"manifest_path": f"{place.root}/{each}"} for each in (first, *others)]
 
 
-def _write_list(folder: Path, listed: list[dict[str, object]], version: int) -> Snapshot:
-    location = f"file://{folder}/list.avro"
+def _write_list(place: Place, listed: list[dict[str, object]], version: int) -> Snapshot:
+    location = f"{place.root}/list.avro"
     now_ms = SystemAmbient().now_ms()
     row_id = 0 if version > 2 else None
     header = ManifestListHeader(SNAPSHOT_ID, None, 1, version, row_id)
     rows = pa.Table.from_pylist(listed, MANIFEST_LIST_ARROW_SCHEMA)
-    (folder / "list.avro").write_bytes(encode_manifest_list(rows, header, location))
+    place.put("list.avro", encode_manifest_list(rows, header, location))
     rows_added = len(listed) if version > 2 else None
     summary = {"operation": "append"}
     return Snapshot(SNAPSHOT_ID, 1, now_ms, location, None, 0, summary, row_id, rows_added)

@@ -40,6 +40,10 @@ class Key(NamedTuple):
 class CachedManifest(Protocol):
     """The entries of one manifest, as stored in it."""
 
+    def has(self, want: ManifestColumns) -> bool:
+        """Return whether all wanted columns are there, texts too."""
+        ...
+
     def table(self, want: ManifestColumns) -> pa.Table | None:
         """Return the wanted columns, but for the texts; None if any wanted column, texts too, is not there."""
         ...
@@ -92,6 +96,12 @@ class ManifestCache:
         """Say whether something of a manifest is there, probably."""
         return key in self._held or (self._sidecars is not None and self._sidecars.holds(key))
 
+    def has(self, key: Key, want: ManifestColumns) -> bool:
+        """Return whether all wanted columns of a manifest are there, without loading them."""
+        held = self._held.get(key)
+        found = self._sidecars.find(key) if self._sidecars and held is None else held
+        return found is not None and found.has(want)
+
     def find(self, key: Key, want: ManifestColumns) -> tuple[CachedManifest, pa.Table] | None:
         """Find a manifest with all wanted columns: (it, the columns but for the texts)."""
         with self._lock:
@@ -141,6 +151,9 @@ class HeldManifest:
     @property
     def size_bytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())
+
+    def has(self, want: ManifestColumns) -> bool:
+        return wanted_names(want, self.columns) is not None
 
     def table(self, want: ManifestColumns) -> pa.Table | None:
         names = wanted_names(want, self.columns)

@@ -151,6 +151,9 @@ class SidecarFile:
     def _places(self) -> Mapping[str, Section]:
         return {name: section for section in self.head.sections.values() for name in section.names}
 
+    def has(self, want: ManifestColumns) -> bool:
+        return wanted_names(want, self._places) is not None
+
     def table(self, want: ManifestColumns) -> pa.Table | None:
         names = wanted_names(want, self._places)
         return None if names is None else self._load(names)

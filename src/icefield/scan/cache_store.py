@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from icefield.scan.cache import ManifestCache
 from icefield.scan.decoded_files import Decode, Decoded
+from icefield.storage.read_ahead import beneath
 from icefield.storage.store import NewFile, Store, StoredFile
 
 
@@ -52,7 +53,8 @@ class CachedStore:
 
 def cache_of(store: Store) -> ManifestCache | None:
     """Return the cache that a store brings along."""
-    return store.manifests if isinstance(store, CachedStore) else None
+    cached = beneath(store)
+    return cached.manifests if isinstance(cached, CachedStore) else None
 
 
 def decoded(store: Store, data: bytes, location: str, decode: Decode[Decoded]) -> Decoded:

@@ -16,7 +16,7 @@ from icefield.errors import InvalidInput
 from icefield.expr.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.inspect_source import numbered
 from icefield.scan.manifests import load_manifests
 from icefield.scan.partition_struct import PartitionStruct, partition_struct
@@ -131,8 +131,7 @@ def _live_files(
 ) -> pa.Table:
     target = arrow_schema(schema)
     tables = [target.empty_table()]
-    for step in batches_of_one_spec(manifests) if manifests is not None else ():
-        entries = load_entries(store, step, COLUMNS, LIVE)
+    for step, entries in load_batches(store, manifests, COLUMNS, LIVE) if manifests is not None else ():
         rows = entries.num_rows
         made: dict[str, pa.Array] = {
             "change": pa.repeat(change, rows),
@@ -182,6 +181,5 @@ def _removed_by(store: Store, snapshot: Snapshot) -> Iterator[pa.Table]:
         return
     own = pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id)
     may_remove = pc.fill_null(pc.not_equal(manifests.column("deleted_files_count"), 0), fill_value=True)
-    for step in batches_of_one_spec(manifests.filter(pc.and_(own, may_remove))):
-        entries = load_entries(store, step, GONE, (DELETED,))
+    for _, entries in load_batches(store, manifests.filter(pc.and_(own, may_remove)), GONE, (DELETED,)):
         yield entries.filter(pc.equal(entries.column("snapshot_id"), snapshot.snapshot_id))

@@ -25,8 +25,7 @@ from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.file_task import DeleteFile, DeleteKind
-from icefield.scan.cache_store import cache_of
-from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import ADDED_ONLY, LIVE, load_batches
 from icefield.scan.manifests import find_spec
 from icefield.scan.partitions import partition_keys
 from icefield.storage.store import Store
@@ -150,8 +149,8 @@ def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table
     if manifests.num_rows == 0:
         return None
     parts = [
-        (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), load_entries(store, batch, COLUMNS, LIVE))
-        for batch in batches_of_one_spec(manifests, cache_of(store))
+        (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), entries)
+        for batch, entries in load_batches(store, manifests, COLUMNS, LIVE)
     ]
     return build_delete_index(parts)
 
@@ -159,8 +158,7 @@ def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table
 def added_deletes(store: Store, manifests: pa.Table, paths: pa.ChunkedArray) -> pa.Table:
     """Load the delete files that these manifests add and that name one of the data files, or name none at all."""
     found = [NO_DELETES]
-    for batch in batches_of_one_spec(manifests):
-        entries = load_entries(store, batch, COLUMNS, ADDED_ONLY)
+    for _, entries in load_batches(store, manifests, COLUMNS, ADDED_ONLY):
         targets = _targets(entries)
         applies = pc.or_(targets.is_null(), pc.is_in(targets, value_set=paths.combine_chunks()))
         found.append(entries.filter(applies).select(NO_DELETES.column_names))

@@ -18,7 +18,7 @@ from icefield.expr.evaluate import might_match
 from icefield.expr.ordered import column_of
 from icefield.expr.statistics import FieldStatistics
 from icefield.model.partition import PartitionSpec
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.inspect_metrics import READABLE_METRICS, ReadableMetrics, readable_metrics
 from icefield.scan.inspect_source import Inspected, Manifests, MetadataTable, Request, numbered, struct_array
 from icefield.scan.manifests import DATA_MANIFEST, Mask, find_spec, has_live_files
@@ -113,9 +113,8 @@ class _Columns:
     ) -> Iterator[pa.Table]:
         """Yield the entries of manifests with these columns."""
         want, target = self._wanted(columns.fields), arrow_schema(columns)
-        for step in batches_of_one_spec(manifests):
+        for step, entries in load_batches(source.store, manifests, want, statuses):
             spec = find_spec(source.metadata, step.column("partition_spec_id")[0].as_py())
-            entries = load_entries(source.store, step, want, statuses)
             yield pa.Table.from_arrays([self._array(entries, spec, f) for f in columns.fields], schema=target)
 
     def _wanted(self, fields: Sequence[NestedField]) -> ManifestColumns:

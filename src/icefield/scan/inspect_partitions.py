@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_schema import DATA, EQUALITY_DELETES, POSITION_DELETES, partition_column
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.inspect_source import (
     MICROS_PER_MILLI,
     Inspected,
@@ -62,8 +62,8 @@ def partitions_table(source: Inspected) -> MetadataTable:
         sums = _Sums.of(source)
         for found in manifests_of_version(source):
             keep = has_live_files(found) & prune_by_partition(found, request.where, source.metadata, schema)
-            for step in batches_of_one_spec(found.filter(pa.array(keep))):
-                sums = sums.with_step(step)
+            for step, entries in load_batches(source.store, found.filter(pa.array(keep)), COLUMNS, LIVE):
+                sums = sums.with_step(step, entries)
         if sums.table is not None:
             arrays = [sums.array(f) for f in request.columns.fields]
             yield pa.Table.from_arrays(arrays, schema=arrow_schema(request.columns))
@@ -88,9 +88,8 @@ class _Sums:
         times = pa.array([s.timestamp_ms * MICROS_PER_MILLI for s in snapshots], pa.int64())
         return cls(source, partition_struct(source.metadata).fields, ids, times)
 
-    def with_step(self, manifests: pa.Table) -> "_Sums":
+    def with_step(self, manifests: pa.Table, entries: pa.Table) -> "_Sums":
         """Add the files of some manifests of one spec."""
-        entries = load_entries(self.source.store, manifests, COLUMNS, LIVE)
         if entries.num_rows == 0:
             return self
         columns = {partition_column(f.field_id): partition_values(entries, f) for f in self.fields}

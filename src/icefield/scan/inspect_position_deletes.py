@@ -23,7 +23,7 @@ from icefield.model.metadata import ROW_LINEAGE_VERSION, TableMetadata
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import TableReader
 from icefield.scan.deletes import PUFFIN
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.inspect_source import Inspected, MetadataTable, Request, manifests_of_version
 from icefield.scan.manifests import DELETE_MANIFEST, Mask, has_live_files
 from icefield.scan.partition_struct import PARTITION, partition_struct, prune_by_partition
@@ -61,8 +61,7 @@ def position_deletes_table(source: Inspected) -> MetadataTable:
         for found in manifests_of_version(source):
             deletes = found.filter(pc.equal(found.column("content"), DELETE_MANIFEST))
             keep = has_live_files(deletes) & prune_by_partition(deletes, request.where, source.metadata, schema)
-            for step in batches_of_one_spec(deletes.filter(pa.array(keep))):
-                entries = load_entries(source.store, step, COLUMNS, LIVE)
+            for step, entries in load_batches(source.store, deletes.filter(pa.array(keep)), COLUMNS, LIVE):
                 entries = entries.filter(pc.equal(entries.column("content"), POSITION_DELETES))
                 entries = entries.filter(pa.array(_may_name(entries, request.where)))
                 places = _places(entries, step.column("partition_spec_id")[0].as_py())

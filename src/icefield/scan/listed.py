@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.manifests import find_spec, load_manifests
 from icefield.scan.plan import ScanPlan
 from icefield.storage.store import Store
@@ -24,9 +24,8 @@ def load_listed(
     if manifests is None or files.num_rows == 0:
         return
     listing = pc.is_in(manifests.column("manifest_path"), value_set=pc.unique(files.column("manifest_path")))
-    for batch in batches_of_one_spec(manifests.filter(listing)):
+    for batch, entries in load_batches(store, manifests.filter(listing), want, LIVE):
         spec = find_spec(metadata, batch.column("partition_spec_id")[0].as_py())
-        entries = load_entries(store, batch, want, LIVE)
         chosen = entries.filter(pc.is_in(entries.column("file_path"), value_set=pc.unique(files.column("file_path"))))
         if chosen.num_rows:
             yield spec, chosen

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -27,13 +28,22 @@ from icefield.expr.evaluate import might_match
 from icefield.expr.project import project_inclusive
 from icefield.expr.residual import prove
 from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.file_task import FileTask
 from icefield.scan.cache_store import cache_of
 from icefield.scan.candidates import DESCRIBED, Candidates, Longs, describe_files
 from icefield.scan.constants import decode_constants, identity_sources
+from icefield.scan.deletes import COLUMNS as DELETE_COLUMNS
 from icefield.scan.deletes import NO_DELETES, DeleteIndex, added_deletes, load_delete_index
-from icefield.scan.entries import ADDED_ONLY, LIVE, batches_of_one_spec, cold_bytes, open_entries
+from icefield.scan.entries import (
+    ADDED_ONLY,
+    LIVE,
+    batches_of_one_spec,
+    cold_bytes,
+    open_entries,
+    wanted_manifests,
+)
 from icefield.scan.file_statistics import facts_of
 from icefield.scan.manifests import (
     FEW,
@@ -48,13 +58,13 @@ from icefield.scan.manifests import (
 )
 from icefield.scan.point import Point
 from icefield.scan.small_plans import MOST_ROWS, Choice, Question, SmallPlan, lists_few_files
+from icefield.storage.read_ahead import ReadAhead, Wanted
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
 MOST_THREADS = 4
 SMALL_MANIFEST_BYTES = 64 * 1024
-LOCAL_SCHEMES = ("file:", "memory:", "/")
 COLUMNS = ManifestColumns(
     (
         "status",
@@ -182,7 +192,9 @@ def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, 
     schema = like.point.schema
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
-    return planner.plan(own.filter(pa.array(keep)))[0]
+    own = own.filter(pa.array(keep))
+    with ReadAhead(store, planner.wanted(own)) as near:
+        return replace(planner, store=near).plan(own)[0]
 
 
 def plan_added_deletes(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
@@ -212,20 +224,28 @@ class _Planner:
         """Plan all manifests of a snapshot: (the files, the funnel, the deletes that apply to them)."""
         # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
         deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
-        deletes = load_delete_index(self.store, self.metadata, deleting)
         keep = self._prune(listed.live_data)
         opened = choose(listed.live_data, keep)
-        known = None
-        if deletes is None and manifest_list and len(keep) <= MOST_ROWS:
-            choice = Choice(manifest_list, keep.tobytes(), self._judged, self.schema, self.metadata.specs)
-            known = self._known_candidates(choice, listed, opened)
-        if known is not None:
-            files, funnel = _together([self._plan_candidates(candidates) for candidates in known])
-        else:
-            files, funnel = replace(self, deletes=deletes).plan(opened, cluster)
+        wanted = chain(wanted_manifests(self.store, deleting, DELETE_COLUMNS), self.wanted(opened))
+        with ReadAhead(self.store, wanted) as near:
+            deletes = load_delete_index(near, self.metadata, deleting)
+            planner, known = replace(self, store=near, deletes=deletes), None
+            if deletes is None and manifest_list and len(keep) <= MOST_ROWS:
+                choice = Choice(manifest_list, keep.tobytes(), self._judged, self.schema, self.metadata.specs)
+                known = planner.known_candidates(choice, listed, opened)
+            if known is not None:
+                files, funnel = _together([planner.plan_candidates(candidates) for candidates in known])
+            else:
+                files, funnel = planner.plan(opened, cluster)
         if opened.num_rows < len(keep):
             funnel += _funnel_of_pruned(choose(listed.live_data, ~keep))
         return files, funnel, deletes
+
+    def wanted(self, manifests: pa.Table) -> Iterator[Wanted]:
+        """Yield what must be read of data manifests."""
+        for batch in batches_of_one_spec(manifests):
+            spec = find_spec(self.metadata, batch.column("partition_spec_id")[0].as_py())
+            yield from wanted_manifests(self.store, batch, self._columns(spec))
 
     def plan(self, manifests: pa.Table, cluster: Cluster | None = None) -> tuple[pa.Table, Funnel]:
         cache = cache_of(self.store)
@@ -242,10 +262,15 @@ class _Planner:
         """The columns whose statistics are asked for."""
         return tuple(sorted(i for i in columns_of(self.where) if not is_metadata_column(i)))
 
+    def _columns(self, spec: PartitionSpec) -> ManifestColumns:
+        """Return what is asked of manifests of a spec."""
+        sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
+        return replace(COLUMNS.with_statistics(self._judged), sizes=sources)
+
     def _prune(self, manifests: pa.Table) -> Mask:
         return prune_manifests(manifests, self.where, self.metadata, self.schema)
 
-    def _known_candidates(self, choice: Choice, listed: ManifestList, opened: pa.Table) -> Sequence[Candidates] | None:
+    def known_candidates(self, choice: Choice, listed: ManifestList, opened: pa.Table) -> Sequence[Candidates] | None:
         """Return what the cache has of a small table, and let it have what is chosen from again."""
         cache = cache_of(self.store)
         if cache is None:
@@ -265,13 +290,12 @@ class _Planner:
 
     def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
         """Plan manifests of one spec."""
-        return self._plan_candidates(self._open(manifests))
+        return self.plan_candidates(self._open(manifests))
 
     def _open(self, manifests: pa.Table) -> Candidates:
         """Open the files of manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
-        sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
-        want = replace(COLUMNS.with_statistics(self._judged), sizes=sources)
+        want = self._columns(spec)
         entries = open_entries(self.store, manifests, want, self.statuses)
         unjudged = entries.without(want.judged_names())
         return Candidates(
@@ -282,7 +306,7 @@ class _Planner:
             describe=lambda keep: describe_files(unjudged.complete(keep), spec, self.schema, self.deletes),
         )
 
-    def _plan_candidates(self, candidates: Candidates) -> tuple[pa.Table, Funnel]:
+    def plan_candidates(self, candidates: Candidates) -> tuple[pa.Table, Funnel]:
         """Choose the files that may match, and say what is proven of them."""
         facts = candidates.facts
         by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
@@ -308,9 +332,8 @@ def _together(parts: Sequence[tuple[pa.Table, Funnel]]) -> tuple[pa.Table, Funne
 
 
 def _gains_by_threads(batch: pa.Table) -> bool:
-    """Say whether a batch waits for a store, or runs long without the interpreter; others only wait for each other."""
-    is_small = pc.mean(batch.column("manifest_length")).as_py() < SMALL_MANIFEST_BYTES
-    return not (is_small and batch.column("manifest_path")[0].as_py().startswith(LOCAL_SCHEMES))
+    """Return whether decoding a batch runs long without the interpreter; threads for others wait for each other."""
+    return bool(pc.mean(batch.column("manifest_length")).as_py() >= SMALL_MANIFEST_BYTES)
 
 
 def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table:

@@ -28,7 +28,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.file_task import DeleteFile
 from icefield.scan.deletes import load_delete_index
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.file_reason import Condition, FileReason, Finding, Judgement, Stage
 from icefield.scan.file_statistics import facts_of
 from icefield.scan.manifests import DATA_MANIFEST, choose, find_spec, has_live_files, load_manifests, prune_manifests
@@ -188,8 +188,7 @@ def _exact_or_all(found: Iterator[_Found], location: str) -> list[_Found]:
 def _find(store: Store, manifests: Iterable[pa.Table], where: Bound, location: str) -> Iterator[_Found]:
     """Yield each live data file that a location names, with its manifest; opens manifests as it goes."""
     want = COLUMNS.with_statistics(i for i in columns_of(where) if not is_metadata_column(i))
-    for batch in chain.from_iterable(map(batches_of_one_spec, manifests)):
-        entries = load_entries(store, batch, want, LIVE)
+    for batch, entries in chain.from_iterable(load_batches(store, some, want, LIVE) for some in manifests):
         paths = entries.column("file_path")
         named = pc.or_(pc.equal(paths, location), pc.ends_with(paths, pattern="/" + location.lstrip("/")))
         entries = entries.filter(named)

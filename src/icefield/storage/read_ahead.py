@@ -1,0 +1,237 @@
+"""Read files before they are asked for, many at a time: a store behind a network answers each request after a while.
+
+`ReadAhead` is a store. It knows which files its user will read, in which order, and has some of them under way whenever
+one is asked for. How many depends on what the store was measured to take for one request: a local disk answers at once,
+so nothing is read ahead there and no thread is started; a store that takes 50 ms has 128 requests in flight. What is
+under way or waits to be taken is bounded by count and by bytes.
+
+Error semantics: a read that fails raises when its file is asked for, as it would without reading ahead, and not at all
+if the file never is. When the block ends, reads that have not begun are cancelled and those in flight are waited for.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from enum import Enum
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from icefield.ambient import Ambient, SystemAmbient
+from icefield.storage.store import NewFile, Store, StoredFile
+
+MOST_IN_FLIGHT = 128
+FIRST_IN_FLIGHT = 32  # before the latency is known
+LEAST_IN_FLIGHT = 4  # of a store behind a network, however fast it answers
+REQUESTS_PER_SECOND = 4_000  # what this process can make use of
+MOST_BYTES = 64 * 1024 * 1024
+UNKNOWN_BYTES = 64 * 1024
+# A local file system that takes this long, each time of some, is behind a network after all.
+SLOW_LOCAL_S, LOCAL_SAMPLES = 0.001, 3
+LOCAL = ("file:", "/")
+IN_PROCESS = "memory:"
+
+
+class Part(Enum):
+    """What is read of a file."""
+
+    WHOLE = "whole"
+    RANGE = "range"
+    OPENED = "opened"  # what `open_input` reads at once, for files too large to be held
+
+
+class Wanted(NamedTuple):
+    """Something that will be read; the size is how much memory it takes, None where nobody knows."""
+
+    location: str
+    size_bytes: int | None = None
+    part: Part = Part.WHOLE
+    offset: int = 0
+
+
+_Key = tuple[str, int | None]  # the location, and where a range begins
+
+
+class _Read(NamedTuple):
+    result: "Future[Any]"
+    size_bytes: int
+
+
+class ReadAhead:
+    """A store whose user has said what will be read; to be used as a context.
+
+    wanted: in the order of use. It is pulled as there is room, in the thread that reads.
+    """
+
+    def __init__(self, store: Store, wanted: Iterable[Wanted], ambient: Ambient | None = None) -> None:
+        self.store = store
+        self._wanted: Iterator[Wanted] = iter(wanted)
+        self._next: Wanted | None = None
+        self._ambient = ambient or SystemAmbient()
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.RLock()
+        self._reads: OrderedDict[_Key, _Read] = OrderedDict()
+        self._bytes = 0
+        self._read_already: set[_Key] = set()
+        self._fastest_s: float | None = None
+        self._samples = 0
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._is_over = True
+            self._reads.clear()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _itself, (self.store,)
+
+    def read(self, location: str) -> bytes:
+        found: bytes | pa.NativeFile = self._take(Wanted(location))
+        return found if isinstance(found, bytes) else found.read()
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        found: bytes = self._take(Wanted(location, length, Part.RANGE, offset))
+        return found[:length]
+
+    def open_input(self, location: str) -> pa.NativeFile:
+        found: bytes | pa.NativeFile = self._take(Wanted(location, part=Part.OPENED))
+        return pa.BufferReader(found) if isinstance(found, bytes) else found
+
+    def size(self, location: str) -> int:
+        return self.store.size(location)
+
+    def put_new(self, location: str, data: bytes) -> None:
+        self.store.put_new(location, data)
+
+    def delete(self, location: str) -> None:
+        self.store.delete(location)
+
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        return self.store.list(prefix)
+
+    def native_uri(self, location: str) -> str:
+        return self.store.native_uri(location)
+
+    def open_new(self, location: str) -> NewFile:
+        return self.store.open_new(location)
+
+    def _take(self, wanted: Wanted) -> Any:
+        """Return what is wanted, from what was read ahead or from the store."""
+        self._fill()
+        with self._lock:
+            found = self._reads.pop(_key(wanted), None)
+            if found is None:
+                self._note_read(_key(wanted))
+        if found is None:
+            return self._measured(self._reader(wanted))
+        try:
+            return found.result.result()
+        finally:
+            with self._lock:
+                self._bytes -= found.size_bytes
+            self._fill()
+
+    def _note_read(self, key: _Key) -> None:
+        """Note that a file is read now, which so far nobody has under way."""
+        if self._is_over:
+            return
+        if self._next is not None and _key(self._next) == key:
+            self._next = None
+        else:
+            self._read_already.add(key)
+        self._drop_forgotten()
+
+    def _fill(self) -> None:
+        """Have as much under way as there is room for."""
+        with self._lock:
+            while not self._is_over:
+                self._next = self._next or self._pull()
+                if self._next is None or not self._has_room(self._next):
+                    return
+                self._start(self._next)
+                self._next = None
+
+    def _pull(self) -> Wanted | None:
+        for wanted in self._wanted:
+            # A file that was asked for before it was its turn is not read again.
+            if _key(wanted) not in self._read_already and _key(wanted) not in self._reads:
+                return wanted
+            self._read_already.discard(_key(wanted))
+        return None
+
+    def _has_room(self, wanted: Wanted) -> bool:
+        if len(self._reads) >= self._limit(wanted):
+            return False
+        return not self._reads or self._bytes + _size(wanted) <= MOST_BYTES
+
+    def _limit(self, wanted: Wanted) -> int:
+        """Return how many reads may be under way, by what the fastest one took."""
+        if wanted.location.startswith(IN_PROCESS):
+            return 0
+        is_local = wanted.location.startswith(LOCAL)
+        if self._fastest_s is None:
+            return 0 if is_local else FIRST_IN_FLIGHT
+        if is_local and (self._samples < LOCAL_SAMPLES or self._fastest_s < SLOW_LOCAL_S):
+            return 0
+        return max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, int(self._fastest_s * REQUESTS_PER_SECOND)))
+
+    def _start(self, wanted: Wanted) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(MOST_IN_FLIGHT, "icefield-read-ahead")
+        result = self._pool.submit(self._measured, self._reader(wanted))
+        self._reads[_key(wanted)] = _Read(result, _size(wanted))
+        self._bytes += _size(wanted)
+
+    def _drop_forgotten(self) -> None:
+        """Make room where the user has gone past all that was read ahead: it will not be asked for."""
+        if self._next is None:
+            return
+        for key in [key for key, read in self._reads.items() if read.result.done()]:
+            self._bytes -= self._reads.pop(key).size_bytes
+
+    def _reader(self, wanted: Wanted) -> Callable[[], Any]:
+        location, size, part, offset = wanted
+        if part is Part.RANGE:
+            assert size is not None
+            return lambda: self.store.read_range(location, offset, size)
+        if part is Part.OPENED:
+            return lambda: self.store.open_input(location)
+        return lambda: self.store.read(location)
+
+    def _measured(self, read: Callable[[], Any]) -> Any:
+        begin = self._ambient.monotonic()
+        try:
+            return read()
+        finally:
+            taken_s = self._ambient.monotonic() - begin
+            with self._lock:
+                self._samples += 1
+                self._fastest_s = taken_s if self._fastest_s is None else min(self._fastest_s, taken_s)
+
+
+def beneath(store: Store) -> Store:
+    """Return the store that is read ahead, or the store itself."""
+    while isinstance(store, ReadAhead):
+        store = store.store
+    return store
+
+
+def _key(wanted: Wanted) -> _Key:
+    return wanted.location, wanted.offset if wanted.part is Part.RANGE else None
+
+
+def _size(wanted: Wanted) -> int:
+    return UNKNOWN_BYTES if wanted.size_bytes is None else wanted.size_bytes
+
+
+def _itself(store: Store) -> Store:
+    return store
