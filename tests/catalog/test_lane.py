@@ -64,8 +64,7 @@ def test_a_writer_that_died_in_its_turn_is_passed(tmp_path: Path) -> None:
 def test_a_writer_that_lives_is_waited_for_longer_and_then_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(lane, "LONG_PATIENCE_S", 0.2)
+    monkeypatch.setattr(lane, "PATIENCE_S", 0.2)
     order: list[str] = []
 
     def sleep_in_turn(entered: threading.Event, leave: threading.Event) -> None:

@@ -1,34 +1,29 @@
 """Lanes: writers of one table queue for the last step of a commit, so that they do not undo each other's work.
 
 A lane is manners, not safety: the swap decides. Whoever cannot wait, or finds no lane, goes on without; losing a place
-costs nothing but speed. A writer that died in the queue, or that holds its turn for long, is passed.
+costs nothing but speed. Writers that died in the queue are passed all at once, and one that holds its turn for long is
+passed too: the first after `PATIENCE_S`, further ones sooner and sooner, so that many that were stopped hold nobody up
+for long.
 
-`FileLanes` keeps a file per table with two numbers, as a bakery does: the next ticket to draw, and the one that is
-served. Turns come in the order of tickets. Whoever ends a turn rings the next one's bell (`lane_bell`), so that nobody
-has to look again and again while others work.
+`FileLanes` keeps a file per table (`lane_file`), as a bakery does: the next ticket to draw, and the one that is served.
+Turns come in the order of tickets. Whoever ends a turn rings the next one's bell (`lane_bell`), so that nobody has to
+look again and again while others work.
 """
 
 import hashlib
-import mmap
-import os
-import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.catalog.lane_bell import Bell, ring
+from icefield.catalog.lane_bell import LOOK_S, Bell, ring
+from icefield.catalog.lane_file import QueueFile
 from icefield.model.names import TableName
 
-try:
-    import fcntl
-except ImportError:  # there are no such locks on this system, and so no lanes
-    fcntl = None  # type: ignore[assignment]
-
-PATIENCE_S = 0.5  # for how long one turn may last before the queue passes it
-LONG_PATIENCE_S = 5.0  # the same, where the writer is known to live
-_NUMBERS = struct.Struct("<QQ")
+PATIENCE_S = 5.0  # for how long one turn may last before the queue passes it
+PATIENCE_WITH_SILENT_S = 0.5  # the same, where the writer does not answer, and nobody can tell whether it lives
+LONGEST_STALL_S = 15.0  # for how long to wait in all while nobody ends a turn, before going on without
 
 
 class Lanes(Protocol):
@@ -76,74 +71,58 @@ class FileLanes:
 
     def _queue(self, table: TableName, held: ExitStack) -> None:
         """Draw a ticket and wait for its turn, which ends with what is held."""
-        if fcntl is None:
-            return
         name = hashlib.sha256(str(table).encode()).hexdigest()[:16]
         self._folder.mkdir(exist_ok=True)
-        lane = held.enter_context(_Lane(held.enter_context((self._folder / name).open("a+b"))))
-        ticket = lane.draw()
-        held.callback(lane.end, ticket)
-        _wait(lane, ticket, held.enter_context(Bell(lane.name, ticket, self._ambient)))
+        queue = held.enter_context(QueueFile(self._folder / name, self._ambient))
+        ticket = queue.draw()
+        held.callback(_end, queue, ticket)
+        _Wait(queue, ticket, held.enter_context(Bell(queue.name, ticket, self._ambient))).until_served()
 
 
-class _Lane:
-    """One table's numbers, shared by all processes; changed under a lock that nobody holds while waiting."""
+class _Wait:
+    """The wait of one ticket."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        with self._locked():
-            if file.seek(0, 2) < _NUMBERS.size:
-                file.write(bytes(_NUMBERS.size))
-                file.flush()
-        self._shared = mmap.mmap(file.fileno(), _NUMBERS.size)
-        status = os.fstat(file.fileno())
-        self.name = f"{status.st_dev}-{status.st_ino}"
+    def __init__(self, queue: QueueFile, ticket: int, bell: Bell) -> None:
+        self._queue = queue
+        self._ticket = ticket
+        self._bell = bell
 
-    def __enter__(self) -> "_Lane":
-        return self
+    def until_served(self) -> None:
+        seen, idle_s, stalled_s, patience_s = self._queue.numbers(), 0.0, 0.0, PATIENCE_S
+        looked_s = 0.0
+        while seen.served < self._ticket < seen.drawn and stalled_s < LONGEST_STALL_S:
+            passed_s = self._bell.wait(self._ticket - seen.served)
+            idle_s, stalled_s = idle_s + passed_s, stalled_s + passed_s
+            now = self._queue.numbers()
+            if now.served != seen.served:
+                # A turn that ended says that the queue moves; one that was passed says nothing of the next.
+                is_moving = now.passed == seen.passed
+                patience_s = PATIENCE_S if is_moving else max(patience_s / 2, LOOK_S)
+                stalled_s = 0.0 if is_moving else stalled_s
+                seen, idle_s, looked_s = now, 0.0, 0.0
+            elif idle_s - looked_s >= LOOK_S:
+                looked_s = idle_s
+                self._pass_idle(now.served, idle_s, patience_s)
 
-    def __exit__(self, *_: object) -> None:
-        self._shared.close()
+    def _pass_idle(self, served: int, idle_s: float, patience_s: float) -> None:
+        """Pass the dead, all at once, and whoever has the turn for too long."""
+        alive = self._queue.first_alive(served, self._ticket)
+        if alive is None:  # nobody can tell
+            if idle_s > min(patience_s, PATIENCE_WITH_SILENT_S) and not ring(self._queue.name, served):
+                self._serve(served + 1, passing=True)
+                return
+            alive = served
+        if alive > served:
+            self._serve(alive, passing=False)
+        elif idle_s >= patience_s:
+            self._serve(served + 1, passing=True)
 
-    def draw(self) -> int:
-        """Take the next ticket."""
-        with self._locked():
-            drawn, served = _NUMBERS.unpack(self._shared[:])
-            # All that were drawn have been served: nobody is waiting, so that a turn is had at once.
-            _NUMBERS.pack_into(self._shared, 0, drawn + 1, served)
-        return int(drawn)
-
-    def served(self) -> int:
-        return int(_NUMBERS.unpack(self._shared[:])[1])
-
-    def serve(self, ticket: int) -> None:
-        """Let the holder of a ticket go, unless the queue is further already."""
-        with self._locked():
-            drawn, served = _NUMBERS.unpack(self._shared[:])
-            served = max(served, min(ticket, drawn))
-            _NUMBERS.pack_into(self._shared, 0, drawn, served)
-        ring(self.name, served)
-
-    def end(self, ticket: int) -> None:
-        """End the turn of a ticket; if that fails, the queue passes it after a while."""
-        with suppress(OSError):
-            self.serve(ticket + 1)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+    def _serve(self, ticket: int, *, passing: bool) -> None:
+        ring(self._queue.name, self._queue.serve(ticket, passing=passing))
 
 
-def _wait(lane: _Lane, ticket: int, bell: Bell) -> None:
-    seen, idle_s = lane.served(), 0.0
-    while seen < ticket:
-        idle_s += bell.wait(ticket - seen)
-        served = lane.served()
-        if served != seen:
-            seen, idle_s = served, 0.0
-        elif idle_s > LONG_PATIENCE_S or (idle_s > PATIENCE_S and not ring(lane.name, seen)):
-            lane.serve(seen + 1)  # whoever has this turn sleeps, or is dead
+def _end(queue: QueueFile, ticket: int) -> None:
+    """End the turn of a ticket, if it came; if that fails, the queue passes it."""
+    with suppress(OSError):
+        if queue.numbers().served == ticket:
+            ring(queue.name, queue.serve(ticket + 1))
