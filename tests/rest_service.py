@@ -186,7 +186,7 @@ class RestService:
     def _publish(self, tables: Sequence[Changed]) -> list[Loaded]:
         swaps, made = [], []
         for name, location, metadata, is_new in tables:
-            new = write_metadata(metadata, location, Workshop(self.store, self.ambient)) if is_new else location
+            new = self._write(metadata, location) if is_new else location
             swaps.append(PointerSwap(name, location, new))
             made.append(Loaded(new, encode_metadata(metadata)))
         self.catalog.swap(swaps)
@@ -198,6 +198,9 @@ class RestService:
         self.store.put_new(location, document)
         self.catalog.swap([PointerSwap(name, previous, location, Kind.VIEW)])
         return Loaded(location, document)
+
+    def _write(self, metadata: TableMetadata, previous: str | None) -> str:
+        return write_metadata(metadata, next_metadata_name(previous, self.ambient), Workshop(self.store, self.ambient))
 
     def _read(self, location: str) -> TableMetadata:
         return load_table_metadata(self.store, location)

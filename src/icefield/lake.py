@@ -11,10 +11,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog, Kind, PointerSwap
+from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken
 from icefield.catalog.lane import NO_LANES, Lanes
+from icefield.commit.claims import claim_of, guard_of
 from icefield.commit.create import create_table
 from icefield.commit.load import load_table_metadata
+from icefield.commit.named_locations import check_table_locations
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
 from icefield.commit.view import ViewCommitter
@@ -146,14 +148,26 @@ class Lake:
         self.catalog.rename_table(parse_table_name(name), parse_table_name(new_name))
 
     def register_table(self, name: str, metadata_location: str) -> Table:
-        """Take a table that is there into the catalog, by its metadata file; its namespace is made if it is missing."""
+        """Take a table that is there into the catalog, by its metadata file; its namespace is made if it is missing.
+
+        A table has one name in a catalog, and a directory has one table: AlreadyExists if the catalog has the table
+        under another name, InvalidInput if its location overlaps with another's. Commits remove no metadata file that
+        was there before.
+        """
         table = parse_table_name(name)
-        known = None
-        if not publisher_of(self.catalog, self.store, self.ambient).places_tables:
-            # A server reads the file itself; for others a name that leads nowhere would be found out too late.
-            known = Committed(load_table_metadata(self.store, metadata_location), metadata_location)
+        if publisher_of(self.catalog, self.store, self.ambient).places_tables:
+            # A server reads the file itself, and looks after its tables.
+            self._make_namespace(table.namespace)
+            self.catalog.swap([PointerSwap(table, None, metadata_location)])
+            return self._handle(table)
+        known = Committed(load_table_metadata(self.store, metadata_location), metadata_location)
+        refuse_taken(table, self.catalog.find(table))
+        check_table_locations(self.store, known.metadata)
+        claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)
+        guard = guard_of(self.store, table, claim)
+        guard(self.catalog.entries())
         self._make_namespace(table.namespace)
-        self.catalog.swap([PointerSwap(table, None, metadata_location)])
+        self.catalog.swap([PointerSwap(table, None, metadata_location, guard=guard)])
         return self._handle(table, known)
 
     def create_view(

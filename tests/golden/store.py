@@ -23,6 +23,9 @@ class GoldenStore:
     def __init__(self) -> None:
         self._files = LocalStore()
 
+    def check(self, location: str) -> None:
+        _here(location)
+
     def read(self, location: str) -> bytes:
         return self._files.read(_here(location))
 

@@ -22,8 +22,8 @@ CommitStateUnknown  the answer to a change was lost; it may have landed: look be
 An exception that is none of icefield's (a KeyboardInterrupt, say) also leaves the outcome of a change unknown.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -46,24 +46,35 @@ class Entry:
     pointer: str
 
 
+# Raises unless a pointer may be made beside all other entries of the catalog.
+Guard = Callable[[Mapping[TableName, Entry]], None]
+
+
 @dataclass(frozen=True)
 class PointerSwap:
     """One pointer's move from `expected` to `new`.
 
     expected None: the name must be free and is taken. new None: the table or view is dropped.
     new equal to expected: the pointer stays, but the swap fails unless it is still there.
+    guard: is shown every entry of the catalog in the transaction that moves the pointer; what it raises ends the swap.
     """
 
     table: TableName
     expected: str | None
     new: str | None
     kind: Kind = Kind.TABLE
+    guard: Guard | None = field(default=None, compare=False, repr=False)
 
 
 class Catalog(Protocol):
     """Namespaces, tables, views and their pointers."""
 
     name: str
+
+    @property
+    def identity(self) -> str:
+        """What tells this catalog from others, for as long as it stays where it is; it holds no secret."""
+        ...
 
     @property
     def swaps_many(self) -> bool:
@@ -84,6 +95,14 @@ class Catalog(Protocol):
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         """Return the pointers of several tables as of one moment; tables that do not exist are left out."""
+        ...
+
+    def entries(self) -> dict[TableName, Entry]:
+        """Return everything that the catalog holds, of all namespaces."""
+        ...
+
+    def pointed_at(self, locations: Iterable[str]) -> set[str]:
+        """Return those of some metadata locations that an entry points at, also one that others made."""
         ...
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:

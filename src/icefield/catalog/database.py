@@ -35,7 +35,9 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """A database that runs transactions."""
+    """A database that runs transactions. identity: what tells it from others, without secrets."""
+
+    identity: str
 
     def read(self, work: Callable[[Session], Result]) -> Result:
         """Run `work` on one snapshot."""

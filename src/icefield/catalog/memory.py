@@ -27,6 +27,7 @@ class MemoryCatalog:
 
     def __init__(self, name: str = "default") -> None:
         self.name = name
+        self.identity = f"memory:{id(self)}"
         self._lock = threading.RLock()
         self._entries: dict[TableName, Entry] = {}
         self._namespaces: dict[Namespace, dict[str, str]] = {}
@@ -38,6 +39,8 @@ class MemoryCatalog:
                 check_pointer(change, self._entries.get(change.table))
                 if change.expected is None:
                     self._require_namespace(change.table.namespace)
+                if change.guard is not None:
+                    change.guard(self._entries)
             for change in changes:
                 self._move(change)
 
@@ -52,6 +55,13 @@ class MemoryCatalog:
         with self._lock:
             found = ((table, self._entries.get(table)) for table in tables)
             return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
+
+    def entries(self) -> dict[TableName, Entry]:
+        with self._lock:
+            return dict(self._entries)
+
+    def pointed_at(self, locations: Iterable[str]) -> set[str]:
+        return {entry.pointer for entry in self.entries().values()} & set(locations)
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
         return self._list(namespace, Kind.TABLE)

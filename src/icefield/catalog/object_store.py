@@ -10,6 +10,8 @@ What it cannot do, and what it promises instead:
   effect with the second step: no reader finds the table under both names or under none. Who changes a name with an
   unfinished rename finishes it first, so a crash in between loses nothing.
 - A table created while its namespace is being dropped may land; the namespace then exists because of it.
+- A guard is asked before the pointer is written and again afterwards; a pointer that it then refuses is taken back. A
+  writer that dies in between leaves a pointer that was looked at once.
 - Dropped names leave a record of some hundred bytes. Listings read every record, several at a time.
 """
 
@@ -22,6 +24,7 @@ import msgspec
 from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.catalog import (
     Entry,
+    Guard,
     Kind,
     PointerSwap,
     check_changes,
@@ -38,6 +41,7 @@ from icefield.errors import (
     AlreadyExists,
     CatalogError,
     CommitConflict,
+    CommitStateUnknown,
     InvalidInput,
     NamespaceNotEmpty,
     NoSuchNamespace,
@@ -61,6 +65,7 @@ class ObjectStoreCatalog:
         self, store: ConditionalStore, root: str, name: str = "default", *, ambient: Ambient | None = None
     ) -> None:
         self.name = name
+        self.identity = f"objects:{root.rstrip('/')}"
         self._records = Records(store, root.rstrip("/"), ambient or SystemAmbient())
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
@@ -93,6 +98,14 @@ class ObjectStoreCatalog:
                 return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
             before = after
         raise CatalogError("the tables change too fast to be read as of one moment", hint="Read fewer at once")
+
+    def entries(self) -> dict[TableName, Entry]:
+        names = [key for key in self._records.list_records(()) if isinstance(key, TableName)]
+        return {name: entry for name, entry in zip(names, self._map(self.find, names), strict=True) if entry}
+
+    def pointed_at(self, locations: Iterable[str]) -> set[str]:
+        # Nobody else writes the records, and `swap` refuses a table that has a name already.
+        return set()
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
         return self._list(namespace, Kind.TABLE)
@@ -155,12 +168,36 @@ class ObjectStoreCatalog:
             self._require_namespace(change.table.namespace)
         if change.new == change.expected:
             return
+        if change.guard is not None:
+            change.guard(self.entries())
         arrived = found.record.arrived if found else ()
         record = NameRecord(self._records.new_token(), change.kind, change.new, arrived=arrived)
         try:
             self._records.put_name(change.table, record, found)
         except CommitConflict:
             check_pointer(change, self.find(change.table))
+            raise
+        if change.guard is not None:
+            self._look_back(change, change.guard)
+
+    def _look_back(self, change: PointerSwap, guard: Guard) -> None:
+        """Take a pointer back that somebody else made impossible while it was written.
+
+        Of two who come at once, each looks after it has written, so at least one of them sees the other. Both may, and
+        then neither stays.
+        """
+        try:
+            guard(self.entries())
+        except (AlreadyExists, InvalidInput):
+            found = self._read_settled(change.table)
+            if found is None or found.record.pointer != change.new:
+                raise CommitStateUnknown(
+                    f"{change.table} was made at the same time as another entry that it must not be beside, and was "
+                    "changed before it could be taken back",
+                    hint="Look at both, and drop one of them",
+                ) from None
+            record = NameRecord(self._records.new_token(), change.kind, change.expected, arrived=found.record.arrived)
+            self._records.put_name(change.table, record, found)
             raise
 
     def _rename(self, old: TableName, new: TableName, kind: Kind) -> None:

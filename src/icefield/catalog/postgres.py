@@ -77,6 +77,8 @@ class PostgresDatabase:
         ambient: Ambient | None = None,
     ) -> None:
         self._target: PostgresTarget = parse_target(url)
+        place = {key: self._target.parameters.get(key) for key in ("host", "port", "dbname", "options")}
+        self.identity = f"postgresql:{place}"
         self._schema = schema
         self._settings = settings or PostgresSettings()
         self._ambient = ambient or SystemAmbient()

@@ -71,6 +71,10 @@ class RestCatalog:
         return self._session.config.properties
 
     @property
+    def identity(self) -> str:
+        return f"rest:{self.url}"
+
+    @property
     def swaps_many(self) -> bool:
         """Whether the server changes several tables at once."""
         return self._session.supports(TRANSACTIONS)
@@ -120,6 +124,20 @@ class RestCatalog:
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         return {table: loaded.location for table, loaded in self.tables.load_all(tables).items()}
+
+    def entries(self) -> dict[TableName, Entry]:
+        found: dict[TableName, Entry] = {}
+        spaces = self.list_namespaces()
+        while spaces:
+            space = spaces.pop()
+            spaces.extend(self.list_namespaces(space))
+            for name in (*self.list_tables(space), *self.list_views(space)):
+                if (entry := self.find(name)) is not None:
+                    found[name] = entry
+        return found
+
+    def pointed_at(self, locations: Iterable[str]) -> set[str]:
+        return {entry.pointer for entry in self.entries().values()} & set(locations)
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
         return self._list(namespace, "tables")

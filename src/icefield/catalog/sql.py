@@ -48,6 +48,8 @@ _READ_COLUMNS = ("table_name", "metadata_location")
 _TYPES = {Kind.TABLE: "TABLE", Kind.VIEW: "VIEW"}
 _SELECT = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
 _LIST = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?"
+_LIST_ALL = "SELECT * FROM iceberg_tables WHERE catalog_name = ?"
+_POINTS_AT = "SELECT metadata_location FROM iceberg_tables WHERE metadata_location = ?"
 _INSERT_V0 = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location) VALUES (?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
@@ -80,6 +82,10 @@ class SqlCatalog:
         self._database = database
         self._namespaces = SqlNamespaces(name)
 
+    @property
+    def identity(self) -> str:
+        return self._database.identity
+
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         check_changes(changes)
         if changes:
@@ -97,6 +103,18 @@ class SqlCatalog:
         def work(session: Session) -> dict[TableName, str]:
             found = ((table, self._entry(table, self._select(session, table))) for table in names)
             return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
+
+        return self._database.read(work)
+
+    def entries(self) -> dict[TableName, Entry]:
+        return self._database.read(self._entries)
+
+    def pointed_at(self, locations: Iterable[str]) -> set[str]:
+        # Of every catalog in the database: what counts is the file.
+        wanted = list(locations)
+
+        def work(session: Session) -> set[str]:
+            return {at for at in wanted if session.execute(_POINTS_AT, (at,)).values}
 
         return self._database.read(work)
 
@@ -145,6 +163,10 @@ class SqlCatalog:
         found = [self._select(session, change.table) for change in changes]
         for change, rows in zip(changes, found, strict=True):
             self._check(session, change, rows)
+        guards = [change.guard for change in changes if change.guard is not None]
+        entries = self._entries(session) if guards else {}
+        for guard in guards:
+            guard(entries)
         # Rows are locked in the order of their names, so that two swaps never wait for each other in a circle.
         for change, rows in sorted(zip(changes, found, strict=True), key=lambda pair: pair[0].table):
             self._move(session, change, typed=_TYPE_COLUMN in rows.columns)
@@ -178,6 +200,16 @@ class SqlCatalog:
         self._namespaces.require(session, namespace)
         rows = _by_column(session.execute(_LIST, (self.name, text_of(namespace))))
         return sorted(TableName(namespace, str(row["table_name"])) for row in rows if _kind(row) is kind)
+
+    def _entries(self, session: Session) -> dict[TableName, Entry]:
+        rows = _by_column(session.execute(_LIST_ALL, (self.name,)))
+        return {
+            TableName(tuple(str(row["table_namespace"]).split(".")), str(row["table_name"])): Entry(
+                _kind(row), str(row["metadata_location"])
+            )
+            for row in rows
+            if row["metadata_location"]
+        }
 
     def _rename(self, session: Session, old: TableName, new: TableName, kind: Kind) -> None:
         require_kind(old, kind, self._entry(old, self._select(session, old)))

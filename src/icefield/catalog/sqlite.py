@@ -65,6 +65,7 @@ class SqliteDatabase:
         ambient: Ambient | None = None,
     ) -> None:
         self._path = Path(path).absolute()
+        self.identity = f"sqlite:{self._path.resolve()}"
         self._schema = schema
         self._settings = settings or SqliteSettings()
         self._ambient = ambient or SystemAmbient()

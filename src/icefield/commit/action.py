@@ -45,8 +45,12 @@ class Workshop:
 
     def metadata_location(self, base: TableMetadata, name: str) -> str:
         """Return the location of a file in the table's metadata directory."""
-        folder = METADATA_PATH.read(base.properties) or join_location(base.location, "metadata")
-        return join_location(folder, name)
+        return join_location(metadata_folder(base), name)
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Return the directory of a table's metadata files."""
+    return METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action, Change, Workshop
+from icefield.commit.named_locations import check_proposed_locations
 from icefield.commit.publish import Committed, Proposal, Publisher
 from icefield.commit.publishers import publisher_of
 from icefield.commit.retry import retry
@@ -101,6 +102,8 @@ class Committer:
             moved = [proposal for proposal in proposals if proposal.updates]
             if not moved:
                 return list(bases.tables)
+            for proposal in moved:
+                check_proposed_locations(self.store, proposal)
             still = {p.table: p.base.location for p in proposals if not p.updates}
             published = self._publisher.publish(moved, {**still, **unmoved}, written)
         except IcefieldError as error:

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.catalog.catalog import Catalog, Guard, PointerSwap
 from icefield.codec.metadata_json import compress_metadata, encode_metadata
+from icefield.codec.metadata_outline import ENTRY_KEY, encode_entry
 from icefield.codec.metadata_snapshots import carry_snapshots
 from icefield.commit.action import Change, Workshop
+from icefield.commit.claims import Claim, claim_of, guard_of, roots_of
 from icefield.commit.load import load_table_metadata
+from icefield.commit.retired_metadata import entry_of, find_removable
 from icefield.commit.retry import Outcome, SettledSwap
 from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
@@ -111,22 +114,42 @@ class PointerPublisher:
         return self._look_again(lambda: self.catalog.pointers(wanted), load)
 
     def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
+        moves: list[PointerSwap] = []
         made: list[Committed] = []
-        obsolete: list[str] = []
+        gone: list[list[str]] = []
         for proposal in proposals:
+            guard = self._guard(proposal)
             metadata, old = _with_log_entry(proposal)
-            made.append(self._write(metadata, proposal.base.location, written))
-            obsolete.extend(old)
+            made.append(self._write(proposal.table, metadata, proposal.base, written))
+            gone.append(old)
+            moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
         # What moves comes first: it tells of the rest.
-        moves = [PointerSwap(p.table, p.base.location, new.location) for p, new in zip(proposals, made, strict=True)]
         still = [PointerSwap(table, pointer, pointer) for table, pointer in unmoved.items()]
         self._swap([*moves, *still])
-        return Published(made, obsolete)
+        removable = [
+            find_removable(self.store, self.catalog, m.metadata, old) for m, old in zip(made, gone, strict=True)
+        ]
+        return Published(made, [location for each in removable for location in each])
 
     def create(self, table: TableName, location: str | None, metadata: TableMetadata, written: list[str]) -> Committed:
-        made = self._write(metadata, None, written)
-        self._swap([PointerSwap(table, None, made.location)])
+        claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
+        guard = guard_of(self.store, table, claim)
+        guard(self.catalog.entries())
+        made = self._write(table, metadata, None, written)
+        self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
+
+    def _guard(self, proposal: Proposal) -> Guard | None:
+        """Return what must hold for a table that moves its directories; it is checked at once, too."""
+        base, new = proposal.base.metadata, proposal.metadata
+        roots = roots_of(new.location, new.properties)
+        if roots == roots_of(base.location, base.properties):
+            return None
+        for root in roots:
+            self.store.check(root)
+        guard = guard_of(self.store, proposal.table, Claim(new.table_uuid, roots))
+        guard(self.catalog.entries())
+        return guard
 
     def _look_again(self, look: Callable[[], Pointers], load: Callable[[Pointers], Loaded]) -> Loaded:
         """Load what pointers point at; others may move them meanwhile, and remove a file that was the newest."""
@@ -145,10 +168,18 @@ class PointerPublisher:
             return known
         return Committed(load_table_metadata(self.store, location), location)
 
-    def _write(self, metadata: TableMetadata, previous: str | None, written: list[str]) -> Committed:
-        # Encoded once, a snapshot costs later commits of this process no more than any other.
-        metadata = replace(metadata, snapshots=carry_snapshots(metadata.snapshots, metadata.location))
-        location = write_metadata(metadata, previous, Workshop(self.store, self.ambient))
+    def _write(
+        self, table: TableName, metadata: TableMetadata, base: Committed | None, written: list[str]
+    ) -> Committed:
+        name = next_metadata_name(base.location if base else None, self.ambient)
+        entry = entry_of(self.catalog, table, base.metadata if base else None, name)
+        metadata = replace(
+            metadata,
+            # Encoded once, a snapshot costs later commits of this process no more than any other.
+            snapshots=carry_snapshots(metadata.snapshots, metadata.location),
+            unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
+        )
+        location = write_metadata(metadata, name, Workshop(self.store, self.ambient))
         written.append(location)
         return Committed(metadata, location)
 
@@ -166,14 +197,13 @@ class PointerPublisher:
         SettledSwap(self.catalog, self.ambient, judge).make(*changes)
 
 
-def write_metadata(metadata: TableMetadata, previous_location: str | None, workshop: Workshop) -> str:
+def write_metadata(metadata: TableMetadata, name: str, workshop: Workshop) -> str:
     """Write metadata to a new file, compressed if the table wants it, and return its location."""
     data, extension = encode_metadata(metadata), ".metadata.json"
     if METADATA_CODEC.read(metadata.properties) == "gzip":
         # (spec: Naming for GZIP compressed Metadata JSON files)
         data, extension = compress_metadata(data), f".gz{extension}"
-    name = next_metadata_name(previous_location, workshop.ambient) + extension
-    location = workshop.metadata_location(metadata, name)
+    location = workshop.metadata_location(metadata, name + extension)
     workshop.store.put_new(location, data)
     return location
 
@@ -188,7 +218,7 @@ def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
 
 
 def _with_log_entry(proposal: Proposal) -> tuple[TableMetadata, list[str]]:
-    """Log the file that this commit replaces, and name the files that fall out of the log."""
+    """Log the file that this commit replaces, and name the files that fall out of the log; not all may be removed."""
     metadata, base = proposal.metadata, proposal.base.metadata
     log = (*base.metadata_log, MetadataLogEntry(base.last_updated_ms, proposal.base.location))
     kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog, Kind, PointerSwap
+from icefield.catalog.catalog import Catalog, Guard, Kind, PointerSwap
 from icefield.catalog.rest import RestCatalog
 from icefield.codec.view_json import decode_view, encode_view
+from icefield.commit.claims import claim_of, guard_of, roots_of
 from icefield.commit.load import read_metadata_file
 from icefield.commit.loop import remove_quietly
 from icefield.commit.publish import next_metadata_name
@@ -85,20 +86,31 @@ class PointerViewPublisher:
         def judge(current: str) -> Outcome:
             return _judge(base.metadata, metadata, load_view_metadata(self.store, current))
 
-        self._publish(name, metadata, base.location, SettledSwap(self.catalog, self.ambient, judge).make)
+        self._publish(name, metadata, base, SettledSwap(self.catalog, self.ambient, judge).make)
 
     def _publish(
-        self, name: TableName, metadata: ViewMetadata, previous: str | None, swap: Callable[[PointerSwap], None]
+        self, name: TableName, metadata: ViewMetadata, base: PublishedView | None, swap: Callable[[PointerSwap], None]
     ) -> None:
+        guard = self._guard(name, base, metadata)
+        previous = None if base is None else base.location
         folder = METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
         location = join_location(folder, f"{next_metadata_name(previous, self.ambient)}.metadata.json")
         self.store.put_new(location, encode_view(metadata))
         try:
-            swap(PointerSwap(name, previous, location, Kind.VIEW))
+            swap(PointerSwap(name, previous, location, Kind.VIEW, guard))
         except IcefieldError as error:
             if error.cleanable:
                 remove_quietly(self.store, [location])
             raise
+
+    def _guard(self, name: TableName, base: PublishedView | None, metadata: ViewMetadata) -> Guard | None:
+        """Return what must hold for a view that is new, or moves its directories; it is checked at once, too."""
+        claim = claim_of(metadata.view_uuid, metadata.location, metadata.properties)
+        if base is not None and claim.locations == roots_of(base.metadata.location, base.metadata.properties):
+            return None
+        guard = guard_of(self.store, name, claim)
+        guard(self.catalog.entries())
+        return guard
 
 
 @dataclass(frozen=True)

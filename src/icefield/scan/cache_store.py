@@ -23,6 +23,9 @@ class CachedStore:
     def __reduce__(self) -> tuple[object, ...]:
         return _itself, (self._store,)
 
+    def check(self, location: str) -> None:
+        self._store.check(location)
+
     def read(self, location: str) -> bytes:
         return self._store.read(location)
 

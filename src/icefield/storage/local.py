@@ -54,6 +54,9 @@ class LocalStore:
         self._roots = None if roots is None else tuple(os.path.realpath(local_path(root)) for root in roots)
         self._durable = durable
 
+    def check(self, location: str) -> None:
+        self._checked_path(location)
+
     def read(self, location: str) -> bytes:
         # Without pathlib and buffers: for the small files that plans begin with, they are half of the price.
         with reading(location), FileIO(self._checked_path(location)) as file:

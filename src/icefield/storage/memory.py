@@ -33,6 +33,9 @@ class MemoryStore:
         self._lock = threading.Lock()
         self._files: dict[str, _Kept | None] = {}
 
+    def check(self, location: str) -> None:
+        _key(location)
+
     def read(self, location: str) -> bytes:
         return self._kept(location).data
 

@@ -75,6 +75,9 @@ class ObjectStore:
         self._native_scheme = native_scheme
         self._ambient = ambient or SystemAmbient()
 
+    def check(self, location: str) -> None:
+        self._key(location)
+
     def read(self, location: str) -> bytes:
         key = self._key(location)
         with _reading(location):

@@ -20,6 +20,9 @@ class RoutedStore:
         self._local = local
         self._buckets = buckets
 
+    def check(self, location: str) -> None:
+        self._at(location).check(location)
+
     def read(self, location: str) -> bytes:
         return self._at(location).read(location)
 

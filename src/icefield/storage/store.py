@@ -74,6 +74,10 @@ class NewFile(Protocol):
 class Store(Protocol):
     """Immutable files by location."""
 
+    def check(self, location: str) -> None:
+        """Raise LocationRefused or InvalidInput unless the store may touch a location; it need not exist."""
+        ...
+
     def read(self, location: str) -> bytes:
         """Return the whole file."""
         ...
