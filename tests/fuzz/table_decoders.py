@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -52,7 +53,8 @@ def _tasks(table: str) -> tuple[TableMetadata, tuple[FileTask, ...]]:
     (expected,) = (e for e in EXPECTED if e["name"] == table)
     metadata = load(expected["metadata"])
     plan = plan_scan(GoldenStore(), metadata, find_point(metadata, None), TRUE)
-    return metadata, tuple(plan.tasks(plan.files))
+    # Damaged files have other sizes, and are to be decoded all the same.
+    return metadata, tuple(replace(task, file_size_bytes=None) for task in plan.tasks(plan.files))
 
 
 def data_files() -> Sequence[File]:

@@ -29,8 +29,8 @@ class GoldenStore:
     def read(self, location: str) -> bytes:
         return self._files.read(_here(location))
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        return self._files.read_range(_here(location), offset, length)
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        return self._files.read_range(_here(location), offset, length, of_size=of_size)
 
     def size(self, location: str) -> int:
         return self._files.size(_here(location))

@@ -42,9 +42,9 @@ class CountingStore(Around):
         self.reads[location] += 1
         return self.real.read(location)
 
-    def read_range(self, location: str, offset: int, length: int) -> Any:
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> Any:
         self.reads[location] += 1
-        return self.real.read_range(location, offset, length)
+        return self.real.read_range(location, offset, length, of_size=of_size)
 
     def open_input(self, location: str) -> Any:
         self.reads[location] += 1

@@ -124,8 +124,9 @@ class SimulatedStore(Around):
     def read(self, location: str) -> bytes:
         return self._call("read", location, lambda: self._world.store.read(location))
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        return self._call("read", location, lambda: self._world.store.read_range(location, offset, length))
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        real = self._world.store
+        return self._call("read", location, lambda: real.read_range(location, offset, length, of_size=of_size))
 
     def size(self, location: str) -> int:
         return self._call("size", location, lambda: self._world.store.size(location))

@@ -52,7 +52,7 @@ class CountedStore:
             raise MissingFile(location)
         return self.files[location]
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         return self.read(location)[offset : offset + length]
 
     def open_input(self, location: str) -> object:

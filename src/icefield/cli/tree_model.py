@@ -18,6 +18,7 @@ from icefield.codec.manifest_schema import DELETED
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.scan.manifests import DELETE_MANIFEST, load_manifests
+from icefield.storage.sizes import read_sized
 from icefield.storage.store import Store
 
 FILE_COLUMNS = ManifestColumns(("status", "file_path", "record_count", "file_size_in_bytes"), partition=False)
@@ -151,11 +152,12 @@ def _manifest(store: Store, row: dict[str, Any], most_files: int) -> ManifestNod
         existing_files=row["existing_files_count"],
         deleted_files=row["deleted_files_count"],
         rows=None if added is None or existing is None else added + existing,
-        files=_files(store, location, most_files) if most_files else (),
+        files=_files(store, row, most_files) if most_files else (),
     )
 
 
-def _files(store: Store, location: str, most: int) -> tuple[FileNode, ...]:
-    entries = decode_manifest(store.read(location), location, FILE_COLUMNS)
+def _files(store: Store, row: dict[str, Any], most: int) -> tuple[FileNode, ...]:
+    location = row["manifest_path"]
+    entries = decode_manifest(read_sized(store, location, row["manifest_length"]), location, FILE_COLUMNS)
     live = entries.filter(pc.not_equal(entries.column("status"), pa.scalar(DELETED, pa.int32()))).slice(0, most)
     return tuple(FileNode(r["file_path"], r["record_count"], r["file_size_in_bytes"]) for r in live.to_pylist())

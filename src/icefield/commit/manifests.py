@@ -26,6 +26,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC
 from icefield.scan.manifests import find_spec
 from icefield.scan.partitions import Partition, partition_keys
+from icefield.storage.sizes import read_sized
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
 from icefield.types.schema import Schema
@@ -168,7 +169,8 @@ def load_entries(manifest: pa.Table, workshop: Workshop) -> tuple[bytes, pa.Tabl
 
 def load_many_entries(manifests: pa.Table, workshop: Workshop) -> tuple[list[bytes], pa.Table]:
     """Load manifests of one spec in the same way; the column MANIFEST_COLUMN counts them."""
-    files = [(at, workshop.store.read(at)) for at in manifests.column("manifest_path").to_pylist()]
+    known = (manifests.column(name).to_pylist() for name in ("manifest_path", "manifest_length"))
+    files = [(at, read_sized(workshop.store, at, length)) for at, length in zip(*known, strict=True)]
     return [data for _, data in files], inherit(decode_manifests(files, REWRITTEN), manifests)
 
 

@@ -27,7 +27,7 @@ POSITION_DELETES = Schema((DELETED_FILE, DELETED_POSITION))
 Positions = npt.NDArray[np.int64]
 
 # Reads a delete file as one table with the columns of a schema; given by the room's reader.
-ReadWhole = Callable[[str, Schema], pa.Table]
+ReadWhole = Callable[[DeleteFile, Schema], pa.Table]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class DeleteLoader:
 
     def key_table(self, delete: DeleteFile) -> pa.Table:
         """Load the keys of an equality delete file."""
-        return self._load(delete.location, self._key_schema(tuple(sorted(delete.equality_ids))))
+        return self._load(delete, self._key_schema(tuple(sorted(delete.equality_ids))))
 
     def _keys(self, task: FileTask) -> list[EqualityDeletes]:
         """Return the keys of a file's deleted rows, one index for each set of key fields."""
@@ -89,9 +89,11 @@ class DeleteLoader:
 
     def _positions_in(self, delete: DeleteFile, task: FileTask) -> Positions:
         if delete.kind is DeleteKind.VECTOR:
-            blob = self._store.read_range(delete.location, delete.content_offset, delete.content_size_bytes)
+            blob = self._store.read_range(
+                delete.location, delete.content_offset, delete.content_size_bytes, of_size=delete.file_size_bytes
+            )
             return decode_deletion_vector(blob, delete.location, cardinality=delete.record_count)
-        table = self._load(delete.location, POSITION_DELETES)
+        table = self._load(delete, POSITION_DELETES)
         hit = table.filter(pc.equal(table.column(DELETED_FILE.name), task.location))
         if hit.column(DELETED_POSITION.name).null_count:
             raise CorruptFile(delete.location, "a position in it is null")
@@ -103,11 +105,12 @@ class DeleteLoader:
         columns = [_at_path(keys, fields.paths[leaf.field.field_id]) for leaf in fields.leaves]
         return EqualityDeletes(fields, KeyIndex(columns, keys.num_rows))
 
-    def _load(self, location: str, schema: Schema) -> pa.Table:
+    def _load(self, delete: DeleteFile, schema: Schema) -> pa.Table:
+        location = delete.location
         if location in self._kept:
             self._kept.move_to_end(location)
             return self._kept[location]
-        table = self._read_whole(location, schema)
+        table = self._read_whole(delete, schema)
         self._kept[location] = table
         while len(self._kept) > 1 and sum(t.nbytes for t in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)

@@ -22,7 +22,10 @@ class DeleteKind(StrEnum):
 
 @dataclass(frozen=True)
 class DeleteFile:
-    """A delete file, or the deletion vector in one; `record_count` is how many rows it has, or a vector deletes."""
+    """A delete file, or the deletion vector in one; `record_count` is how many rows it has, or a vector deletes.
+
+    file_size_bytes: the size of the whole file, where metadata tells it.
+    """
 
     kind: DeleteKind
     location: str
@@ -30,6 +33,7 @@ class DeleteFile:
     content_offset: int = 0
     content_size_bytes: int = 0
     record_count: int = 0
+    file_size_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class FileTask:
     start, end: the bytes of the file to read, `end` not among them: the row groups that start there.
     proven: what metadata proved of the scan's filter for this file, for `icefield.expr.residual.residual`.
     partition: the values of its partition, by name, where a reader asks for them.
+    file_size_bytes: the size of the whole file, where metadata tells it; a file of another size is another file.
     """
 
     location: str
@@ -53,6 +58,7 @@ class FileTask:
     start: int = 0
     end: int = MAX_BYTE
     partition: Mapping[str, Value | None] = field(default_factory=dict)
+    file_size_bytes: int | None = None
 
     @property
     def is_part(self) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from icefield.codec.name_mapping import NameMapping
-from icefield.errors import Unsupported
+from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.arrow import row_group_filter
 from icefield.expr.bound import TRUE, Bound, all_of, columns_of, conjuncts
 from icefield.parquet.deletes import DeletedRows, EqualityDeletes, Positions
@@ -20,6 +20,7 @@ from icefield.parquet.file_task import FileTask
 from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
 from icefield.parquet.metrics import start_of
 from icefield.parquet.project import Projection
+from icefield.storage.sizes import check_size
 from icefield.storage.store import Store
 from icefield.types import metadata_columns
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
@@ -34,11 +35,16 @@ Keys = Sequence[tuple[EqualityDeletes, Projection]]
 
 
 class OpenFile:
-    """Reads the rows of one file. Raises Unsupported, MissingFile, and what Arrow raises for bad bytes."""
+    """Reads the rows of one file.
+
+    Raises Unsupported, MissingFile, CorruptFile for a file of another size, and what Arrow raises for bad bytes.
+    """
 
     def __init__(self, store: Store, task: FileTask, mapping: NameMapping | None) -> None:
         self._task = task
-        self._fragment = ds.ParquetFileFormat().make_fragment(store.open_input(task.location))
+        source = store.open_input(task.location)
+        check_size(task.location, source.size(), task.file_size_bytes)
+        self._fragment = ds.ParquetFileFormat().make_fragment(source)
         self._physical = list(_with_ids(self._fragment.physical_schema, mapping, task.location))
 
     def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
@@ -59,6 +65,9 @@ class OpenFile:
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
         """Yield batches with the positions that their rows have in the whole file."""
         footer = self._fragment.metadata
+        if self._task.file_size_bytes is not None and footer.num_rows != self._task.record_count:
+            found, told = footer.num_rows, self._task.record_count
+            raise CorruptFile(self._task.location, f"it has {found:,} rows, and metadata says {told:,}")
         starts = np.cumsum([0, *(footer.row_group(i).num_rows for i in range(footer.num_row_groups))])
         chosen = [group.id for group in self._chosen(pushed).row_groups]
         positions = _PositionsAhead([(starts[i], starts[i + 1]) for i in chosen])

@@ -97,10 +97,12 @@ class TableReader:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptFile(task.location, f"its Parquet data does not decode: {error}") from error
 
-    def _read_whole(self, location: str, schema: Schema) -> pa.Table:
+    def _read_whole(self, delete: DeleteFile, schema: Schema) -> pa.Table:
         """Read a delete file, which is found by its columns' ids or else by their names."""
+        location = delete.location
         try:
-            opened = OpenFile(self._store, FileTask(location, 0, 0, 0), map_schema(schema))
+            task = FileTask(location, delete.record_count, 0, 0, file_size_bytes=delete.file_size_bytes)
+            opened = OpenFile(self._store, task, map_schema(schema))
             return pa.Table.from_batches(opened.rows(schema, TRUE, NOTHING_DELETED), arrow_schema(schema))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptFile(location, f"it is no delete file: {error}") from error

@@ -29,8 +29,8 @@ class CachedStore:
     def read(self, location: str) -> bytes:
         return self._store.read(location)
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        return self._store.read_range(location, offset, length)
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        return self._store.read_range(location, offset, length, of_size=of_size)
 
     def size(self, location: str) -> int:
         return self._store.size(location)

@@ -43,6 +43,7 @@ COLUMNS = ManifestColumns(
         "file_path",
         "file_format",
         "record_count",
+        "file_size_in_bytes",
         "referenced_data_file",
         "content_offset",
         "content_size_in_bytes",
@@ -262,14 +263,19 @@ def _refuse_other_formats(entries: pa.Table) -> None:
 
 
 def _delete_file(row: dict[str, Any]) -> DeleteFile:
-    if row["content"] == EQUALITY_DELETES:
-        ids = tuple(row["equality_ids"] or ())
-        return DeleteFile(DeleteKind.EQUALITY, row["file_path"], ids, record_count=row["record_count"])
-    return DeleteFile(DeleteKind.POSITIONS, row["file_path"], record_count=row["record_count"])
+    is_key = row["content"] == EQUALITY_DELETES
+    return DeleteFile(
+        DeleteKind.EQUALITY if is_key else DeleteKind.POSITIONS,
+        row["file_path"],
+        tuple(row["equality_ids"] or ()) if is_key else (),
+        record_count=row["record_count"],
+        file_size_bytes=row["file_size_in_bytes"],
+    )
 
 
 def _vector(row: dict[str, Any]) -> DeleteFile:
     offset, size = row["content_offset"], row["content_size_in_bytes"]
     if offset is None or size is None:
         raise CorruptFile(row["file_path"], "the manifest does not say where in it the deletion vector is")
-    return DeleteFile(DeleteKind.VECTOR, row["file_path"], (), offset, size, row["record_count"])
+    whole = row["file_size_in_bytes"]
+    return DeleteFile(DeleteKind.VECTOR, row["file_path"], (), offset, size, row["record_count"], whole)

@@ -18,6 +18,7 @@ from icefield.scan.cache import CachedManifest, Key, ManifestCache, is_cacheable
 from icefield.scan.cache_store import cache_of
 from icefield.scan.manifests import Mask, choose
 from icefield.storage.read_ahead import ReadAhead, Wanted
+from icefield.storage.sizes import read_sized
 from icefield.storage.store import Store
 
 MANIFESTS_PER_BATCH = 1_000
@@ -163,7 +164,7 @@ def _decoded(
     store: Store, keys: Sequence[Key], ordinals: Sequence[int], want: ManifestColumns, cache: ManifestCache | None
 ) -> _Part:
     """Decode manifests together, and keep what is used again."""
-    files = [(keys[i].location, store.read(keys[i].location)) for i in ordinals]
+    files = [(keys[i].location, read_sized(store, *keys[i])) for i in ordinals]
     table, texts = decode_manifests_in_turn(files, want)
     runs = table.column(MANIFEST_COLUMN).to_numpy()
     table = table.drop_columns([MANIFEST_COLUMN])
@@ -187,7 +188,7 @@ def _cached(
     def texts(rows: Longs) -> pa.Table:
         held = manifest.texts(names)
         if held is None:  # somebody removed it meanwhile
-            held = decode_manifest(store.read(key.location), key.location, ManifestColumns(names, partition=False))
+            held = decode_manifest(read_sized(store, *key), key.location, ManifestColumns(names, partition=False))
         return held.take(pa.array(rows))
 
     return _Part(table, np.full(table.num_rows, ordinal, np.int32), texts)

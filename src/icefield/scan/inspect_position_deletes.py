@@ -40,6 +40,7 @@ COLUMNS = ManifestColumns(
         "file_path",
         "file_format",
         "record_count",
+        "file_size_in_bytes",
         "referenced_data_file",
         "content_offset",
         "content_size_in_bytes",
@@ -127,13 +128,16 @@ def _deleted_rows(source: Inspected, entry: dict[str, Any], read: Schema) -> Ite
     if entry["file_format"].upper() != PUFFIN:
         reader = TableReader(source.store, (), map_schema(read))
         yield from reader.read(
-            FileTask(location, entry["record_count"], 0, 0), read, [f.name for f in read.fields], TRUE
+            FileTask(location, entry["record_count"], 0, 0, file_size_bytes=entry["file_size_in_bytes"]),
+            read,
+            [f.name for f in read.fields],
+            TRUE,
         )
         return
     offset, size = entry["content_offset"], entry["content_size_in_bytes"]
     if offset is None or size is None:
         raise CorruptFile(location, "the manifest does not say where in it the deletion vector is")
-    blob = source.store.read_range(location, offset, size)
+    blob = source.store.read_range(location, offset, size, of_size=entry["file_size_in_bytes"])
     positions = decode_deletion_vector(blob, location, cardinality=entry["record_count"])
     known = {
         DELETED_FILE.name: pa.repeat(pa.scalar(entry["referenced_data_file"], pa.string()), len(positions)),

@@ -143,6 +143,7 @@ class ScanPlan:
                     first_row_id=row["first_row_id"],
                     constants=decode_constants(row["constants"], self.point.schema),
                     proven=row["proven"],
+                    file_size_bytes=row["file_size_in_bytes"],
                     deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
                 )
 

@@ -27,6 +27,7 @@ from icefield.spark.present import ColumnOrName, holds_uuid, present, select_all
 from icefield.spark.read_task import Rows
 from icefield.spark.types import stored_field, stored_type
 from icefield.spark.written_names import Names, find_reused_names
+from icefield.storage.sizes import check_local_size
 from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, Type, children, with_children
 from icefield.types.metadata_columns import (
@@ -123,7 +124,11 @@ class _NativeScan:
         files, store = self._request.files, self._request.store
         paths, sizes = (files.column(name).to_pylist() for name in ("file_path", "file_size_in_bytes"))
         for location, size, key in zip(paths, sizes, self._file_keys.tolist(), strict=True):
-            yield NativeFile(store.native_uri(location), size, key)
+            uri = store.native_uri(location)
+            if uri.startswith("file:"):
+                # Spark would read whatever file is there now.
+                check_local_size(location, size)
+            yield NativeFile(uri, size, key)
 
     def _with_places(self, frame: DataFrame) -> DataFrame:
         if self._row_number is None:

@@ -30,6 +30,7 @@ from icefield.errors import InvalidInput, MissingFile
 from icefield.storage.disk import create_exclusively, fill, read_at, reading, sync_directory, writing
 from icefield.storage.local_new_file import LocalNewFile
 from icefield.storage.location import check_inside, join_location, local_path, location_of_path
+from icefield.storage.sizes import check_size
 from icefield.storage.store import StoredFile
 
 _TEMPORARY_PREFIX = ".icefield-"
@@ -62,10 +63,12 @@ class LocalStore:
         with reading(location), FileIO(self._checked_path(location)) as file:
             return file.readall()
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         if offset < 0 or length < 0:
             raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
         with reading(location), self._path(location).open("rb", buffering=0) as file:
+            if of_size is not None:
+                check_size(location, os.fstat(file.fileno()).st_size, of_size)
             return read_at(file.fileno(), offset, length)
 
     def size(self, location: str) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from icefield.ambient import Ambient, SystemAmbient
 from icefield.errors import FileAlreadyExists, InvalidInput, LocationRefused, MissingFile, StorageError, Unsupported
 from icefield.storage.location import is_inside, parse_location
+from icefield.storage.sizes import check_size
 from icefield.storage.store import NewFile, StoredFile
 
 MEMORY_SCHEME = "memory"
@@ -39,10 +40,12 @@ class MemoryStore:
     def read(self, location: str) -> bytes:
         return self._kept(location).data
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         if offset < 0 or length < 0:
             raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
-        return self._kept(location).data[offset : offset + length]
+        data = self._kept(location).data
+        check_size(location, len(data), of_size)
+        return data[offset : offset + length]
 
     def size(self, location: str) -> int:
         return len(self._kept(location).data)

@@ -39,6 +39,7 @@ from icefield.storage.object_store_conditional import Versioned
 from icefield.storage.object_store_errors import CLIENT_ERRORS, Failure, explain, find_failure
 from icefield.storage.object_store_input import RangedFile
 from icefield.storage.object_store_new_file import PART_BYTES, ObjectNewFile
+from icefield.storage.sizes import check_size
 from icefield.storage.store import StoredFile
 
 if TYPE_CHECKING:
@@ -83,16 +84,19 @@ class ObjectStore:
         with _reading(location):
             return bytes(obstore.get(self._clients.reading(location), key).bytes())
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         if offset < 0 or length < 0:
             raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
         key = self._key(location)
         if length == 0:
-            self.size(location)
+            check_size(location, self.size(location), of_size)
             return b""
         with _reading(location):
             try:
-                return bytes(obstore.get_range(self._clients.reading(location), key, start=offset, length=length))
+                # The answer to a range tells the size of the whole object, too.
+                found = obstore.get(self._clients.reading(location), key, options={"range": (offset, offset + length)})
+                check_size(location, found.meta["size"], of_size)
+                return bytes(found.bytes())
             except CLIENT_ERRORS as error:
                 if find_failure(error) is not Failure.OUT_OF_RANGE:
                     raise

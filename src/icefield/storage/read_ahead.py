@@ -43,12 +43,16 @@ class Part(Enum):
 
 
 class Wanted(NamedTuple):
-    """Something that will be read; the size is how much memory it takes, None where nobody knows."""
+    """Something that will be read; the size is how much memory it takes, None where nobody knows.
+
+    of_size: the size of the whole file that a range is of, where it is to be checked.
+    """
 
     location: str
     size_bytes: int | None = None
     part: Part = Part.WHOLE
     offset: int = 0
+    of_size: int | None = None
 
 
 _Key = tuple[str, int | None]  # the location, and where a range begins
@@ -94,12 +98,15 @@ class ReadAhead:
     def __reduce__(self) -> tuple[object, ...]:
         return _itself, (self.store,)
 
+    def check(self, location: str) -> None:
+        self.store.check(location)
+
     def read(self, location: str) -> bytes:
         found: bytes | pa.NativeFile = self._take(Wanted(location))
         return found if isinstance(found, bytes) else found.read()
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        found: bytes = self._take(Wanted(location, length, Part.RANGE, offset))
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        found: bytes = self._take(Wanted(location, length, Part.RANGE, offset, of_size))
         return found[:length]
 
     def open_input(self, location: str) -> pa.NativeFile:
@@ -199,10 +206,10 @@ class ReadAhead:
             self._bytes -= self._reads.pop(key).size_bytes
 
     def _reader(self, wanted: Wanted) -> Callable[[], Any]:
-        location, size, part, offset = wanted
+        location, size, part, offset, of_size = wanted
         if part is Part.RANGE:
             assert size is not None
-            return lambda: self.store.read_range(location, offset, size)
+            return lambda: self.store.read_range(location, offset, size, of_size=of_size)
         if part is Part.OPENED:
             return lambda: self.store.open_input(location)
         return lambda: self.store.read(location)

@@ -26,8 +26,8 @@ class RoutedStore:
     def read(self, location: str) -> bytes:
         return self._at(location).read(location)
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        return self._at(location).read_range(location, offset, length)
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        return self._at(location).read_range(location, offset, length, of_size=of_size)
 
     def size(self, location: str) -> int:
         return self._at(location).size(location)

@@ -82,8 +82,11 @@ class Store(Protocol):
         """Return the whole file."""
         ...
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset`, fewer only where the file ends."""
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        """Return `length` bytes from `offset`, fewer only where the file ends.
+
+        of_size: the size that the whole file must have; CorruptFile if it has another.
+        """
         ...
 
     def size(self, location: str) -> int:
