@@ -7,7 +7,6 @@ from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertTableUUID, SetLocation
 from icefield.properties import DATA_PATH, METADATA_PATH
-from icefield.storage.location import parse_location
 from icefield.storage.store import Store
 
 
@@ -30,4 +29,4 @@ def check_paths(properties: Mapping[str, str], store: Store) -> None:
     """Refuse properties that send new files to where the lake may not write."""
     for path in (DATA_PATH.read(properties), METADATA_PATH.read(properties)):
         if path is not None:
-            next(iter(store.list(str(parse_location(path)).rstrip("/"))), None)  # raises where the lake may not write
+            store.check(path)
