@@ -71,7 +71,7 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     settings = write.write_plan(moves_rows=bool(places))
     if write.base.has_row_ids and places:
         # A row that is replaced stays the same row. (spec: Row lineage assignment)
-        table = table.append_column(ROW_ID.name, row_ids)
+        table = table.append_column(settings.schema.by_id[ROW_ID.field_id].name, row_ids)
     if MERGE_MODE.read(write.base.properties) == MERGE_ON_READ and places:
         files = write.write_batches(settings, table.to_batches())
         return _commit_delta(write, files, places, plan.files.slice(0, 0), footing)

@@ -1,6 +1,7 @@
 """Columns that every row has without being stored as data: where it lies, and its lineage. (spec: Reserved Field IDs)
 
-A table's own column hides a metadata column of the same name.
+They are told by their reserved ids, never by name: a table may have columns of any name. Its own column hides a
+metadata column of the same name, whatever the case of either: Spark does not tell them apart, nor do filters.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +38,7 @@ def is_metadata_column(field_id: int) -> bool:
 
 def with_metadata_columns(schema: Schema, partition: Sequence[NestedField] = ()) -> Schema:
     """Return the schema with all metadata columns after its own; `partition`: the fields of all partition specs."""
-    taken = {f.name for f in schema.fields}
+    taken = {f.name.lower() for f in schema.fields}
     columns = (*SELECTABLE, *_partition_column(partition))
     return with_columns(schema, tuple(f for f in columns if f.name not in taken))
 
@@ -48,8 +49,8 @@ def _partition_column(partition: Sequence[NestedField]) -> Iterable[NestedField]
 
 
 def with_free_names(schema: Schema, columns: tuple[NestedField, ...]) -> tuple[Schema, tuple[str, ...]]:
-    """Return the schema with some metadata columns, under names that it has not, and those names."""
-    taken = {f.name for f in schema.fields}
+    """Return the schema with some metadata columns, under names that it has in no case, and those names."""
+    taken = {f.name.lower() for f in schema.fields}
     names = []
     for column in columns:
         name = column.name
