@@ -14,7 +14,7 @@ from tests.parquet.row_cases import array_of, batch_of, rows_from, rows_of, same
 from tests.schema_cases import schemas
 
 from icefield.errors import SchemaMismatch
-from icefield.parquet.conform import check_arrow_schema, conform_array, conform_batch
+from icefield.parquet.conform import check_arrow_schema, check_schema, conform_array, conform_batch, news_of
 from icefield.types.arrow import arrow_schema, arrow_type
 from icefield.types.datatypes import NestedField
 from icefield.types.schema import Schema
@@ -90,8 +90,17 @@ def test_every_fault_is_named_at_once_with_its_path() -> None:
 
 
 def test_case_counts_in_names() -> None:
-    with pytest.raises(SchemaMismatch, match="'A' is not in the table"):
+    with pytest.raises(SchemaMismatch, match="'A' is not in the table, which has 'a'"):
         check_arrow_schema(pa.schema({"A": pa.int32()}), parse_schema("a int"))
+    with pytest.raises(SchemaMismatch, match=r"'s\.B' is not in the table, which has 's\.b'"):
+        check_schema(parse_schema("s struct<B: int>"), parse_schema("s struct<b: int>"))
+
+
+@pytest.mark.parametrize("kind", ["ID long", "id long, s struct<A: int>", "id long, l list<struct<A: int>>"])
+def test_no_column_is_merged_beside_one_that_differs_by_case_alone(kind: str) -> None:
+    table = parse_schema("id long, s struct<a: int>, l list<struct<a: int>>")
+    with pytest.raises(SchemaMismatch, match="would not tell one from the other"):
+        news_of(parse_schema(kind), table)
 
 
 # Widening: what fits, and how it comes out.

@@ -7,7 +7,7 @@ Raises SchemaMismatch.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -70,11 +70,15 @@ def news_of(incoming: Schema, schema: Schema) -> tuple[NestedField, ...]:
 
 def conform_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """Return the batch with the table's columns, types and order; the schema was checked before."""
-    arrays = [
-        conform_array(batch.column(f.name), f) if f.name in batch.schema.names else _absent(f, batch.num_rows)
-        for f in schema.fields
+    return pa.RecordBatch.from_arrays(conform_columns(batch, schema.fields), schema=arrow_schema(schema))
+
+
+def conform_columns(batch: pa.RecordBatch, fields: Iterable[NestedField]) -> list[pa.Array]:
+    """Return some of the table's columns of a batch; one that it does not name has its default."""
+    given = {name: at for at, name in enumerate(batch.schema.names)}
+    return [
+        conform_array(batch.column(given[f.name]), f) if f.name in given else _absent(f, batch.num_rows) for f in fields
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
 
 
 def conform_array(array: pa.Array, field: NestedField) -> pa.Array:
@@ -93,8 +97,10 @@ def _struct_faults(incoming: StructType, wanted: StructType, path: str) -> Itera
                 yield f"required column {name!r} is missing"
             continue
         yield from _type_faults(given.pop(field.name).type, field.type, name)
+    known = {field.name.lower(): field.name for field in wanted.fields}
     for name in given:
-        yield f"column {path + name!r} is not in the table"
+        other = f", which has {path + known[name.lower()]!r}" if name.lower() in known else ""
+        yield f"column {path + name!r} is not in the table{other}"
 
 
 def _type_faults(incoming: Type, wanted: Type, path: str) -> Iterator[str]:
@@ -113,8 +119,15 @@ def _type_faults(incoming: Type, wanted: Type, path: str) -> Iterator[str]:
 
 def _news(incoming: tuple[NestedField, ...], wanted: tuple[NestedField, ...]) -> Iterator[NestedField]:
     known = {f.name: f for f in wanted}
+    lower = {f.name.lower(): f.name for f in wanted}
     for field in incoming:
         ours = known.get(field.name)
+        if ours is None and field.name.lower() in lower:
+            raise SchemaMismatch(
+                f"cannot merge the schema of the rows: the table has {lower[field.name.lower()]!r}, the rows "
+                f"{field.name!r}, and Spark would not tell one from the other",
+                hint="Rename the column of the rows; if the table shall have both, add it by table.evolve()",
+            )
         if ours is None:
             yield field
         elif not _widens(field.type, ours.type):
