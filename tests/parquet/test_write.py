@@ -25,6 +25,7 @@ from icefield.connection import connect
 from icefield.errors import FileAlreadyExists, InvalidInput, SchemaMismatch, StorageError, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
+from icefield.model.sort_order import parse_order_by
 from icefield.parquet import write as write_module
 from icefield.parquet.file_layout import FileLayout
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
@@ -255,6 +256,18 @@ def test_rows_keep_their_order_within_a_file() -> None:
         ids = file_at(store, location).read().column("id").to_pylist()
         assert ids == sorted(ids)
         assert len({keys[i] for i in ids}) == 1
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 100])
+def test_only_files_whose_rows_are_in_order_say_so(batch_rows: int) -> None:
+    schema = parse_schema("id long, k string")
+    plan = replace(plan_for(schema, ["k"]), order=parse_order_by(["id desc"], schema))
+    batch = pa.record_batch({"id": [9, 5, 8, 6, 5, 7], "k": ["a", "a", "a", "b", "b", None]})
+    pieces = [batch.slice(start, batch_rows) for start in range(0, len(batch), batch_rows)]
+    files, store = written(plan, pieces)
+    paths, said = files.column("file_path").to_pylist(), files.column("sort_order_id").to_pylist()
+    claimed = {tuple(file_at(store, p).read().column("id").to_pylist()): s for p, s in zip(paths, said, strict=True)}
+    assert claimed == {(9, 5, 8): None, (6, 5): 1, (7,): 1}
 
 
 # Sizes.

@@ -18,7 +18,10 @@ MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts",
 
 @dataclass(frozen=True)
 class DescribedFile:
-    """A data file; `key` is its partition. Without field ids in it, it is read by names."""
+    """A data file; `key` is its partition. Without field ids in it, it is read by names.
+
+    sort_order_id: the order that its rows are known to have.
+    """
 
     location: str
     key: tuple[Value | None, ...]
@@ -26,6 +29,7 @@ class DescribedFile:
     size_bytes: int
     metrics: FileMetrics
     has_ids: bool = True
+    sort_order_id: int | None = None
 
 
 def as_columns(files: Sequence[DescribedFile], spec: PartitionSpec, schema: Schema) -> pa.Table:
@@ -38,6 +42,7 @@ def as_columns(files: Sequence[DescribedFile], spec: PartitionSpec, schema: Sche
         "record_count": [f.record_count for f in files],
         "file_size_in_bytes": [f.size_bytes for f in files],
         "split_offsets": [f.metrics.split_offsets for f in files],
+        "sort_order_id": [f.sort_order_id for f in files],
     }
     for name in MAPS:
         columns[name] = [list(getattr(f.metrics, name).items()) for f in files]

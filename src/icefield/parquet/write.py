@@ -23,6 +23,7 @@ from icefield.errors import IcefieldError, IcefieldWarning, Unsupported
 from icefield.iceberg_properties import ENCRYPTION_KEY
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
+from icefield.model.sort_order import UNSORTED, SortOrder
 from icefield.parquet.conform import conform_batch
 from icefield.parquet.described import DescribedFile, as_columns
 from icefield.parquet.file_layout import FileLayout, file_layout
@@ -31,6 +32,7 @@ from icefield.parquet.geo_columns import as_parquet
 from icefield.parquet.long_values import long_bounds
 from icefield.parquet.metrics import NO_METRICS, Beside, Bounds, MetricsMode, footer_metrics, metrics_modes
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
+from icefield.parquet.order_check import OrderCheck
 from icefield.parquet.parquet_options import ColumnChoice, ParquetOptions, open_writer, parquet_options
 from icefield.parquet.write_dictionary import columns_with_dictionary
 from icefield.properties import (
@@ -47,7 +49,7 @@ from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import comparable, encode_keys
 from icefield.types.datatypes import PrimitiveType, Type, Value
-from icefield.types.metadata_columns import LINEAGE, with_columns
+from icefield.types.metadata_columns import LINEAGE, with_free_names
 from icefield.types.schema import Schema
 from icefield.types.transforms import Void
 
@@ -65,7 +67,7 @@ class WritePlan:
     """What a writing task must know; immutable and picklable.
 
     distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
-    then, about. sort_order_id: the order that rows come in.
+    then, about. order: the one that rows shall come in; a file in which they do says so.
     """
 
     schema: Schema
@@ -77,7 +79,7 @@ class WritePlan:
     modes: Mapping[int, MetricsMode]
     distribution: str = DISTRIBUTE_NONE
     task_bytes: int | None = None
-    sort_order_id: int | None = None
+    order: SortOrder = UNSORTED
 
 
 def plan_write(
@@ -94,7 +96,7 @@ def plan_write(
     stored = file_schema(metadata.schema)
     modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
     return WritePlan(
-        schema=with_columns(stored, LINEAGE) if with_lineage else stored,
+        schema=with_free_names(stored, LINEAGE)[0] if with_lineage else stored,
         spec=metadata.spec,
         layout=file_layout(metadata),
         write_id=write_id,
@@ -152,11 +154,7 @@ class DataWriter:
         """Finish all files and return one row per file, as columns of a manifest entry."""
         while self._open:
             self._finish(next(iter(self._open)))
-        files = as_columns(self._finished, self._plan.spec, self._plan.schema)
-        if self._plan.sort_order_id is None:
-            return files
-        ids = pa.repeat(pa.scalar(self._plan.sort_order_id, pa.int32()), files.num_rows)
-        return files.set_column(files.schema.get_field_index("sort_order_id"), files.schema.field("sort_order_id"), ids)
+        return as_columns(self._finished, self._plan.spec, self._plan.schema)
 
     def abort(self) -> None:
         """Remove everything that this writer wrote; what cannot be removed is left to the collector."""
@@ -253,6 +251,7 @@ class _OpenFile:
     def __post_init__(self) -> None:
         self._footers: list[pq.FileMetaData] = []
         self._writer: pq.ParquetWriter | None = None
+        self._order = OrderCheck(self.plan.schema, self.plan.order)
 
     @property
     def estimated_bytes(self) -> float:
@@ -269,6 +268,7 @@ class _OpenFile:
     def add(self, batch: pa.RecordBatch, size_bytes: int, nans: Mapping[int, int]) -> None:
         for field_id, count in nans.items():
             self.nan_counts[field_id] = self.nan_counts.get(field_id, 0) + count
+        self._order.add(batch)
         self.batches.append(batch)
         self.buffered_bytes += size_bytes + BATCH_OVERHEAD_BYTES
         self.buffered_rows += batch.num_rows
@@ -307,7 +307,9 @@ class _OpenFile:
         plan = self.plan
         beside = Beside(self.nan_counts, self.nan_columns, self.long_bounds)
         metrics = footer_metrics(self._footers[0], plan.schema.leaves, plan.modes, beside)
-        return DescribedFile(self.location, self.key, self.record_count, size_bytes, metrics)
+        is_ordered = self._order.holds and not plan.order.is_unsorted
+        order_id = plan.order.order_id if is_ordered else None
+        return DescribedFile(self.location, self.key, self.record_count, size_bytes, metrics, sort_order_id=order_id)
 
     def abort(self) -> None:
         if self._writer is not None:

@@ -25,7 +25,7 @@ from icefield.spark.read_task import Rows
 from icefield.spark.session import session
 from icefield.spark.types import schema_from_spark
 from icefield.spark.view import conform_to_view, run_query
-from icefield.spark.write import write_frame
+from icefield.spark.write import write_frames
 from icefield.storage.store import Store
 from icefield.types.schema import Schema
 
@@ -54,13 +54,12 @@ class Engine:
     ) -> pa.Table:
         """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
         check_schema(schema_from_spark(frame.schema), base.schema)
-        rows = frame
+        frames = [frame]
         for scan in replaced:
             if scan.partial_files.num_rows:
                 partial = FilesToRead(store, base, scan, scan.partial_files, plan.schema)
-                stay = read_files(self.session(), partial, scan.where, Rows.REST)
-                rows = rows.unionByName(stay, allowMissingColumns=True)
-        return write_frame(rows, plan, base.sort_order, store)
+                frames.append(read_files(self.session(), partial, scan.where, Rows.REST))
+        return write_frames(frames, plan, base.sort_order, store)
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""

@@ -9,8 +9,7 @@ Spark's own errors pass through as they are. Either way every file of the write 
 """
 
 import pickle
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,21 +17,20 @@ from pyspark.sql import DataFrame
 from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write import WritePlan
-from icefield.spark.distribute import distribute, keeps_order
+from icefield.spark.distribute import distribute
 from icefield.spark.worker_faults import explain_worker_fault
 from icefield.spark.write_settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write_task import RESULT_SCHEMA, WriteTask
 from icefield.storage.store import Store
 
 
-def write_frame(frame: DataFrame, plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
-    """Write all rows, whose schema was checked, and return one row per file, as columns of a manifest entry."""
-    if keeps_order(plan.schema, order):
-        plan = replace(plan, sort_order_id=order.order_id)
-    rows = distribute(frame, plan, order)
+def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
+    """Write all rows, whose schemas were checked, and return one row per file, as columns of a manifest entry."""
+    spread = distribute(frames, plan, order)
     try:
-        with changed_task_bytes(frame.sparkSession, task_bytes_of(plan)):
-            results = rows.mapInArrow(WriteTask(plan, store), RESULT_SCHEMA).collect()
+        with changed_task_bytes(frames[0].sparkSession, task_bytes_of(plan)):
+            task = WriteTask(spread.plan, store, spread.names)
+            results = spread.rows.mapInArrow(task, RESULT_SCHEMA).collect()
         return files_of_tasks(plan, ((result.files, result.error) for result in results))
     except BaseException as error:
         remove_files_of_write(store, plan)

@@ -4,22 +4,30 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from pyspark.taskcontext import TaskContext
 
 from icefield.errors import IcefieldError
+from icefield.parquet.conform import conform_batch
 from icefield.parquet.write import DataWriter, WritePlan
 from icefield.storage.store import Store
+from icefield.types.schema import Schema
 
 RESULT_SCHEMA = "files binary, error binary"
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class WriteTask:
-    """What runs in an executor's Python worker."""
+    """What runs in an executor's Python worker.
+
+    names: what the columns of each frame are called that rows come from; None if rows come with their names.
+    """
 
     plan: WritePlan
     store: Store
+    names: tuple[Names, ...] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -27,7 +35,7 @@ class WriteTask:
         writer = DataWriter(self.plan, self.store, attempt)
         try:
             for batch in batches:
-                writer.write(batch)
+                writer.write(self._named(batch))
             yield _result(files=_as_stream(writer.close()))
         except IcefieldError as error:
             writer.abort()
@@ -37,6 +45,29 @@ class WriteTask:
         except BaseException:
             writer.abort()
             raise
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.names is None or batch.num_rows == 0:
+            return batch
+        if len(self.names) == 1:
+            return batch.rename_columns(list(self.names[0]))
+        return _interleaved(batch, self.names, self.plan.schema)
+
+
+def _interleaved(batch: pa.RecordBatch, names: tuple[Names, ...], schema: Schema) -> pa.RecordBatch:
+    """Return rows of several frames as rows of the table, in the order that they came in."""
+    parts, places = [], []
+    for column, own in zip(batch.columns, names, strict=True):
+        at = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        if len(at):
+            rows = pa.RecordBatch.from_arrays(column.take(pa.array(at)).flatten(), names=list(own))
+            parts.append(conform_batch(rows, schema))
+            places.append(at)
+    if len(parts) == 1:
+        return parts[0]
+    columns = [pa.concat_arrays(list(arrays)) for arrays in zip(*(part.columns for part in parts), strict=True)]
+    order = pa.array(np.argsort(np.concatenate(places)))
+    return pa.RecordBatch.from_arrays(columns, schema=parts[0].schema).take(order)
 
 
 def _result(files: bytes | None = None, error: bytes | None = None) -> pa.RecordBatch:
