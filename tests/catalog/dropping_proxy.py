@@ -1,5 +1,9 @@
-"""A proxy before a server that loses one COMMIT when told to: on its way there, or the answer on its way back."""
+"""A proxy before a server that loses one COMMIT when told to: on its way there, or the answer on its way back.
 
+It can also look like a pooler, which tells each client a process id of its own.
+"""
+
+import re
 import select
 import socket
 import threading
@@ -7,6 +11,7 @@ from contextlib import suppress
 from enum import Enum
 
 _COMMIT = b"COMMIT\x00"
+_BACKEND_KEY = re.compile(rb"(K\x00\x00\x00\x0c)(....)", re.DOTALL)
 
 
 class Loss(Enum):
@@ -19,8 +24,9 @@ class Loss(Enum):
 class DroppingProxy:
     """Listens on loopback and passes bytes on to a port of loopback."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, *, pools: bool = False) -> None:
         self._target = target
+        self._pools = pools
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.next_loss: Loss | None = None
@@ -50,6 +56,8 @@ class DroppingProxy:
                     if ready is client and _COMMIT in data and self.next_loss:
                         self._lose(server, data)
                         return
+                    if self._pools and ready is server:
+                        data = _BACKEND_KEY.sub(lambda found: found[1] + b"\x7f\0\0\1", data)
                     (server if ready is client else client).sendall(data)
 
     def _lose(self, server: socket.socket, data: bytes) -> None:

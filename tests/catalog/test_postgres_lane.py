@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.catalog.dropping_proxy import DroppingProxy
 from tests.postgres import PostgresServer, free_port
 
 import icefield
@@ -119,6 +120,45 @@ def test_who_waited_too_long_goes_on_without(postgres_url: str, monkeypatch: pyt
             thread.start()
             thread.join(10)
             assert not thread.is_alive()
+
+
+def test_behind_a_pooler_nobody_waits_and_nobody_holds_a_connection(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    proxy = DroppingProxy(postgres_server.port, pools=True)
+    url = postgres_server.url(port=proxy.port)
+    in_transaction = (
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'icefield' AND xact_start IS NOT NULL"
+    )
+    with (
+        closing(proxy),
+        closing(PostgresLanes(postgres_url, "c")) as direct,
+        closing(PostgresLanes(url, "c")) as first,
+        closing(PostgresLanes(url, "c")) as second,
+    ):
+        with first.turn(TABLE), second.turn(TABLE):
+            assert waiting(postgres_server, granted=True) == 0
+            assert postgres_server.query(in_transaction) == [(0,)]
+        with direct.turn(TABLE):
+            assert waiting(postgres_server, granted=True) == 1
+            assert postgres_server.query(in_transaction) == [(1,)]
+
+
+def test_who_waited_too_long_gives_the_connection_back_and_does_not_wait_again(
+    postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_lane, "PATIENCE_S", 0.05)
+    with closing(PostgresLanes(postgres_url, "c")) as first, closing(PostgresLanes(postgres_url, "c")) as second:
+        with first.turn(TABLE):
+            with second.turn(TABLE):
+                aborted = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction (aborted)'"
+                assert postgres_server.query(aborted) == [(0,)]
+            monkeypatch.setattr(postgres_lane, "PATIENCE_S", 10_000.0)
+            for _ in range(postgres_lane.TURNS_WITHOUT):
+                with second.turn(TABLE):
+                    pass
+        with second.turn(TABLE):  # and then there are turns again
+            assert waiting(postgres_server, granted=True) == 1
 
 
 def test_a_turn_that_raises_ends(postgres_url: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -61,6 +62,15 @@ class PostgresConnection:
     @property
     def in_transaction(self) -> bool:
         return self._connection.info.transaction_status is not TransactionStatus.IDLE
+
+    @cached_property
+    def is_pooled(self) -> bool:
+        """Whether something stands between that lends the server's connections out.
+
+        A pooler gives each client a process id of its own making, for there is no one process that serves it.
+        """
+        (row,) = self.execute("SELECT pg_backend_pid()").values
+        return row[0] != self._connection.info.backend_pid
 
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         cursor = self._connection.execute(statement.replace("?", "%s").encode(), values)

@@ -1,8 +1,12 @@
 """Lanes in a PostgreSQL server, for writers on any machine; see `lane` for what a lane is.
 
 A turn is a transaction that holds an advisory lock: the server queues in order of arrival, and frees the lock when the
-transaction ends or its connection dies. Nothing is kept in a session, so that a pooler may stand between. Whoever
-sleeps in their turn is put out by the server, and whoever waited too long, or cannot connect, goes on without a turn.
+transaction ends or its connection dies. Whoever
+sleeps in their turn is put out by the server, and whoever waited too long, or cannot connect, goes on without a turn,
+and does not try for the next few either.
+
+Behind a pooler that lends connections by transaction (PgBouncer) there are no turns: each writer that waits would hold
+one of its few connections, and whoever has the turn could not get one to commit with.
 
 The threads of one process queue among themselves first, so that a process has one connection here for each table that
 it writes to.
@@ -23,6 +27,7 @@ from icefield.model.names import TableName
 
 PATIENCE_S = 10.0  # for how long to wait for a turn before going on without
 LONGEST_TURN_S = 2.0  # for how long one turn may last before the server passes it
+TURNS_WITHOUT = 20  # after one that was not to be had
 
 
 class PostgresLanes:
@@ -38,6 +43,7 @@ class PostgresLanes:
         self._connections: Connections[PostgresConnection] = Connections(
             lambda: open_connection(target), POSTGRES_ERRORS
         )
+        self._turns_without = 0
         # By process too: a lock that a thread held when the process was forked is never let go in the child.
         self._threads: defaultdict[tuple[int, TableName], threading.Lock] = defaultdict(threading.Lock)
 
@@ -59,12 +65,21 @@ class PostgresLanes:
         return True
 
     def _queue_at_server(self, table: TableName, held: ExitStack) -> None:
-        try:
-            connection = held.enter_context(self._borrowed())
-            connection.command(_begin())
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (lane_key(self._catalog, table),))
-        except (*POSTGRES_ERRORS, CatalogError):
+        if self._turns_without:
+            self._turns_without -= 1
             return
+        try:
+            # What fails gives its connection back at once, and not only when the commit is done.
+            with ExitStack() as turn:
+                connection = turn.enter_context(self._borrowed())
+                if connection.is_pooled:
+                    self._turns_without = TURNS_WITHOUT
+                    return
+                connection.command(_begin())
+                connection.execute("SELECT pg_advisory_xact_lock(?)", (lane_key(self._catalog, table),))
+                held.push(turn.pop_all())
+        except (*POSTGRES_ERRORS, CatalogError):
+            self._turns_without = TURNS_WITHOUT
 
     @contextmanager
     def _borrowed(self) -> Iterator[PostgresConnection]:
