@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.cli.conftest import Icefield
 
 import icefield as package
+from icefield.cli.demo_directory import make_fresh
 from icefield.cli.demo_story import NAME
 
 ROWS = 3_000
@@ -37,6 +39,9 @@ def run_shown(command: str, folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_demo_tells_its_story_and_leaves_a_lake(icefield: Icefield, tmp_path: Path, spark: object) -> None:
+    make_fresh(tmp_path / "demo lake")
+    with package.connect(tmp_path / "demo lake") as lake:  # what a demo that was killed has left
+        lake.create_table(NAME, "id long").append(pa.table({"id": [1]}))
     ran = icefield("demo", "--rows", str(ROWS), "--dir", "demo lake", "--json")
     assert ran.code == 0, ran.err
     story = ran.err
@@ -54,6 +59,7 @@ def test_the_demo_tells_its_story_and_leaves_a_lake(icefield: Icefield, tmp_path
     shown = [line.strip() for line in story.splitlines() if " --lake " in line]
     assert len(shown) == 3
     assert all(run_shown(command, tmp_path) for command in shown)
+    assert make_fresh(tmp_path / "demo lake") is True  # it can run again on what it left
 
 
 def test_the_demo_refuses_a_directory_that_it_did_not_make(icefield: Icefield, tmp_path: Path) -> None:
