@@ -224,7 +224,7 @@ def test_dropping_a_partition_source_needs_the_field_dropped_first(memory_lake: 
         change.drop_column("name")
     table.append(pa.table({"id": [3]}))
     assert rows_of(table) == [{"id": 1}, {"id": 2}, {"id": 3}]
-    table.overwrite(pa.table({"id": [9]}), where="id = 1")
+    table.overwrite(pa.table({"id": [9]}), where="id = 1", check_rows=False)
     assert rows_of(table) == [{"id": 2}, {"id": 3}, {"id": 9}]
 
 

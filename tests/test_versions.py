@@ -71,7 +71,7 @@ def test_a_table_of_any_version_is_written_and_read(memory_lake: Lake, version: 
     assert table.metadata.format_version == version
     table.append(rows((1, "mon"), (2, "tue")))
     table.append(rows((3, "mon")))
-    table.overwrite(rows((9, "mon")), where="day = 'mon' and id < 3")
+    table.overwrite(rows((9, "mon")), where="day = 'mon' and id < 3", check_rows=False)
     assert rows_of(table) == [(2, "tue"), (3, "mon"), (9, "mon")]
     assert rows_of(table, where="day = 'tue'") == [(2, "tue")]
     assert [len(rows_of(table, s.snapshot_id)) for s in table.snapshots()] == [2, 3, 3]

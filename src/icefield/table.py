@@ -124,7 +124,7 @@ class Table:
         write, rows = write.merging(rows) if merge_schema else (write, rows)
         return write.append(rows)
 
-    def overwrite(
+    def overwrite(  # noqa: PLR0913 - all but two are keywords
         self,
         rows: object,
         where: Predicate | str | Any = None,
@@ -133,12 +133,13 @@ class Table:
         token: str | None = None,
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
+        check_rows: bool = True,
     ) -> Snapshot | None:
         """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
 
         Files that match whole are dropped by metadata alone; files that match in part are written again without the
-        matching rows. files: replace these data files, by their locations, instead of rows that match. The other
-        parameters are those of `append`.
+        matching rows. files: replace these data files, by their locations, instead of rows that match. check_rows:
+        refuse rows that do not match the filter themselves. The other parameters are those of `append`.
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
@@ -148,7 +149,7 @@ class Table:
         write, rows = write.merging(rows) if merge_schema else (write, rows)
         if files is not None:
             return write.replace_named(rows, files, OVERWRITE)
-        return write.replace_matching(rows, where, OVERWRITE)
+        return write.replace_matching(rows, where, OVERWRITE, check_rows=check_rows)
 
     def overwrite_partitions(
         self, rows: object, *, token: str | None = None, options: Mapping[str, str] | None = None
@@ -160,7 +161,8 @@ class Table:
     def upsert(self, rows: object, on: Sequence[str] | None = None, *, token: str | None = None) -> Snapshot | None:
         """Replace rows by those that have the same key, and add those whose key is new, in one snapshot.
 
-        rows: Arrow data, each key at most once. on: the key columns; the table's identifier fields if not given.
+        rows: Arrow data, each key at most once. on: the key columns; the table's identifier fields if not given. What
+        the rows do not name stays as it is in rows that are replaced, and gets its default in those that are added.
         """
         write = self._begin(token)
         return write.done or upsert(write, rows, on)

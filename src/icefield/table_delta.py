@@ -4,8 +4,8 @@ Which rows a change takes is known by their places: file and position. Under mer
 delete files; under copy-on-write the files are written anew without those rows.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -22,16 +22,17 @@ from icefield.expr.ast import Operator, Predicate
 from icefield.expr.bound import Bound, Compare, Reference, all_of, one_of
 from icefield.expr.residual import residual
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.conform import check_arrow_schema, conform_batch
+from icefield.parquet.conform import check_schema
 from icefield.parquet.deletes import Positions
+from icefield.parquet.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
 from icefield.parquet.read import table_reader
 from icefield.properties import DELETE_ISOLATION, DELETE_MODE, MERGE_ISOLATION, MERGE_MODE, MERGE_ON_READ
 from icefield.rows import arrow_batches, is_spark
 from icefield.scan.plan import ScanPlan
 from icefield.table_write import TableWrite, Verb
-from icefield.types.arrow import arrow_schema, python_values
+from icefield.types.arrow import arrow_schema, python_values, schema_from_arrow
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
-from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
+from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
@@ -57,21 +58,29 @@ def no_rows(schema: Schema) -> pa.Table:
 
 
 def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapshot | None:
-    """Replace the rows that have the keys of other rows by those, and add the rest of those."""
+    """Replace the rows that have the keys of other rows by those, and add the rest of those.
+
+    What the other rows do not name stays as it is in the rows that they replace.
+    """
     if is_spark(rows):
         raise Unsupported("upsert takes Arrow data", hint="Collect the changes: df.toArrow()")
-    table = _conformed(write, rows)
-    keys = _keys(table, write.base.schema, on)
+    schema, batches = arrow_batches(rows)
+    incoming = schema_from_arrow(schema)
+    check_schema(incoming, write.base.schema, is_partial=True)
+    table = _conformed(batches, write.base.schema)
+    keys = _keys(table, incoming, write.base.schema, on)
     if table.num_rows == 0:
         return None
     plan = write.plan_bound(_key_filter(table, keys.columns, write.base.schema))
     footing = replace(write.footing(plan, UPSERT), keys=keys)
-    places, row_ids = _find_keys(write, plan, keys, table.num_rows)
+    replaced = _find_keys(write, plan, keys, find_unnamed(incoming, write.base.schema))
+    table = keep_unnamed(table, incoming, write.base.schema, replaced.rows, replaced.places)
+    places = replaced.positions
     touched = files_at(plan.files, places)
     settings = write.write_plan(moves_rows=bool(places))
     if write.base.has_row_ids and places:
         # A row that is replaced stays the same row. (spec: Row lineage assignment)
-        table = table.append_column(settings.schema.by_id[ROW_ID.field_id].name, row_ids)
+        table = table.append_column(settings.schema.by_id[ROW_ID.field_id].name, replaced.row_ids)
     if MERGE_MODE.read(write.base.properties) == MERGE_ON_READ and places:
         files = write.write_batches(settings, table.to_batches())
         return _commit_delta(write, files, places, plan.files.slice(0, 0), footing)
@@ -110,42 +119,76 @@ def _places(write: TableWrite, plan: ScanPlan, files: pa.Table) -> Iterator[tupl
             yield task.location, positions
 
 
-def _find_keys(write: TableWrite, plan: ScanPlan, keys: KeyRows, count: int) -> tuple[dict[str, Positions], pa.Array]:
-    """Find the rows that have one of the keys: their places by file, and the row id of each key's row, or null."""
+@dataclass(frozen=True)
+class _Replaced:
+    """The rows that an upsert replaces.
+
+    positions: where they are, by file. rows: those of their columns that stay. For each row to upsert, places: which of
+    `rows` it replaces; row_ids: the id of that one, or null.
+    """
+
+    positions: dict[str, Positions]
+    rows: pa.Table
+    places: Places
+    row_ids: pa.Array
+
+
+def _find_keys(write: TableWrite, plan: ScanPlan, keys: KeyRows, kept: Sequence[NestedField]) -> _Replaced:
+    """Find the rows that have one of the keys."""
     reader = table_reader(write.store, write.base)
     schema, (position, row_id) = with_free_names(plan.point.schema, (POSITION, ROW_ID))
-    places: dict[str, list[Positions]] = {}
-    row_ids, is_known = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    columns = list(dict.fromkeys([*keys.columns, *(schema.name_of(f.field_id) for f in kept)]))
     order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
+    places, row_ids = np.full(len(order), NO_PLACE), np.zeros(len(order), np.int64)
+    is_known = np.zeros(len(order), np.bool_)
+    positions: dict[str, list[Positions]] = {}
+    rows = [pa.Table.from_batches([], arrow_schema(Schema(tuple(kept))))]
+    count = 0
     for task in plan.tasks(plan.files):
         left = residual(plan.where, task.proven)
-        for batch in reader.read(task, schema, [position, row_id, *keys.columns], left):
+        for batch in reader.read(task, schema, [position, row_id, *columns], left):
             codes = keys.find(batch)
             hit = codes != NOT_FOUND
             if hit.any():
-                found = batch.filter(pa.array(hit))
-                places.setdefault(task.location, []).append(found.column(position).to_numpy())
+                found = pa.Table.from_batches([batch]).filter(pa.array(hit))
+                positions.setdefault(task.location, []).append(found.column(position).to_numpy())
                 ids, at = found.column(row_id), order[codes[hit]]
-                row_ids[at], is_known[at] = ids.fill_null(0).to_numpy(), ids.is_valid().to_numpy(zero_copy_only=False)
-    whole = {path: np.concatenate(found) for path, found in places.items()}
-    return whole, pa.array(row_ids, mask=~is_known)
+                row_ids[at], is_known[at] = ids.fill_null(0).to_numpy(), ids.is_valid().to_numpy()
+                if kept:
+                    _check_one_each(places, at, batch.filter(pa.array(hit)), keys)
+                    places[at] = count + np.arange(len(at))
+                    rows.append(pa.Table.from_arrays([found.column(f.name) for f in kept], schema=rows[0].schema))
+                    count += len(at)
+    whole = {path: np.concatenate(found) for path, found in positions.items()}
+    return _Replaced(whole, pa.concat_tables(rows), places, pa.array(row_ids, mask=~is_known))
 
 
-def _conformed(write: TableWrite, rows: object) -> pa.Table:
-    schema, batches = arrow_batches(rows)
-    check_arrow_schema(schema, write.base.schema)
-    return pa.Table.from_batches(
-        [conform_batch(batch, write.base.schema) for batch in batches], arrow_schema(write.base.schema)
-    )
+def _check_one_each(places: Places, at: Places, found: pa.RecordBatch, keys: KeyRows) -> None:
+    """Refuse a key that two rows of the table have: they may differ in what an upsert does not name."""
+    again = np.ones(len(at), np.bool_)
+    again[np.unique(at, return_index=True)[1]] = False
+    if twice := np.flatnonzero(again | (places[at] != NO_PLACE)).tolist():
+        key = {name: found.column(name)[twice[0]].as_py() for name in keys.columns}
+        raise InvalidInput(
+            f"two rows of the table have the key {key}, so that it is not known whose values to keep",
+            hint="Name all columns in the rows to upsert",
+        )
 
 
-def _keys(rows: pa.Table, schema: Schema, on: Sequence[str] | None) -> KeyRows:
+def _conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> pa.Table:
+    return pa.Table.from_batches([conform_partial(batch, schema) for batch in batches], arrow_schema(schema))
+
+
+def _keys(rows: pa.Table, incoming: Schema, schema: Schema, on: Sequence[str] | None) -> KeyRows:
     """Index rows by their key. Raises InvalidInput for a key that tells no row from another, or none."""
-    columns = list(on) if on is not None else [schema.name_of(i) for i in schema.identifier_field_ids]
+    columns = list(on) if on is not None else [schema.by_id[i].name for i in schema.identifier_field_ids]
     if isinstance(on, str) or not columns:
         raise InvalidInput("upsert needs key columns", hint="Write on=['id'], or give the table identifier fields")
+    named = {f.name for f in incoming.fields}
     for name in columns:
         _key_reference(name, schema)
+        if name not in named:
+            raise InvalidInput(f"the rows to upsert do not name the key column {name!r}")
         if rows.column(name).null_count:
             raise InvalidInput(f"a row to upsert has no value in the key column {name!r}")
     arrays = [rows.column(name).combine_chunks() for name in columns]

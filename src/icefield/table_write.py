@@ -31,6 +31,7 @@ from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_arrow_schema, news_of
 from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.read import table_reader
+from icefield.parquet.row_check import RowCheck
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
 from icefield.rows import arrow_batches, as_schema, bind_filter, is_spark, load_spark_engine
@@ -137,12 +138,14 @@ class TableWrite:
             return None
         return self.commit(AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
 
-    def replace_matching(self, rows: object, where: Predicate | str | Any, verb: Verb) -> Snapshot | None:
-        """Replace the rows that match a filter by other rows."""
+    def replace_matching(
+        self, rows: object, where: Predicate | str | Any, verb: Verb, *, check_rows: bool = False
+    ) -> Snapshot | None:
+        """Replace the rows that match a filter by other rows, which must match it too if that is checked."""
         plan = self.plan(where)
         if not is_spark(rows):
             plan = self._touched(plan)
-        files = self.write(rows, [plan])
+        files = self.write(rows, [plan], RowCheck.of(plan.where, self.base.schema) if check_rows else None)
         return self.replace_files(files, self.footing(plan, verb), plan.partial_files)
 
     def replace_partitions(self, rows: object) -> Snapshot | None:
@@ -189,14 +192,18 @@ class TableWrite:
         isolation = verb.isolation.read(self.base.properties) if verb.isolation else SNAPSHOT
         return Footing(plan, self.target.ref, verb.name, isolation, origin)
 
-    def write(self, rows: object, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
-        """Write rows, and what is left of files that are replaced in part, to new data files."""
+    def write(self, rows: object, replaced: Sequence[ScanPlan] = (), check: RowCheck | None = None) -> pa.Table:
+        """Write rows, and what is left of files that are replaced in part, to new data files.
+
+        check: what the rows must match, but not those that are left.
+        """
         moves_rows = any(plan.partial_files.num_rows for plan in replaced)
-        plan = self.write_plan(moves_rows=moves_rows)
+        plan = replace(self.write_plan(moves_rows=moves_rows), check=check)
         if is_spark(rows):
             return load_spark_engine().write(rows, plan, self.base, self.store, replaced)
         schema, batches = arrow_batches(rows)
         check_arrow_schema(schema, self.base.schema)
+        batches = check.checked(batches) if check else batches
         return self.write_batches(plan, chain(batches, self._rows_that_stay(plan.schema, replaced)))
 
     def write_plan(self, *, moves_rows: bool) -> WritePlan:

@@ -50,7 +50,7 @@ def test_overwrite_by_partition_rewrites_no_other_file(memory_lake: Lake, table:
 
 
 def test_overwrite_in_part_keeps_the_rows_that_do_not_match(table: Table) -> None:
-    table.overwrite(rows((9, "mon")), where="id = 1")
+    table.overwrite(rows((9, "mon")), where="id = 1", check_rows=False)
     assert rows_of(table) == [(2, "mon"), (3, "tue"), (4, None), (9, "mon")]
 
 
@@ -117,7 +117,7 @@ def test_r04_every_intervening_commit_is_checked_not_only_the_last(memory_lake: 
 def test_r05_a_file_that_was_removed_meanwhile_does_not_come_back(memory_lake: Lake, table: Table) -> None:
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.overwrite(rows(), where="day = 'mon'")])
     with pytest.raises(ConcurrentChange, match="meanwhile removed"):
-        through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1")
+        through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1", check_rows=False)
     assert rows_of(table) == [(3, "tue"), (4, None)]
     assert files_of(memory_lake) == reachable(table)
 
@@ -145,7 +145,7 @@ def test_r05_without_the_guard_a_removed_row_comes_back(
         "icefield.commit.files.remove_files", lambda *given: replace(remove_files(*given), missing=set())
     )
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.overwrite(rows(), where="day = 'mon'")])
-    through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1")
+    through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1", check_rows=False)
     assert (2, "mon") in rows_of(table)
 
 

@@ -30,7 +30,7 @@ def test_a_filter_may_leave_no_row_where_uuids_stand_inside_other_types(memory_l
 def test_rows_are_replaced_by_a_filter_on_a_column_of_unknown_type(memory_lake: Lake) -> None:
     table = memory_lake.create_table("a.t", "id long, u unknown", format_version=3)
     table.append(pa.table({"id": [1, 2]}))
-    table.overwrite(pa.table({"id": [3]}), where="u is not null or id = 1")
+    table.overwrite(pa.table({"id": [3]}), where="u is not null or id = 1", check_rows=False)
     assert sorted(table.scan().to_arrow().read_all()["id"].to_pylist()) == [2, 3]
 
 

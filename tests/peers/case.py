@@ -53,7 +53,7 @@ class TableCase:
             if isinstance(step, Append):
                 table.append(step.rows)
             else:
-                table.overwrite(step.rows, where=step.where.icefield() if step.where else None)
+                table.overwrite(step.rows, where=step.where.icefield() if step.where else None, check_rows=False)
         return table
 
     def versions(self) -> list[pa.Table]:

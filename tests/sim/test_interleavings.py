@@ -148,7 +148,9 @@ def _change(kind: str, table: Table, row: tuple[int, int]) -> tuple[Callable[[],
     if kind == "append":
         return lambda: table.append(arrow((row,))), appended((row,))
     if kind == "overwrite":
-        return lambda: table.overwrite(arrow((row,)), where), overwritten((row,), KEY, MAIN, "serializable")
+        return lambda: table.overwrite(arrow((row,)), where, check_rows=False), overwritten(
+            (row,), KEY, MAIN, "serializable"
+        )
     return lambda: table.delete(where), overwritten((), KEY, MAIN, "serializable")
 
 

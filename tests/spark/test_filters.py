@@ -102,7 +102,7 @@ def test_a_column_prunes_like_its_text(table: Table, spark: SparkSession) -> Non
 def test_a_column_says_which_rows_to_delete_or_replace(table: Table, spark: SparkSession) -> None:
     table.delete(F.col("id").between(1, 3))
     assert sorted(table.scan("id IS NOT NULL", ["id"]).to_arrow().read_all()["id"].to_pylist()) == [0, 4, 5, 6]
-    table.overwrite(table.scan("id = 4").to_arrow().read_all(), where=F.col("id") > 4)
+    table.overwrite(table.scan("id = 4").to_arrow().read_all(), where=F.col("id") > 4, check_rows=False)
     assert sorted(table.scan("id IS NOT NULL", ["id"]).to_arrow().read_all()["id"].to_pylist()) == [0, 4, 4]
 
 

@@ -26,7 +26,7 @@ def test_an_overwrite_by_spark_carries_the_lineage_of_rows_that_stay(spark: Spar
     table = lake.create_table("t.t", "id long, s string", format_version=3)
     table.append(spark.createDataFrame([(i, f"s{i}") for i in range(5)], "id long, s string").coalesce(1))
     before = by_id(table, *LINEAGE)
-    table.overwrite(spark.createDataFrame([(9, "new")], "id long, s string"), where="id = 3")
+    table.overwrite(spark.createDataFrame([(9, "new")], "id long, s string"), where="id = 3", check_rows=False)
     after = by_id(table, *LINEAGE)
     assert {i: after[i] for i in after if i != 9} == {i: before[i] for i in before if i != 3}
     assert after[9][0] not in {row_id for row_id, _ in before.values()}

@@ -7,7 +7,7 @@ Raises SchemaMismatch.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,9 +50,12 @@ def check_arrow_schema(incoming: pa.Schema, schema: Schema) -> None:
     check_schema(schema_from_arrow(incoming), schema)
 
 
-def check_schema(incoming: Schema, schema: Schema) -> None:
-    """Refuse a schema whose rows cannot be written to the table, naming every fault."""
-    faults = list(_struct_faults(incoming.struct, schema.struct, ""))
+def check_schema(incoming: Schema, schema: Schema, *, is_partial: bool = False) -> None:
+    """Refuse a schema whose rows cannot be written to the table, naming every fault.
+
+    is_partial: what the rows do not name may come from elsewhere, also where it is required.
+    """
+    faults = list(_struct_faults(incoming.struct, schema.struct, "", is_partial=is_partial))
     if faults:
         raise SchemaMismatch(
             f"the rows do not fit the table: {'; '.join(faults)}",
@@ -88,25 +91,35 @@ def conform_array(array: pa.Array, field: NestedField) -> pa.Array:
     return conformed
 
 
-def _struct_faults(incoming: StructType, wanted: StructType, path: str) -> Iterator[str]:
+def conform_column(array: pa.Array | None, field: NestedField, batch: pa.RecordBatch) -> pa.Array:
+    """Return a column of a batch, None where it has none, with the type of its field; nulls are not looked at."""
+    return _absent(field, batch.num_rows) if array is None else _conform(array, field, field.name)
+
+
+def check_nulls(array: pa.Array, field: NestedField) -> None:
+    """Refuse nulls in a column, and inside it, where a field is required."""
+    _check_nulls(array, field, field.name, None)
+
+
+def _struct_faults(incoming: StructType, wanted: StructType, path: str, *, is_partial: bool = False) -> Iterator[str]:
     given = {f.name: f for f in incoming.fields}
     for field in wanted.fields:
         name = f"{path}{field.name}"
         if field.name not in given:
-            if field.required and field.write_default is None:
+            if field.required and field.write_default is None and not is_partial:
                 yield f"required column {name!r} is missing"
             continue
-        yield from _type_faults(given.pop(field.name).type, field.type, name)
+        yield from _type_faults(given.pop(field.name).type, field.type, name, is_partial=is_partial)
     known = {field.name.lower(): field.name for field in wanted.fields}
     for name in given:
         other = f", which has {path + known[name.lower()]!r}" if name.lower() in known else ""
         yield f"column {path + name!r} is not in the table{other}"
 
 
-def _type_faults(incoming: Type, wanted: Type, path: str) -> Iterator[str]:
+def _type_faults(incoming: Type, wanted: Type, path: str, *, is_partial: bool = False) -> Iterator[str]:
     match incoming, wanted:
         case StructType(), StructType():
-            yield from _struct_faults(incoming, wanted, f"{path}.")
+            yield from _struct_faults(incoming, wanted, f"{path}.", is_partial=is_partial)
         case ListType(), ListType():
             yield from _type_faults(incoming.element_type, wanted.element_type, f"{path}.element")
         case MapType(), MapType():
@@ -214,6 +227,11 @@ def _conform_struct(array: pa.Array, fields: tuple[NestedField, ...], path: str)
         _conform(inner[given[f.name]], f, f"{path}.{f.name}") if f.name in given else _absent(f, len(array))
         for f in fields
     ]
+    return struct_of(array, fields, columns)
+
+
+def struct_of(array: pa.StructArray, fields: tuple[NestedField, ...], columns: Sequence[pa.Array]) -> pa.StructArray:
+    """Return a struct array of these columns that is null where `array` is."""
     # The Parquet writer judges a required column without its struct, and refuses nulls that are the struct's.
     settled = [
         _all_valid(c) if f.required and _is_null_with(array, c) else c for f, c in zip(fields, columns, strict=True)

@@ -34,6 +34,7 @@ from icefield.parquet.metrics import NO_METRICS, Beside, Bounds, MetricsMode, fo
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
 from icefield.parquet.order_check import OrderCheck
 from icefield.parquet.parquet_options import ColumnChoice, ParquetOptions, open_writer, parquet_options
+from icefield.parquet.row_check import RowCheck
 from icefield.parquet.write_dictionary import columns_with_dictionary
 from icefield.properties import (
     DISTRIBUTE_HASH,
@@ -67,7 +68,8 @@ class WritePlan:
     """What a writing task must know; immutable and picklable.
 
     distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
-    then, about. order: the one that rows shall come in; a file in which they do says so.
+    then, about. order: the one that rows shall come in; a file in which they do says so. check: what new rows must
+    match; rows that are moved are not new.
     """
 
     schema: Schema
@@ -80,6 +82,7 @@ class WritePlan:
     distribution: str = DISTRIBUTE_NONE
     task_bytes: int | None = None
     order: SortOrder = UNSORTED
+    check: RowCheck | None = None
 
 
 def plan_write(

@@ -12,7 +12,6 @@ from icefield.errors import IcefieldError
 from icefield.parquet.conform import conform_batch
 from icefield.parquet.write import DataWriter, WritePlan
 from icefield.storage.store import Store
-from icefield.types.schema import Schema
 
 RESULT_SCHEMA = "files binary, error binary"
 Names = tuple[str, ...]
@@ -22,7 +21,8 @@ Names = tuple[str, ...]
 class WriteTask:
     """What runs in an executor's Python worker.
 
-    names: what the columns of each frame are called that rows come from; None if rows come with their names.
+    names: what the columns of each frame are called that rows come from, new rows first; None if rows come with their
+    names.
     """
 
     plan: WritePlan
@@ -50,19 +50,28 @@ class WriteTask:
         if self.names is None or batch.num_rows == 0:
             return batch
         if len(self.names) == 1:
-            return batch.rename_columns(list(self.names[0]))
-        return _interleaved(batch, self.names, self.plan.schema)
+            return self._checked(batch.rename_columns(list(self.names[0])))
+        return self._interleaved(batch, self.names)
+
+    def _checked(self, new: pa.RecordBatch) -> pa.RecordBatch:
+        if self.plan.check is not None:
+            self.plan.check.check(new)
+        return new
+
+    def _interleaved(self, batch: pa.RecordBatch, names: tuple[Names, ...]) -> pa.RecordBatch:
+        """Return rows of several frames as rows of the table, in the order that they came in."""
+        parts, places = [], []
+        for number, (column, own) in enumerate(zip(batch.columns, names, strict=True)):
+            at = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+            if len(at):
+                rows = pa.RecordBatch.from_arrays(column.take(pa.array(at)).flatten(), names=list(own))
+                # The rows of the first frame are new; those of the others are moved.
+                parts.append(conform_batch(self._checked(rows) if number == 0 else rows, self.plan.schema))
+                places.append(at)
+        return _in_order(parts, places)
 
 
-def _interleaved(batch: pa.RecordBatch, names: tuple[Names, ...], schema: Schema) -> pa.RecordBatch:
-    """Return rows of several frames as rows of the table, in the order that they came in."""
-    parts, places = [], []
-    for column, own in zip(batch.columns, names, strict=True):
-        at = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        if len(at):
-            rows = pa.RecordBatch.from_arrays(column.take(pa.array(at)).flatten(), names=list(own))
-            parts.append(conform_batch(rows, schema))
-            places.append(at)
+def _in_order(parts: list[pa.RecordBatch], places: list[np.ndarray]) -> pa.RecordBatch:
     if len(parts) == 1:
         return parts[0]
     columns = [pa.concat_arrays(list(arrays)) for arrays in zip(*(part.columns for part in parts), strict=True)]
