@@ -1,6 +1,7 @@
 """Through Spark too: partitions are told apart by value, and an overwrite takes rows that match its filter."""
 
 import math
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from icefield.table import Table
 
 pytestmark = pytest.mark.spark
 
-PAIRS = {
+PAIRS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "null": ("a string, b string", [(None, "x"), ("null", "x"), ("", "x")]),
     "slashes": ("a string, b string", [("x/b=y", "z"), ("x", "y/b=z"), ("x%2Fb%3Dy", "z")]),
     "zeros": ("a double, b string", [(0.0, "x"), (-0.0, "x"), (math.nan, "x"), (None, "x")]),
