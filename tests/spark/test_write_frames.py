@@ -277,11 +277,3 @@ def test_files_have_the_order_that_they_claim(lake: Lake, spark: SparkSession, n
         table.append(frame, options={"distribution-mode": mode})
     assert not false_claims(table)
     assert claims(table) == {ORDERED}
-
-
-def test_a_file_that_cannot_have_the_order_claims_none(lake: Lake, spark: SparkSession) -> None:
-    table = lake.create_table("s.t", "id long, v double", order_by=["v"])
-    # A NaN with its sign bit set is first by the specification's text, and last in Java.
-    table.append(spark.range(0, 4, 1, 1).selectExpr("id", "if(id = 2, -double('NaN'), double(id)) AS v"))
-    assert claims(table) == {None}
-    assert table.count() == 4
