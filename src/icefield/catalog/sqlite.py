@@ -24,7 +24,8 @@ from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.connections import Connections
 from icefield.catalog.database import Result, Rows, Session, Value
 from icefield.catalog.sql import SCHEMA, SqlCatalog
-from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only
+from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only, read_only
+from icefield.catalog.sqlite_read_only import is_unwritable, read_unwritable
 from icefield.errors import CatalogError, CommitStateUnknown
 
 _FIRST_PAUSE_S = 0.0005
@@ -83,9 +84,13 @@ class SqliteDatabase:
                     _roll_back(connection)
 
         with self._explained():
+            if is_unwritable(self._path):
+                return self._while_busy(lambda: read_unwritable(self._path, self._on_catalog(work)))
             return self._while_busy(run)
 
     def write(self, work: Callable[[Session], Result]) -> Result:
+        if is_unwritable(self._path):
+            raise read_only(self._path)
         with self._explained(), self._connections.borrow() as connection:
             self._check_same_file()
             self._while_busy(lambda: connection.execute("BEGIN IMMEDIATE"))
@@ -103,6 +108,15 @@ class SqliteDatabase:
     def send_commit(self, connection: sqlite3.Connection) -> None:
         """Send COMMIT; the one place after which an answer can be lost."""
         connection.execute("COMMIT")
+
+    def _on_catalog(self, work: Callable[[Session], Result]) -> Callable[[sqlite3.Connection], Result]:
+        def run(connection: sqlite3.Connection) -> Result:
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if missing := [table for table in self._schema if table not in found]:
+                raise CatalogError(f"{self._path} holds no catalog: it has no table {', '.join(missing)}")
+            return work(SqliteSession(connection))
+
+        return run
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:

@@ -29,13 +29,20 @@ def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: flo
     if _code(error) == sqlite3.SQLITE_CANTOPEN:
         return _explain_unopened(path)
     if is_read_only(error):
-        hint = "Check the permissions of the file and of its directory"
-        return CatalogError(f"the catalog {path} is read-only", hint=hint)
+        return read_only(path)
     if _code(error) == sqlite3.SQLITE_NOTADB:
         return CatalogError(f"{path} is not a SQLite database", hint="Give the path of the catalog's own file")
     if _code(error) == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
         return CatalogError(f"the catalog {path} is damaged: {error}", hint="Restore it from a copy")
     return CatalogError(f"the catalog {path} failed: {error}")
+
+
+def read_only(path: Path) -> CatalogError:
+    """Return the error for a change to a catalog that cannot be written."""
+    return CatalogError(
+        f"cannot change the lake: its catalog {path} is read-only for this process",
+        hint="Check the mount and the permissions of the file and of its directory",
+    )
 
 
 def _explain_unopened(path: Path) -> CatalogError:

@@ -32,7 +32,9 @@ def writing(location: str) -> Iterator[None]:
     except FileExistsError as error:
         raise FileAlreadyExists(f"cannot write {location}: it exists already") from error
     except OSError as error:
-        raise StorageError(f"cannot write {location}: {error}") from error
+        forbidden = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+        hint = "It is read-only for this process; check the mount and the permissions" if forbidden else None
+        raise StorageError(f"cannot write {location}: {error}", hint=hint) from error
 
 
 def create_exclusively(path: Path, *, durable: bool) -> int:

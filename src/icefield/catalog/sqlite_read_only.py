@@ -1,0 +1,92 @@
+"""Read a SQLite file that cannot be written: on a read-only mount, or without permission.
+
+A file with a write-ahead log wants to write even to be read. There are three ways around that:
+
+- somebody is writing, so the log and its index are there: the file is opened read-only beside them;
+- there is no log, or an empty one: the file is read as it is (`immutable`), by a connection of its own for each
+  transaction;
+- there is a log without an index, as a crash leaves it: both are copied and recovered in a temporary directory.
+
+The last two are true only if nothing was written meanwhile, so the files are looked at before and after, and what was
+read beside a change is read again. Raises what SQLite raises, and CatalogError if the file never stays as it is.
+"""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from icefield.errors import CatalogError
+
+Result = TypeVar("Result")
+_TRIES = 20
+
+
+def is_unwritable(path: Path) -> bool:
+    """Return whether a file is there that this process may read and not write; its directory counts, too."""
+    if not path.exists():
+        return False
+    return not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK)
+
+
+def read_unwritable(path: Path, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    """Run work in a read transaction on a file that cannot be written."""
+    for _ in range(_TRIES):
+        before = _state(path)
+        with _opened(path) as (connection, is_live):
+            connection.execute("BEGIN")
+            result = work(connection)
+        if is_live or _state(path) == before:
+            return result
+    raise CatalogError(f"the catalog {path} changes too fast to be read without writing", hint="Try again")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
+    """Open the file; the flag says whether SQLite itself looks out for writers."""
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if not log.exists() or log.stat().st_size == 0:
+        with closing(_connect(path, "mode=ro&immutable=1")) as connection:
+            yield connection, False
+    elif index.exists() and _works(path):
+        with closing(_connect(path, "mode=ro")) as connection:
+            yield connection, True
+    else:
+        with tempfile.TemporaryDirectory(prefix="icefield-catalog-") as folder:
+            copy = Path(folder) / "catalog.db"
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, f"{copy}-wal")
+            with closing(_connect(copy, "mode=rw")) as connection:
+                yield connection, False
+
+
+def _works(path: Path) -> bool:
+    try:
+        with closing(_connect(path, "mode=ro")) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def _connect(path: Path, options: str) -> sqlite3.Connection:
+    uri = f"file:{urllib.parse.quote(str(path))}?{options}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=1)
+
+
+def _state(path: Path) -> list[tuple[int, int, int] | None]:
+    """Describe the file and its log."""
+    found: list[tuple[int, int, int] | None] = []
+    for each in (path, Path(f"{path}-wal")):
+        try:
+            status = each.stat()
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return found

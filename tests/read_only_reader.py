@@ -1,0 +1,58 @@
+"""Read a lake as a process that cannot write it, and try to change it: TARGET [UID], prints JSON."""
+
+import json
+import os
+import sys
+
+import pyarrow as pa
+
+import icefield
+from icefield.cli.main import run
+from icefield.errors import IcefieldError
+
+
+def main(target: str, uid: int | None) -> None:
+    warm = icefield.connect("memory:").create_table("a.t", "id long")
+    warm.append(pa.table({"id": [1]}))
+    warm.scan("id = 1").to_arrow().read_all()
+    run(["--help"])
+    if uid is not None:
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+    with icefield.connect(target) as lake:
+        table = lake.table("a.t")
+        found = {
+            "tables": lake.tables(),
+            "views": lake.views(),
+            "namespaces": lake.namespaces(),
+            "rows": sorted(table.scan().to_arrow().read_all().column("id").to_pylist()),
+            "filtered": table.scan("id > 1").count(),
+            "snapshots": len(table.metadata.snapshots),
+            "files": table.inspect("files").to_arrow().read_all().num_rows,
+            "refused": [_refusal(change, lake, table) for change in CHANGES],
+        }
+    print(json.dumps(found))
+    for command in (["tables"], ["count", "a.t"], ["describe", "a.t"], ["snapshots", "a.t"], ["tree", "a.t"]):
+        assert run(["--lake", target, "--json", *command]) == 0, command
+
+
+def _refusal(change: object, lake: object, table: object) -> str:
+    try:
+        change(lake, table)  # type: ignore[operator]
+    except IcefieldError as error:
+        return str(error)
+    return "it was changed"
+
+
+CHANGES = (
+    lambda lake, table: table.append(pa.table({"id": [9]})),
+    lambda lake, table: table.set_properties({"a": "b"}),
+    lambda lake, table: lake.create_table("a.new", "id long"),
+    lambda lake, table: lake.create_namespace("new"),
+    lambda lake, table: lake.drop_table("a.t"),
+    lambda lake, table: lake.rename_table("a.t", "a.u"),
+)
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)
