@@ -58,7 +58,7 @@ def check(found: dict[str, Any]) -> None:
 @contextmanager
 def mounted_read_only(source: Path, place: Path) -> Iterator[None]:
     place.mkdir()
-    commands = (["mount", "--bind", source, place], ["mount", "-o", "remount,ro,bind", place])
+    commands = (["mount", "--bind", str(source), str(place)], ["mount", "-o", "remount,ro,bind", str(place)])
     for command in commands:
         if subprocess.run(command, capture_output=True, check=False).returncode:
             pytest.skip("mounting needs privileges")

@@ -22,6 +22,7 @@ class LakeSettings:
     """One lake.
 
     target: a directory or a URL, see `connection.connect`. catalog: its name where several share a database.
+    create: make an empty catalog even where tables lie without one.
     """
 
     target: str = field(repr=False)
@@ -30,6 +31,7 @@ class LakeSettings:
     roots: Sequence[str] = ()
     durable: bool = True
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    create: bool = False
 
 
 def parse_settings(said: Mapping[str, object], source: str) -> dict[str, Any]:
@@ -110,5 +112,6 @@ _PARSERS: Mapping[str, Callable[[object, str], Any]] = {
     "catalog": _text,
     "roots": _texts,
     "durable": _truth,
+    "create": _truth,
     PROPERTIES: _properties,
 }

@@ -18,6 +18,7 @@ from typing import Any
 from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import FileLanes, Lanes
+from icefield.catalog.lost_catalog import refuse_lost_catalog
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.object_store import ObjectStoreCatalog
 from icefield.catalog.rest import open_rest_catalog
@@ -45,6 +46,8 @@ LANES_FOLDER = "catalog.lanes"
 # Loaded when they are asked for: their drivers are extras.
 POSTGRES_CATALOG, POSTGRES_LANES = "icefield.catalog.postgres", "icefield.catalog.postgres_lane"
 OBJECT_STORE, OBJECT_STORE_CLIENT = "icefield.storage.object_store", "icefield.storage.object_store_client"
+# What the catalog of a local lake is, below its target.
+_MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
 BUCKET_SCHEMES = ("s3", "s3a", "s3n", "gs", "az")
 STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
 # What a REST server may say of its object store; of what else it says the client may know nothing.
@@ -67,6 +70,7 @@ def connect(  # noqa: PLR0913 - one parameter per setting
     properties: Mapping[str, str] | None = None,
     roots: Iterable[str | os.PathLike[str]] = (),
     durable: bool | None = None,
+    create: bool | None = None,
     ambient: Ambient | None = None,
 ) -> Lake:
     """Open a lake, making it if it is not there.
@@ -81,6 +85,8 @@ def connect(  # noqa: PLR0913 - one parameter per setting
     of the cache of manifests, such as `cache.dir`, see `scan.cache_settings`.
     roots: further directories that the lake's tables may have files in. durable=False leaves out fsync: faster, but
     after a power cut the last commits may be lost, or their files; the death of a process loses nothing.
+    create=True makes an empty catalog also where tables lie without one, which is refused otherwise: the catalog was
+    probably lost.
     """
     said = {
         # A path is never a name, however it looks.
@@ -90,6 +96,7 @@ def connect(  # noqa: PLR0913 - one parameter per setting
         "properties": properties,
         "roots": [os.fspath(root) for root in roots] or None,
         "durable": durable,
+        "create": create,
     }
     given = {key: value for key, value in said.items() if value is not None}
     return open_lake(find_settings(given, Surroundings(os.environ, Path.cwd())), ambient)
@@ -116,9 +123,18 @@ def open_lake(settings: LakeSettings, ambient: Ambient | None = None) -> Lake:
 
 def is_there(settings: LakeSettings) -> bool:
     """Say whether a local lake was made; of others only their servers know, and this says that they are there."""
-    markers = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
     scheme = scheme_of(settings.target)
-    return scheme not in markers or (local_path_of(settings.target) / markers[scheme]).exists()
+    return scheme not in _MARKERS or (local_path_of(settings.target) / _MARKERS[scheme]).exists()
+
+
+def check_catalog_is_there(settings: LakeSettings) -> None:
+    """Refuse a local lake that has tables and no catalog, unless an empty one was asked for."""
+    scheme = scheme_of(settings.target)
+    if settings.create or scheme not in _MARKERS:
+        return
+    place = settings.warehouse if scheme == "sqlite" else settings.target
+    if place is not None and scheme_of(place) in ("", "file", "files"):
+        refuse_lost_catalog(local_path_of(settings.target) / _MARKERS[scheme], local_path_of(place))
 
 
 def scheme_of(target: str) -> str:
@@ -161,6 +177,7 @@ def _open_memory(settings: LakeSettings, ambient: Ambient) -> Lake:
 def _open_directory(settings: LakeSettings, ambient: Ambient) -> Lake:
     _refuse(settings, "warehouse", "properties")
     folder = _make_folder(local_path_of(settings.target))
+    check_catalog_is_there(settings)
     catalog = _sqlite_catalog(folder / CATALOG_FILE, settings, ambient)
     return _lake(catalog, _location(folder), settings, ambient, FileLanes(folder / LANES_FOLDER, ambient))
 
@@ -168,6 +185,7 @@ def _open_directory(settings: LakeSettings, ambient: Ambient) -> Lake:
 def _open_files(settings: LakeSettings, ambient: Ambient) -> Lake:
     _refuse(settings, "warehouse", "properties")
     folder = _make_folder(local_path_of(settings.target))
+    check_catalog_is_there(settings)
     root = join_location(_location(folder), CATALOG_FOLDER)
     catalog = ObjectStoreCatalog(DirectoryStore(durable=settings.durable), root, settings.catalog, ambient=ambient)
     return _lake(catalog, _location(folder), settings, ambient, FileLanes(folder / LANES_FOLDER, ambient))
@@ -188,6 +206,7 @@ def _open_sqlite(settings: LakeSettings, ambient: Ambient) -> Lake:
             "a SQLite URL has three slashes", hint="Write sqlite:///catalog.db or sqlite:////full/path.db"
         )
     path = local_path_of(settings.target)
+    check_catalog_is_there(settings)
     catalog = _sqlite_catalog(path, settings, ambient)
     return _lake(catalog, warehouse, settings, ambient, FileLanes(path.with_name(f"{path.name}.lanes"), ambient))
 

@@ -10,7 +10,7 @@ from icefield.cli.settings import DEFAULT_LAKE, Settings
 from icefield.configuration import LakeSettings
 from icefield.configuration_file import Surroundings
 from icefield.configuration_sources import LAKE_VARIABLE, find_settings
-from icefield.connection import is_there
+from icefield.connection import check_catalog_is_there, is_there
 from icefield.connection import open_lake as open_described_lake
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
@@ -19,7 +19,8 @@ from icefield.lake import Lake
 def open_lake(settings: Settings) -> Lake:
     """Open the lake; a directory without one is not made into one."""
     described = _describe(settings)
-    if not is_there(described):
+    check_catalog_is_there(described)
+    if not is_there(described) and not described.create:
         raise InvalidInput(
             f"no lake at {described.target}",
             hint=f"Name one with --lake or {LAKE_VARIABLE}, or make one with `icefield create` or `icefield demo`",
@@ -38,6 +39,7 @@ def _describe(settings: Settings) -> LakeSettings:
         "warehouse": settings.warehouse,
         "roots": settings.roots,
         "properties": settings.properties,
+        "create": settings.create,
     }
     given = {key: value for key, value in said.items() if value}
     return find_settings(given, Surroundings(os.environ, Path.cwd()), DEFAULT_LAKE)

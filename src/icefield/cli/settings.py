@@ -31,6 +31,7 @@ class Settings:
     warehouse: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     roots: tuple[str, ...] = ()
+    create: bool = False
     as_json: bool = False
     debug: bool = False
 
@@ -65,7 +66,7 @@ class LakeGroup(click.RichGroup):
 
 def _shared_options() -> list[click.Option]:
     # The environment is not an envvar of the options: there it would overrule one given to the group.
-    return [*_lake_options(), *_output_options()]
+    return [*_lake_options(), _create_option(), *_output_options()]
 
 
 def _lake_options() -> list[click.Option]:
@@ -105,6 +106,17 @@ def _lake_options() -> list[click.Option]:
             help=f"A further directory that tables may have files in. May be given again. [default: ${ROOTS_VARIABLE}]",
         ),
     ]
+
+
+def _create_option() -> click.Option:
+    return click.RichOption(
+        ["--create-catalog"],
+        is_flag=True,
+        default=None,
+        expose_value=False,
+        callback=_keep("create"),
+        help="Begin an empty catalog, even where tables lie without one.",
+    )
 
 
 def _output_options() -> list[click.Option]:

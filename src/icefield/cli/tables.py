@@ -1,6 +1,7 @@
-"""icefield tables, create, drop, upgrade: which tables there are, and of which format version."""
+"""icefield tables, create, register, drop, upgrade: which tables there are, and of which format version."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import rich_click as click
 
@@ -14,6 +15,7 @@ from icefield.model.apply import apply
 from icefield.model.metadata import FORMAT_VERSION, FORMAT_VERSIONS
 from icefield.model.names import parse_table_name
 from icefield.model.updates import UpgradeFormatVersion
+from icefield.storage.location import location_of_path
 
 
 @click.command(cls=LakeCommand)
@@ -71,6 +73,24 @@ def create(  # noqa: PLR0913 - one parameter per option
             print_json({"table": made.name, "location": made.location, "metadata-file": made.metadata_location})
         else:
             print_text(f"created {made.name} at {made.location}")
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.argument("metadata_file")
+@click.pass_obj
+def register(settings: Settings, table: str, metadata_file: str) -> None:
+    """Take a table that is there into the catalog, by its metadata file. No file is written or moved.
+
+    METADATA_FILE is the newest metadata file of the table, as a path or a location.
+    """
+    location = metadata_file if "://" in metadata_file else location_of_path(str(Path(metadata_file).resolve()))
+    with make_lake(settings) as lake:
+        made = lake.register_table(table, location)
+        if settings.as_json:
+            print_json({"table": made.name, "location": made.location, "metadata-file": made.metadata_location})
+        else:
+            print_text(f"registered {made.name} at {made.location}")
 
 
 @click.command(cls=LakeCommand)
