@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "icefield"
 ROOMS = (
     "errors",
     "ambient",
+    "arguments",
     "properties",
     "iceberg_properties",
     "property_checks",
@@ -36,6 +37,7 @@ ROOMS = (
     "table_write",
     "table_delta",
     "table_compaction",
+    "table_history",
     "table",
     "transaction",
     "view",

@@ -189,7 +189,7 @@ def test_creating_twice_is_refused_and_leaves_no_file(lake: Lake, tmp_path: Path
         ({"schema": "id long", "partition_by": ["bucket(0, id)"]}, "at least 1"),
         ({"schema": "id long", "order_by": ["id sideways"]}, "no column 'id sideways'"),
         ({"schema": "id long", "properties": {"commit.retry.num-retries": "many"}}, "cannot be 'many'"),
-        ({"schema": "id long", "properties": {"x": 1}}, "are strings"),
+        ({"schema": "id long", "properties": {"x": 1}}, "strings"),
         ({"schema": pa.schema([("a", pa.null())])}, "has no type"),
     ],
 )

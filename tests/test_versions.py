@@ -81,8 +81,8 @@ def test_new_tables_are_of_version_2(memory_lake: Lake) -> None:
     assert memory_lake.create_table("a.u", "id long").metadata.format_version == 2
 
 
-@pytest.mark.parametrize("version", [0, 4, -1, "3", 2.5])
-def test_a_version_that_is_not_known_is_refused_and_nothing_is_made(memory_lake: Lake, version: Any) -> None:
+@pytest.mark.parametrize("version", [0, 4, -1])
+def test_a_version_that_is_not_known_is_refused_and_nothing_is_made(memory_lake: Lake, version: int) -> None:
     with pytest.raises(Unsupported, match=f"format version {version}; icefield knows versions 1, 2, 3"):
         make(memory_lake, version)
     assert not memory_lake.has_table("a.t")
@@ -90,7 +90,7 @@ def test_a_version_that_is_not_known_is_refused_and_nothing_is_made(memory_lake:
 
 
 def test_the_version_is_no_property_that_would_be_stored_and_ignored(memory_lake: Lake) -> None:
-    with pytest.raises(InvalidInput, match="format-version is no table property"):
+    with pytest.raises(InvalidInput, match="format-version is not a table property"):
         make(memory_lake, 2, properties={"format-version": "3"})
 
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from icefield.ambient import Ambient
+from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.claims import claim_of, guard_of
@@ -41,6 +42,7 @@ LakeOpener = Callable[[], "Lake"]
 MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's name has more in it than the table's
 
 
+@check_arguments
 class Lake:
     """Namespaces, tables and views."""
 

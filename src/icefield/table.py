@@ -4,100 +4,49 @@ A handle follows the table: every verb works on the newest version. What a scan 
 Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown, CorruptFile.
 """
 
-import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
-from icefield.ambient import Ambient
+from icefield.arguments import check_arguments
 from icefield.codec.metadata_statistics import decode_statistics
 from icefield.commit.action import Action, Target
 from icefield.commit.append import AppendFiles
 from icefield.commit.evolve import EvolveTable
-from icefield.commit.expire import ExpireSnapshots, RemoveTheseSnapshots
 from icefield.commit.location import ChangeLocation
 from icefield.commit.name_mapping import EnsureNameMapping
 from icefield.commit.properties import ChangeProperties
-from icefield.commit.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.replace import ReplaceTable
 from icefield.commit.rewrite_manifests import RewriteManifests
 from icefield.commit.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.upgrade import UpgradeTable
-from icefield.errors import InvalidInput, NoSuchSnapshot
+from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
-from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.model.snapshot import MAIN, Snapshot
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.property_checks import check_new_properties
 from icefield.scan.changes import find_span, load_changed_files
 from icefield.scan.inspect import OF_THE_TABLE, open_metadata_table
 from icefield.scan.inspect_source import Inspected
-from icefield.scan.point import AsOf, Point, find_point, to_millis
+from icefield.scan.point import AsOf, find_point
 from icefield.storage.location import parse_location
-from icefield.storage.store import Store
 from icefield.table_adoption import Files, describe_files
 from icefield.table_changes import AppendScan
 from icefield.table_compaction import compact
 from icefield.table_definition import define_table
 from icefield.table_delta import DELETE, delete_matching, no_rows, upsert
 from icefield.table_evolution import TableEvolution
-from icefield.table_head import TableHead
+from icefield.table_history import TableHistory
 from icefield.table_inspection import TableInspection
 from icefield.table_scan import TableScan
 from icefield.table_write import OVERWRITE, TableWrite
-from icefield.types.schema import Schema
 
 
-class Table:
+@check_arguments
+class Table(TableHistory):
     """A handle on one table of a lake."""
-
-    def __init__(self, head: TableHead, store: Store, ambient: Ambient, ref: str = MAIN) -> None:
-        self._head = head
-        self._store = store
-        self._ambient = ambient
-        self._ref = ref
-
-    @property
-    def name(self) -> str:
-        """The full name, such as `shop.orders`."""
-        return str(self._head.name)
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The newest metadata."""
-        return self.refresh()
-
-    @property
-    def metadata_location(self) -> str:
-        """Where the newest metadata file is; other engines can open the table from it."""
-        return self._head.load().location
-
-    @property
-    def location(self) -> str:
-        """The directory of the table's files."""
-        return self.metadata.location
-
-    @property
-    def schema(self) -> Schema:
-        """The current schema."""
-        return self.metadata.schema
-
-    @property
-    def spec(self) -> PartitionSpec:
-        """How new files are partitioned."""
-        return self.metadata.spec
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """The table's properties."""
-        return dict(self.metadata.properties)
-
-    def refresh(self) -> TableMetadata:
-        """Load the newest metadata, if it moved."""
-        return self._head.load().metadata
 
     def at(self, branch: str) -> "Table":
         """Return a handle on a branch: it reads and writes there."""
@@ -296,64 +245,6 @@ class Table:
         """Count all rows."""
         return self.scan().count()
 
-    def snapshots(self) -> list[Snapshot]:
-        """List the snapshots, oldest first."""
-        return list(self.metadata.snapshots)
-
-    def history(self) -> list[SnapshotLogEntry]:
-        """List what `main` pointed at, and from when on."""
-        return list(self.metadata.snapshot_log)
-
-    def refs(self) -> dict[str, SnapshotRef]:
-        """Return branches and tags."""
-        return dict(self.metadata.refs)
-
-    def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
-        """Make a branch, which goes on from this one or from another version.
-
-        retention: min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms.
-        """
-        self._create_ref(name, RefKind.BRANCH, at, retention)
-
-    def tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
-        """Name a version for good. retention: max_ref_age_ms."""
-        self._create_ref(name, RefKind.TAG, at, retention)
-
-    def drop_ref(self, name: str) -> None:
-        """Forget a branch or tag; its snapshots stay until they expire."""
-        self._head.commit([DropRef(name)])
-
-    def publish(self, branch: str) -> Snapshot | None:
-        """Move this branch to the head of another that goes on from it; all its snapshots show at once."""
-        return self._head.commit([FastForward(self._ref, branch)]).ref_head(self._ref)
-
-    def roll_back(self, snapshot_id: int) -> Snapshot | None:
-        """Move this branch back to one of its ancestors."""
-        return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
-
-    def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
-        """Take snapshots out of the history; their files stay. One that a branch or tag points at is refused."""
-        self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
-
-    def expire_snapshots(
-        self,
-        older_than: datetime.datetime | None = None,
-        *,
-        keep_last: int | None = None,
-        dry_run: bool = False,
-    ) -> list[int]:
-        """Take old snapshots out of the history, as retention rules allow; their files stay. Returns their ids.
-
-        older_than: snapshots before this time; if not given, the table's `history.expire.max-snapshot-age-ms` says.
-        keep_last: so many of every branch stay whatever their age. dry_run: only say what would go.
-        """
-        limit = None if older_than is None else to_millis(older_than)
-        action, base = ExpireSnapshots(limit, keep_last), self.refresh()
-        if dry_run:
-            return sorted(action.find(base, self._ambient.now_ms()).snapshot_ids)
-        left = self._head.commit([action]).snapshots
-        return sorted(s.snapshot_id for s in base.snapshots if left.find(s.snapshot_id) is None)
-
     def statistics(self) -> list[StatisticsFile]:
         """List the files of statistics that snapshots have."""
         return [decode_statistics(entry) for entry in self.metadata.statistics]
@@ -378,20 +269,11 @@ class Table:
         Warns of properties that have no effect here, and refuses those that are misspelt or promise what icefield
         does not do.
         """
-        check_new_properties(updates)
+        check_new_properties(updates, stacklevel=4)
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
 
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
-
-    def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
-        snapshot = self._point(self.refresh(), at).snapshot
-        if snapshot is None:
-            raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
-        self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
-
-    def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> Point:
-        return find_point(metadata, self._ref if as_of is None else as_of)
 
     def _begin(self, token: str | None, options: Mapping[str, str] | None = None) -> TableWrite:
         return TableWrite.begin(self._head, self._store, self._ambient, self._target(token), options)

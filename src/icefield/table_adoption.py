@@ -52,6 +52,8 @@ def describe_files(
 def _locations(store: Store, files: Files) -> Iterator[str]:
     for path in [files] if isinstance(files, str | os.PathLike) else files:
         text = os.fspath(path)
+        if "\0" in text:
+            raise InvalidInput(f"path {text!r} contains a zero byte")
         location = text if "://" in text else location_of_path(str(Path(text).resolve()))
         if location.endswith(SUFFIX):
             yield location

@@ -19,7 +19,7 @@ def define_table(
     format_version: int = FORMAT_VERSION,
 ) -> TableDefinition:
     """Read a definition. Raises InvalidInput; warns of properties that have no effect here."""
-    check_new_properties(properties or {}, stacklevel=4)
+    check_new_properties(properties or {}, stacklevel=5)
     fields = assign_fresh_ids(as_schema(schema))
     partition, order = parse_partition_by(partition_by, fields), parse_order_by(order_by, fields)
     return TableDefinition(fields, partition, order, dict(properties or {}), format_version)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefield.errors import InvalidInput
 from icefield.expr.arrow import arrow_filter
 from icefield.expr.ast import Predicate
 from icefield.expr.bound import TRUE, columns_of
@@ -26,8 +25,6 @@ class TableInspection:
     def __init__(
         self, table: MetadataTable, where: Predicate | str | Any = None, select: Sequence[str] | None = None
     ) -> None:
-        if isinstance(select, str):
-            raise InvalidInput("select takes a list of column names", hint=f"Write select=[{select!r}]")
         self._table = table
         self._where = bind_filter(where, table.schema)
         self._select = table.schema.column_names if select is None else list(select)

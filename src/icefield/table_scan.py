@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.arguments import check_arguments
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
 from icefield.expr.bound import Bound, Reference, all_of, columns_of
@@ -40,6 +41,7 @@ from icefield.types.schema import Schema
 SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes", "spec_id", "sequence_number")
 
 
+@check_arguments
 class TableScan:
     """What to read, and every way to read it."""
 
@@ -52,8 +54,6 @@ class TableScan:
         where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> None:
-        if isinstance(select, str):
-            raise InvalidInput("select takes a list of column names", hint=f"Write select=[{select!r}]")
         self._store = store
         self._table = table
         self._metadata = metadata

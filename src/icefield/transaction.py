@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from icefield.ambient import Ambient
+from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action, Workshop
@@ -31,6 +32,7 @@ from icefield.storage.store import Store
 from icefield.table import Table
 
 
+@check_arguments
 class Transaction:
     """Gathers changes to tables; `lake.transaction()` makes it, and the end of its block commits it."""
 

@@ -243,7 +243,7 @@ def test_a_name_that_is_none_says_what_there_is(table: Table) -> None:
     assert raised.value.hint == "Did you mean 'files'?"
     with pytest.raises(InvalidFilter, match="nothing"):
         table.inspect("files", where="nothing = 1")
-    with pytest.raises(InvalidInput, match="list of column names"):
+    with pytest.raises(InvalidInput, match="select takes a list of strings"):
         table.inspect("files", select="file_path")
 
 

@@ -23,14 +23,16 @@ class Point:
 
 
 def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
-    """Find what `as_of` means: None is the head of main, an int is a snapshot id, a text a ref or a time.
+    """Find what `as_of` means: None is the head of main, an int is a snapshot id, a text a ref, an id or a time.
 
     A branch is read with the table's current schema, a tag or an older snapshot with its own. (The reference does so.)
     """
     if as_of is None or as_of == MAIN:
         return Point(metadata.current_snapshot, metadata.schema)
-    if isinstance(as_of, bool):
-        raise InvalidInput(f"as_of takes a snapshot id, a time or a ref, not {as_of!r}")
+    if isinstance(as_of, bool) or not isinstance(as_of, int | str | datetime.datetime):
+        raise InvalidInput(
+            f"as_of takes a snapshot id, a time or a ref, not {as_of!r}", hint="Give a time as a datetime with its zone"
+        )
     if isinstance(as_of, int):
         return _at_snapshot(metadata, metadata.snapshot_by_id(as_of))
     if isinstance(as_of, datetime.datetime):
@@ -39,6 +41,8 @@ def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
         ref = metadata.refs[as_of]
         head = metadata.snapshot_by_id(ref.snapshot_id)
         return Point(head, metadata.schema) if ref.kind is RefKind.BRANCH else _at_snapshot(metadata, head)
+    if as_of.isdecimal() and as_of.isascii() and metadata.snapshots.find(int(as_of)) is not None:
+        return _at_snapshot(metadata, metadata.snapshot_by_id(int(as_of)))
     moment = _parse_time(as_of)
     if moment is None:
         metadata.ref_head(as_of)  # raises, naming the refs that there are
@@ -55,6 +59,16 @@ def _parse_time(text: str) -> datetime.datetime | None:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+def parse_moment(value: object, name: str) -> datetime.datetime:
+    """Read a moment that a caller gave as a datetime or as its ISO text. Raises InvalidInput."""
+    moment = _parse_time(value) if isinstance(value, str) else value
+    if not isinstance(moment, datetime.datetime):
+        raise InvalidInput(
+            f"{name} takes a time, not {value!r}", hint="Give a datetime, or a text such as 2026-01-31T12:00:00+00:00"
+        )
+    return moment
 
 
 def to_millis(moment: datetime.datetime) -> int:
