@@ -4,6 +4,8 @@ Tables hand rows to an engine by what they are: Arrow data stays in this process
 The Spark engine is loaded when it is first needed, so that verbs on metadata start neither pyspark nor a JVM.
 """
 
+import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -26,6 +28,7 @@ from icefield.types.text import parse_schema
 
 SPARK_ENGINE = "icefield.spark.engine"
 SPARK_SESSION = "icefield.spark.session"
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class SparkEngine(Protocol):
@@ -98,34 +101,62 @@ def bind_filter(where: Predicate | str | Any, schema: Schema) -> Bound:
 
 
 def as_schema(value: object) -> Schema:
-    """Read a schema from text, Arrow, Spark, or icefield's own."""
+    """Read a schema from text, Arrow, Spark, icefield's own, or any frame that speaks Arrow."""
     if isinstance(value, Schema):
         return value
     if isinstance(value, str):
         return parse_schema(value)
-    if isinstance(value, pa.Schema):
-        return schema_from_arrow(value)
-    if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-        return schema_from_arrow(value.schema)
     if is_spark(value):
         return load_spark_engine().schema(getattr(value, "schema", value))
+    if isinstance(value, pa.Schema | pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return _schema_of_columns(getattr(value, "schema", value))
+    if hasattr(value, "__arrow_c_schema__"):
+        return _schema_of_columns(pa.schema(value))
+    if hasattr(value, "__arrow_c_stream__"):
+        return _schema_of_columns(pa.RecordBatchReader.from_stream(value).schema)
     raise InvalidInput(
         f"cannot read a schema from {type(value).__name__}",
-        hint="Give a text such as 'id long not null, name string', an Arrow schema or a Spark schema",
+        hint="Give a text such as 'id long not null, name string', an Arrow or Spark schema, or a frame",
     )
 
 
 def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Take Arrow data in any form as a stream of batches."""
+    """Take Arrow data in any form as a stream of batches, without the row labels of pandas."""
     if isinstance(rows, pa.RecordBatch):
-        return rows.schema, iter([rows])
-    if isinstance(rows, pa.Table):
-        return rows.schema, iter(rows.to_batches())
+        rows = pa.Table.from_batches([rows])
     if not isinstance(rows, pa.RecordBatchReader) and hasattr(rows, "__arrow_c_stream__"):
         rows = pa.RecordBatchReader.from_stream(rows)
     if isinstance(rows, pa.RecordBatchReader):
-        return rows.schema, iter(rows)
+        columns = _without_row_labels(rows.schema)
+        if len(columns) == len(rows.schema):
+            return rows.schema, iter(rows)
+        return columns, (batch.select(columns.names) for batch in rows)
     raise InvalidInput(
         f"cannot write rows from {type(rows).__name__}",
         hint="Give a Spark DataFrame, or Arrow data: a table, a batch, a reader, or what has Arrow's stream protocol",
     )
+
+
+def _schema_of_columns(columns: pa.Schema) -> Schema:
+    return schema_from_arrow(_without_row_labels(columns))
+
+
+def _without_row_labels(columns: pa.Schema) -> pa.Schema:
+    """Return a schema without the unnamed index of a pandas frame: numbers of rows, which are not data.
+
+    A frame that was filtered has such an index, and pandas hands it to Arrow as a column. An index with a name is one
+    that its user set, and stays.
+    """
+    names = set(_pandas_index_columns(columns))
+    labels = [name for name in columns.names if name in names and _UNNAMED_INDEX.fullmatch(name)]
+    for label in labels:
+        columns = columns.remove(columns.get_field_index(label))
+    return columns
+
+
+def _pandas_index_columns(columns: pa.Schema) -> list[str]:
+    try:
+        listed = json.loads((columns.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return []  # not what pandas writes
+    return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []

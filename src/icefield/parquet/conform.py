@@ -44,6 +44,8 @@ from icefield.types.schema import Schema
 
 UUID_BYTES = 16
 
+_PLAIN_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
 
 def check_arrow_schema(incoming: pa.Schema, schema: Schema) -> None:
     """Refuse an Arrow schema whose rows cannot be written to the table, naming every fault."""
@@ -194,7 +196,7 @@ def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
     if pa.types.is_null(array.type):
         return _nulls(field, len(array))
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decode_dictionary(array)
     match field.type:
         case StructType(fields):
             return _conform_struct(array, fields, path)
@@ -208,6 +210,14 @@ def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
             return array
         case _:
             return _cast(array, field.type, path)
+
+
+def _decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
+    """Return the values of a dictionary column; Arrow cannot take values from views, which Polars has."""
+    plain = _PLAIN_OF_VIEWS.get(array.type.value_type)
+    if plain is not None:
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
+    return array.dictionary_decode()
 
 
 def _cast(array: pa.Array, kind: PrimitiveType, path: str) -> pa.Array:

@@ -1,0 +1,241 @@
+"""Whatever callers give to the handles works, or is one clear error of ours; never one of Python's from deep inside."""
+
+import datetime
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import icefield
+from icefield.arguments import check_arguments
+from icefield.errors import IcefieldError, InvalidInput, NoSuchSnapshot
+from icefield.lake import Lake
+from icefield.table import Table
+from icefield.table_scan import TableScan
+
+ODD: tuple[Any, ...] = (
+    5,
+    1.5,
+    "text",
+    b"x",
+    [],
+    {},
+    object(),
+    datetime.date(2026, 1, 1),
+    [5],
+    {"a": 5},
+    True,
+    None,
+    "",
+    "\0",
+    10**30,
+)
+# What a verb needs beside the one argument that is odd.
+GOOD: dict[str, Any] = {
+    "name": "a.t",
+    "schema": "id long",
+    "rows": pa.table({"id": pa.array([1], pa.int64())}),
+    "where": "id = 1",
+    "snapshot_id": 1,
+    "branch": "main",
+    "updates": {},
+    "files": [],
+    "snapshot_ids": [],
+    "after": None,
+    "location": "x",
+    "new_name": "a.new",
+    "metadata_location": "x",
+    "column": "id",
+    "file": None,
+}
+STARTS_SPARK = {"read", "to_spark", "create_view"}
+
+
+def handle(kind: type) -> Any:
+    lake = icefield.connect("memory:")
+    table = lake.create_table("a.t", "id long, c string")
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64())}))
+    return {Lake: lake, Table: table, TableScan: table.scan()}[kind]
+
+
+def arguments() -> Iterator[Any]:
+    for kind in (Lake, Table, TableScan):
+        for name, method in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_") and name not in STARTS_SPARK:
+                for parameter in inspect.signature(method).parameters.values():
+                    if parameter.name != "self" and parameter.kind is not parameter.VAR_KEYWORD:
+                        yield pytest.param(kind, name, parameter.name, id=f"{kind.__name__}.{name}-{parameter.name}")
+
+
+@pytest.mark.parametrize(("kind", "name", "parameter"), list(arguments()))
+def test_an_odd_argument_works_or_is_one_error_of_ours(kind: type, name: str, parameter: str) -> None:
+    signature = inspect.signature(getattr(kind, name))
+    needed = {p.name: GOOD.get(p.name) for p in signature.parameters.values() if p.default is p.empty}
+    needed = {key: value for key, value in needed.items() if key in GOOD}
+    made, raw = handle(kind), []
+    for odd in ODD:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                answer = getattr(made, name)(**(needed | {parameter: odd}))
+                if isinstance(answer, pa.RecordBatchReader):
+                    answer.read_all()
+            except IcefieldError:
+                continue
+            except Exception as error:
+                raw.append((odd, error))
+    assert raw == []
+
+
+@check_arguments
+class Handle:
+    def take(
+        self,
+        text: str = "",
+        number: int = 0,
+        flag: bool = False,
+        when: datetime.datetime | str | None = None,
+        texts: Sequence[str] = (),
+        numbers: Iterable[int] = (),
+        settings: Mapping[str, str] | None = None,
+        anything: object = None,
+        column: str | Any = None,
+        make: Callable[[], int] | None = None,
+        **more: int,
+    ) -> dict[str, Any]:
+        return {key: value for key, value in locals().items() if key != "self"}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"text": 5}, "take: text takes a string, not 5"),
+        ({"number": True}, "number takes a whole number, not True"),
+        ({"number": 1.0}, "number takes a whole number"),
+        ({"flag": "yes"}, "flag takes True or False, not 'yes'"),
+        ({"when": 5}, "when takes a datetime or a string"),
+        ({"texts": "ab"}, "texts takes a list of strings, not 'ab'"),
+        ({"texts": ["a", 5]}, "texts takes a list of strings"),
+        ({"numbers": {"a": 1}}, "numbers takes a list of whole numbers"),
+        ({"settings": [("a", "b")]}, "settings takes a mapping of strings to strings"),
+        ({"settings": {"a": 1}}, "settings takes a mapping of strings to strings"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused_in_words(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        Handle().take(**given)
+
+
+def test_what_fits_is_handed_on_as_it_is() -> None:
+    once = iter([1, 2])
+    given = {
+        "number": np.int64(3),
+        "when": "2026-01-01",
+        "texts": ("a",),
+        "numbers": once,
+        "settings": {"a": "b"},
+        "anything": object(),
+        "column": 5,
+        "more": {"extra": 1},
+    }
+    taken = Handle().take(**{**given, "extra": 1, "more": 2})  # type: ignore[arg-type]
+    assert taken["numbers"] is once
+    assert list(once) == [1, 2], "what can be read once is left to the method"
+    assert taken["more"] == {"extra": 1, "more": 2}
+    with pytest.raises(InvalidInput, match="texts takes") as caught:
+        Handle().take(texts="id")
+    assert caught.value.hint == "Write texts=['id']"
+
+
+# Frames of others.
+
+
+class Frame:
+    """Speaks Arrow's stream protocol, as the frames of Polars and DuckDB do."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+
+def categorical(values: list[str | None], kind: pa.DataType) -> pa.Array:
+    encoded = pa.array(values, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.uint32()), encoded.dictionary.cast(kind))
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string(), pa.string()], ids=str)
+def test_a_categorical_frame_is_appended_and_creates_a_table(kind: pa.DataType, memory_lake: Lake) -> None:
+    """Polars hands out categoricals as dictionaries of string views."""
+    column = categorical(["x", None, "x"], kind)
+    nested = pa.ListArray.from_arrays([0, 1, 2, 3], column)
+    frame = Frame(pa.table({"c": column, "l": nested}))
+    table = memory_lake.create_table("a.t", frame)
+    assert [str(f.type) for f in table.schema.fields] == ["string", "list<string>"]
+    table.append(frame)
+    rows = table.scan().to_arrow().read_all().to_pylist()
+    assert rows == [{"c": "x", "l": ["x"]}, {"c": None, "l": [None]}, {"c": "x", "l": ["x"]}]
+
+
+PANDAS = pd.DataFrame({"id": [1, 2, 3], "c": ["x", "y", None]})
+
+
+@pytest.mark.parametrize("frame", [PANDAS[PANDAS["id"] > 1], pa.Table.from_pandas(PANDAS[PANDAS["id"] > 1])])
+def test_the_row_labels_of_a_filtered_pandas_frame_are_not_data(frame: object, memory_lake: Lake) -> None:
+    table = memory_lake.create_table("a.t", frame)
+    assert [f.name for f in table.schema.fields] == ["id", "c"]
+    table.append(frame)
+    table.append(frame, merge_schema=True)
+    table.upsert(frame, on=["id"])
+    assert [f.name for f in table.schema.fields] == ["id", "c"]
+    assert table.count() == 2
+
+
+def test_an_index_that_has_a_name_is_a_column(memory_lake: Lake) -> None:
+    table = memory_lake.create_table("a.t", "id long, c string")
+    table.append(PANDAS.set_index("id"))
+    assert table.scan(where="id = 2").to_arrow().read_all().to_pylist() == [{"id": 2, "c": "y"}]
+
+
+def test_a_column_that_only_looks_like_row_labels_is_data(memory_lake: Lake) -> None:
+    rows = pa.table({"__index_level_0__": pa.array([7], pa.int64())})
+    for text in ("", "not json", "[]", '{"index_columns": [{"kind": "range"}]}'):
+        metadata = {"pandas": text} if text else None
+        table = memory_lake.create_table("a.t", rows.replace_schema_metadata(metadata), replace=True)
+        table.append(rows.replace_schema_metadata(metadata))
+        assert table.scan().to_arrow().read_all().to_pylist() == [{"__index_level_0__": 7}]
+
+
+# Versions and times as text.
+
+
+def test_a_snapshot_id_may_be_a_text_and_a_ref_of_that_name_goes_first(memory_lake: Lake) -> None:
+    table = memory_lake.create_table("a.t", "id long")
+    first = table.append(GOOD["rows"])
+    second = table.append(GOOD["rows"])
+    assert first is not None
+    assert second is not None
+    text = str(first.snapshot_id)
+    assert table.scan(as_of=text).snapshot_id == first.snapshot_id
+    table.tag(text, at=second.snapshot_id)
+    assert table.scan(as_of=text).snapshot_id == second.snapshot_id
+    with pytest.raises(NoSuchSnapshot, match="no branch or tag '123456789012'"):
+        table.scan(as_of="123456789012")
+
+
+def test_a_time_may_be_a_text(memory_lake: Lake) -> None:
+    table = memory_lake.create_table("a.t", "id long")
+    table.append(GOOD["rows"])
+    table.append(GOOD["rows"])
+    assert table.expire_snapshots("1970-01-01T00:00:00Z") == []
+    with pytest.raises(InvalidInput, match="older_than takes a time, not 'last week'"):
+        table.expire_snapshots("last week")
+    with pytest.raises(InvalidInput, match="as_of takes a whole number or a string or a datetime"):
+        table.scan(as_of=datetime.date(2026, 1, 1))  # type: ignore[arg-type]
+    assert len(table.expire_snapshots("2999-01-01")) == 1
