@@ -20,8 +20,17 @@ from icefield.commit.load import load_table_metadata
 from icefield.commit.named_locations import check_table_locations
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
+from icefield.commit.relocate import Relocation, plan_relocation, relocate
 from icefield.commit.view import ViewCommitter
-from icefield.errors import AlreadyExists, InvalidInput, NoSuchNamespace, NoSuchTable, Unsupported
+from icefield.errors import (
+    AlreadyExists,
+    IcefieldError,
+    InvalidInput,
+    LocationRefused,
+    NoSuchNamespace,
+    NoSuchTable,
+    Unsupported,
+)
 from icefield.expr.ast import Predicate
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
@@ -119,6 +128,8 @@ class Lake:
         except NoSuchTable:
             self._known(name)  # says more of why it is not there
             raise
+        except LocationRefused as refused:
+            raise self._explain_moved(refused) from refused
 
     def head(self, name: str, known: Committed | None = None) -> LiveHead:
         """Return where changes of a table are committed, for engines whose tasks write the files.
@@ -171,6 +182,18 @@ class Lake:
         self._make_namespace(table.namespace)
         self.catalog.swap([PointerSwap(table, None, metadata_location, guard=guard)])
         return self._handle(table, known)
+
+    def relocate(
+        self, old: str | None = None, *, dry_run: bool = False, progress: Callable[[str], None] = lambda name: None
+    ) -> Relocation:
+        """Make the tables and views of a lake that was moved or copied say where they are now.
+
+        old: where the lake was, where that cannot be told. dry_run: only say what would be rewritten. progress: is
+        called with each name that is done. Nothing is removed; until the end the lake stays as it was, and a run that
+        was cut short is finished by the next one.
+        """
+        plan = plan_relocation(self.catalog, self.store, self.warehouse, old)
+        return plan if dry_run else relocate(self.catalog, self.store, plan, progress)
 
     def create_view(
         self,
@@ -301,6 +324,19 @@ class Lake:
         if found.kind is Kind.VIEW:
             raise NoSuchTable(f"{table} is a view, not a table", hint="Use the verbs for views, such as lake.view(...)")
         return table
+
+    def _explain_moved(self, refused: LocationRefused) -> LocationRefused:
+        """Say that the lake was moved, if that is why its tables are not where they say they are."""
+        try:
+            plan = plan_relocation(self.catalog, self.store, self.warehouse)
+        except IcefieldError:
+            return refused
+        if not plan.entries:
+            return refused
+        return LocationRefused(
+            f"the lake was moved or copied from {plan.old} to {plan.new}, and its tables still name their old place",
+            hint="Run `icefield relocate`, or lake.relocate(), which rewrites what names files",
+        )
 
     def _neighbours(self, namespace: Namespace) -> str:
         try:

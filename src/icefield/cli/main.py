@@ -44,6 +44,7 @@ COMMANDS = (
     CommandOnDemand("tables", "icefield.cli.tables", "List the tables of the lake, or of one namespace."),
     CommandOnDemand("create", "icefield.cli.tables", "Create an empty table."),
     CommandOnDemand("register", "icefield.cli.tables", "Take in a table that is there, by its metadata file."),
+    CommandOnDemand("relocate", "icefield.cli.relocate", "Mend a lake that was moved or copied."),
     CommandOnDemand("describe", "icefield.cli.describe", "Show everything about a table but its rows."),
     CommandOnDemand("upgrade", "icefield.cli.tables", "Raise a table to a later format version."),
     CommandOnDemand("drop", "icefield.cli.tables", "Take a table out of the catalog; its files stay."),

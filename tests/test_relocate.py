@@ -1,0 +1,148 @@
+"""A lake that was moved or copied is mended by one command, whatever cuts it short."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icefield
+from icefield.cli.main import run
+from icefield.errors import InvalidInput, LocationRefused
+from icefield.lake import Lake
+from icefield.storage.local import LocalStore
+from tests.equality_deletes import delete_keys
+
+MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
+
+
+def fill(lake: Lake) -> None:
+    for version in (1, 2, 3):
+        table = lake.create_table(
+            f"a.v{version}",
+            "id long, p string",
+            partition_by=["p"],
+            format_version=version,
+            properties=MERGE_ON_READ if version > 1 else None,
+        )
+        for start in (0, 10):
+            ids = list(range(start, start + 10))
+            table.append(pa.table({"id": ids, "p": [str(i % 2) for i in ids]}))
+        table.delete("id IN (1, 12)")
+    delete_keys(lake.table("a.v2"), {"id": [3]}, {"p": "1"})
+    lake.create_view("a.w", "SELECT 1 AS a", schema="a int")
+
+
+def contents(lake: Lake) -> dict[str, list[list[int]]]:
+    """Return the rows of every snapshot of every table."""
+    found: dict[str, list[list[int]]] = {}
+    for name in lake.tables():
+        table = lake.table(name)
+        ids = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
+        rows = [table.scan(as_of=i).to_arrow().read_all().column("id").to_pylist() for i in ids]
+        found[name] = [sorted(each) for each in rows]
+    return found
+
+
+@pytest.fixture(params=["", "files:"])
+def moved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, list[list[int]]]]:
+    """A lake that was moved, and what was in it."""
+    with icefield.connect(f"{request.param}{tmp_path}/old place", durable=False) as lake:
+        fill(lake)
+        before = contents(lake)
+    (tmp_path / "old place").rename(tmp_path / "new")
+    return f"{request.param}{tmp_path}/new", before
+
+
+def test_a_moved_lake_says_so_and_is_mended(moved: tuple[str, dict[str, list[list[int]]]], tmp_path: Path) -> None:
+    target, before = moved
+    with icefield.connect(target, durable=False) as lake:
+        with pytest.raises(LocationRefused, match=r"moved or copied from .*old place .*icefield relocate"):
+            lake.table("a.v2")
+        files = set(tmp_path.rglob("*"))
+        plan = lake.relocate(dry_run=True)
+        assert (plan.old, plan.files) == (f"file://{tmp_path}/old place", None)
+        assert plan.entries == ["a.v1", "a.v2", "a.v3", "a.w"]
+        assert set(tmp_path.rglob("*")) == files
+        done: list[str] = []
+        lake.relocate(progress=done.append)
+        assert done == plan.entries
+        assert contents(lake) == before
+        assert lake.view("a.w").metadata.location.startswith(lake.warehouse)
+        assert lake.relocate().entries == []
+        for name in lake.tables():
+            assert b"old place" not in lake.store.read(lake.table(name).metadata_location)
+        for name in lake.tables():
+            lake.table(name).append(pa.table({"id": [99], "p": ["0"]}))
+            lake.table(name).delete("id = 99")
+        assert {name: rows[-1] for name, rows in contents(lake).items()} == {n: r[-1] for n, r in before.items()}
+
+
+def test_a_run_that_dies_is_finished_by_the_next(
+    moved: tuple[str, dict[str, list[list[int]]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, before = moved
+    put, steps, deaths = LocalStore.put_new, 0, 0
+    for last in range(0, 100, 4):
+        steps = 0
+
+        def dying(store: LocalStore, location: str, data: bytes, last: int = last) -> None:
+            nonlocal steps
+            steps += 1
+            if steps > last:
+                raise KeyboardInterrupt
+            put(store, location, data)
+
+        with icefield.connect(target, durable=False) as lake, monkeypatch.context() as patch:
+            patch.setattr(LocalStore, "put_new", dying)
+            try:
+                lake.relocate()
+            except KeyboardInterrupt:
+                deaths += 1
+            else:
+                break
+    assert deaths > 3
+    with icefield.connect(target, durable=False) as lake:
+        lake.relocate()
+        assert contents(lake) == before
+
+
+def test_a_copy_does_not_touch_the_first(tmp_path: Path) -> None:
+    with icefield.connect(tmp_path / "old", durable=False) as lake:
+        fill(lake)
+        before = contents(lake)
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "old").rglob("*.avro")}
+    with icefield.connect(tmp_path / "new", durable=False) as copy:
+        copy.relocate()
+        copy.table("a.v2").delete("id >= 0")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "old").rglob("*.avro")} == files
+    with icefield.connect(tmp_path / "old", durable=False) as lake:
+        assert contents(lake) == before
+
+
+def test_what_is_not_there_is_not_relocated(tmp_path: Path) -> None:
+    with icefield.connect(f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path / "old") as lake:
+        lake.create_table("a.t", "id long")
+    with icefield.connect(f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path / "empty") as lake:
+        with pytest.raises(InvalidInput, match="cannot be told where the lake was"):
+            lake.relocate()
+        with pytest.raises(LocationRefused, match="lies outside"):
+            lake.table("a.t")
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with icefield.connect(tmp_path / "old") as lake:
+        lake.create_table("a.t", "id long").append(pa.table({"id": [1]}))
+    (tmp_path / "old").rename(tmp_path / "new")
+    at = ["--lake", f"{tmp_path}/new"]
+    assert run([*at, "count", "a.t"]) == 1
+    assert "icefield relocate" in capsys.readouterr().err
+    assert run([*at, "relocate", "--dry-run"]) == 0
+    assert "would relocate 1 table or view" in capsys.readouterr().out
+    assert run([*at, "--json", "relocate", "--yes"]) == 0
+    assert json.loads(capsys.readouterr().out)["relocated"] is True
+    assert run([*at, "count", "a.t"]) == 0
+    assert run([*at, "relocate"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
