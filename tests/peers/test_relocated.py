@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.table import StaticTable
+from tests.peers.duckdb_reader import DuckDBReader
 from tests.test_relocate import contents, fill
 
 import icefield
@@ -25,3 +26,10 @@ def test_pyiceberg_reads_it(relocated: Path, name: str) -> None:
     with icefield.connect(relocated) as lake:
         table = StaticTable.from_metadata(lake.table(name).metadata_location)
         assert sorted(table.scan().to_arrow().column("id").to_pylist()) == contents(lake)[name][-1]
+
+
+@pytest.mark.parametrize("name", ["a.v1", "a.v2", "a.v3"])
+def test_duckdb_reads_it(relocated: Path, name: str) -> None:
+    with icefield.connect(relocated) as lake, DuckDBReader() as reader:
+        rows = reader.read(lake.table(name).metadata_location)
+        assert sorted(rows.column("id").to_pylist()) == contents(lake)[name][-1]
