@@ -6,6 +6,7 @@ Decoding raises InvalidInput: the mapping is a table property, written by people
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -34,7 +35,15 @@ class NameMapping:
 
     def find(self, name: str) -> MappedField | None:
         """Find the field that a file's column of this name is."""
-        return next((f for f in self.fields if name in f.names), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, MappedField]:
+        found: dict[str, MappedField] = {}
+        for each in self.fields:
+            for name in each.names:
+                found.setdefault(name, each)
+        return found
 
 
 def find_name_mapping(properties: Mapping[str, str]) -> NameMapping | None:

@@ -103,7 +103,8 @@ def _draft(definition: TableDefinition, base: TableMetadata) -> Draft:
 
 
 def _renumbered(field: NestedField, draft: Draft, ids: dict[int, int]) -> NestedField:
-    known = next((f for f in draft.base.schema.fields if f.name == field.name), None)
+    known_id = draft.base.schema.ids_by_path.get((field.name,))
+    known = None if known_id is None else draft.base.schema.by_id[known_id]
     if known is not None and isinstance(field.type, PrimitiveType) and known.type == field.type:
         ids[field.field_id] = known.field_id
         return replace(field, field_id=known.field_id)

@@ -97,10 +97,9 @@ def as_delete_columns(rows: Sequence[_Row], partitions: pa.Table, spec: Partitio
     partitions: the data files that they delete from, in the same order, with the partition values that they share.
     """
     wanted = data_file_arrow_schema(spec.columns(schema))
+    given = set(partitions.column_names)
     columns = [
-        partitions.column(f.name)
-        if f.name in partitions.column_names
-        else pa.array([r.get(f.name) for r in rows], f.type)
+        partitions.column(f.name) if f.name in given else pa.array([r.get(f.name) for r in rows], f.type)
         for f in wanted
     ]
     return pa.Table.from_arrays(columns, schema=wanted)

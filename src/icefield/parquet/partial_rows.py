@@ -42,16 +42,17 @@ def keep_unnamed(rows: pa.Table, incoming: Schema, schema: Schema, old: pa.Table
     rows: as `conform_partial` gave them. old: the columns of `find_unnamed`. places: which old row each row replaces.
     """
     given = {f.name: f.type for f in incoming.fields}
-    kept = set(old.column_names)
-    for at, field in enumerate(schema.fields):
-        column = _whole(rows.column(at))
+    kept = dict(zip(old.column_names, old.columns, strict=True))
+    columns: list[pa.Array] = []
+    for chunked, field in zip(rows.columns, schema.fields, strict=True):
+        column = _whole(chunked)
         if field.name in kept:
             _check_inserted(field, given.get(field.name), places)
-        if field.name in kept and old.num_rows:
-            column = _keep(column, _whole(old.column(field.name)), places, given.get(field.name), field)
-            rows = rows.set_column(at, rows.schema.field(at), column)
+            if old.num_rows:
+                column = _keep(column, _whole(kept[field.name]), places, given.get(field.name), field)
         check_nulls(column, field)
-    return rows
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 def _is_whole(given: Type | None, wanted: Type) -> bool:
