@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 # Suites that search, or that run other engines and servers: `make quick` does without them.
-SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py"}
+SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py", "test_read_only.py"}
 SLOW_NAMES = ("test_object_store", "test_postgres", "test_sql_model", "test_sharing", "test_rest_faults")
 
 
