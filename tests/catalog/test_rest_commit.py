@@ -351,13 +351,62 @@ def test_no_key_is_sent_to_a_server_that_does_not_know_them(server: RestServer, 
     assert not any("idempotency-key" in headers for _, headers, _ in server.asked("POST", COMMIT))
 
 
-@pytest.mark.parametrize("lands", [True, False])
-def test_a_lost_answer_to_a_creation_is_settled(server: RestServer, lake: Lake, lands: bool) -> None:
-    server.fail("POST", COMMIT, lose_reply if lands else lose_request)
+def test_a_lost_answer_to_a_creation_is_settled(server: RestServer, lake: Lake) -> None:
+    server.fail("POST", COMMIT, lose_reply)
     made = lake.create_table("a.t", "id long")
     assert ids_of(made) == []
     server.fail("POST", "/tables/u", twice)
     lake.create_table("a.u", "id long")
+
+
+@pytest.mark.parametrize("takes_keys", [True, False])
+def test_a_creation_is_sent_again_only_to_a_server_that_knows_its_key(server: RestServer, takes_keys: bool) -> None:
+    server.takes_keys = takes_keys
+    server.fail("POST", COMMIT, lose_request)
+    with open_lake(server) as lake:
+        if takes_keys:
+            assert ids_of(lake.create_table("a.t", "id long")) == []
+        else:
+            with pytest.raises(CommitStateUnknown):
+                lake.create_table("a.t", "id long")
+        assert lake.has_table("a.t") is takes_keys
+
+
+@pytest.mark.parametrize("takes_keys", [True, False])
+@pytest.mark.parametrize("since", ["drop", "rename", "rename and create"])
+def test_a_table_that_moved_on_before_its_creation_was_settled_is_left_alone(
+    server: RestServer, since: str, takes_keys: bool
+) -> None:
+    server.takes_keys = takes_keys
+
+    def move_on() -> None:
+        with open_lake(server, seed=7) as other:
+            if since == "drop":
+                other.drop_table("a.t")
+            else:
+                other.rename_table("a.t", "a.u")
+            if since == "rename and create":
+                other.create_table("a.t", "x int")
+
+    server.fail("POST", COMMIT, then(lose_reply, move_on))
+    with open_lake(server) as lake:
+        with pytest.raises(CommitStateUnknown):
+            lake.create_table("a.t", "id long")
+        left = {name: lake.table(name).schema.fields[0].name for name in lake.tables()}
+    assert left == {"drop": {}, "rename": {"a.u": "id"}, "rename and create": {"a.u": "id", "a.t": "x"}}[since]
+
+
+def test_files_stay_when_the_table_was_renamed_and_another_took_its_name(server: RestServer, table: Table) -> None:
+    def move_on() -> None:
+        with open_lake(server, seed=7) as other:
+            other.rename_table("a.t", "a.u")
+            other.create_table("a.t", "id long")
+
+    server.fail("POST", COMMIT, then(lose_reply, move_on))
+    with pytest.raises(CommitStateUnknown):
+        table.append(rows(1))
+    with open_lake(server, seed=8) as lake:
+        assert (ids_of(lake.table("a.u")), ids_of(lake.table("a.t"))) == ([1], [])
 
 
 def test_of_two_that_create_a_table_one_does(server: RestServer, lake: Lake) -> None:

@@ -191,8 +191,9 @@ class PointerPublisher:
             log = [entry.metadata_file for entry in load_table_metadata(self.store, current).metadata_log]
             if first.new in log:
                 return Outcome.LANDED
-            # Only a log that reaches back to `expected` proves that something else came after it.
-            return Outcome.LOST if first.expected is None or first.expected in log else Outcome.UNKNOWN
+            # Only a log that reaches back to `expected` proves that something else came after it. Another table under
+            # a name that was free proves nothing: ours may have been created first, and renamed since.
+            return Outcome.LOST if first.expected in log else Outcome.UNKNOWN
 
         SettledSwap(self.catalog, self.ambient, judge).make(*changes)
 

@@ -27,7 +27,6 @@ from icefield.errors import (
     CommitStateUnknown,
     IcefieldError,
     InvalidInput,
-    NoSuchTable,
 )
 from icefield.model.apply import check
 from icefield.model.creation import AssertCreate, creation_updates
@@ -83,9 +82,11 @@ class RestPublisher:
             found = _quietly(lambda: self.catalog.tables.load_all([table]))
             if found is None:
                 return Outcome.UNKNOWN
-            if table not in found:
-                return Outcome.UNMOVED
-            return Outcome.LANDED if found[table].metadata().is_table(staged.table_uuid) else Outcome.LOST
+            if table in found and found[table].metadata().is_table(staged.table_uuid):
+                return Outcome.LANDED
+            # A free name, or another table under it, proves nothing: ours may have been created, and dropped or
+            # renamed since. Only a server that knows the key again can be asked twice.
+            return Outcome.UNMOVED if table not in found and key is not None else Outcome.UNKNOWN
 
         try:
             return send()
@@ -187,8 +188,6 @@ class _Sending:
             if added:
                 try:
                     current = self.publisher.load(proposal.table)
-                except NoSuchTable:
-                    return False
                 except IcefieldError as error:
                     raise CommitStateUnknown(f"{conflict.message}; and the table cannot be loaded") from error
                 return has_snapshot(current.metadata, added[0])
@@ -234,6 +233,8 @@ def _judge(proposal: Proposal, change: TableChange, current: Committed) -> Outco
     """Tell from a table as it is now what became of a change to it."""
     if current.location == proposal.base.location:
         return Outcome.UNMOVED
+    if not current.metadata.is_table(proposal.base.metadata.table_uuid):
+        return Outcome.UNKNOWN  # another table took the name; ours may have been changed before it was renamed
     added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
     if any(has_snapshot(current.metadata, update) for update in added):
         return Outcome.LANDED

@@ -133,7 +133,8 @@ class SettledSwap:
 
         The new location was never used before, so wherever it shows up in the history the swap landed. While the
         pointer still stands at `expected`, swapping again is safe: whichever of the two requests arrives first makes
-        the other fail.
+        the other fail. A swap that expects nothing has no such guard: a free name may be one that was taken by this
+        very swap and dropped or renamed since, so it is never sent again.
         """
         change = changes[0]
         trace = f"{change.new} is in the {change.kind.value}'s history"
@@ -144,10 +145,10 @@ class SettledSwap:
         try:
             entry = self.catalog.find(change.table)
             current = entry.pointer if entry is not None and entry.kind is change.kind else None
-            if current == change.expected:
-                return Outcome.UNMOVED
             if current is None:
                 return Outcome.UNKNOWN  # dropped or renamed since; nobody can tell whether ours came before
+            if current == change.expected:
+                return Outcome.UNMOVED
             return Outcome.LANDED if current == change.new else self.judge(current)
         except IcefieldError:
             return Outcome.UNKNOWN
