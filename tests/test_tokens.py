@@ -1,13 +1,16 @@
 """A change under a token is made once, however often it is asked for."""
 
+import datetime
 from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.commit.token import TOKEN_KEY
-from icefield.errors import CommitStateUnknown, InvalidInput
+from icefield import StreamBatch
+from icefield.commit.token import Token
+from icefield.commit.token_memory import TOKEN_KEY
+from icefield.errors import CommitStateUnknown, ConcurrentChange, InvalidInput
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshots
 from icefield.table import Table
@@ -47,7 +50,8 @@ def test_r18_without_the_guard_a_second_run_appends_again(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.append(rows(1), token="job-7/batch-3")
-    monkeypatch.setattr(Snapshots, "find_by_summary", lambda *_: None)
+    monkeypatch.setattr(Snapshots, "find_all_by_summary", lambda *_: iter(()))
+    monkeypatch.setattr("icefield.commit.token.recorded_tokens", lambda *_: ())
     lake.table("t.t").append(rows(1), token="job-7/batch-3")
     assert table.count() == 2
 
@@ -113,3 +117,227 @@ def test_a_token_that_is_part_of_another_is_another(table: Table) -> None:
     table.append(rows(1), token="batch-10")
     table.append(rows(2), token="batch-1")
     assert table.count() == 2
+
+
+LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+VERBS: dict[str, Callable[[Table, Token], object]] = {
+    "append": lambda t, token: t.append(rows(9), token=token),
+    "overwrite": lambda t, token: t.overwrite(rows(9), where="id = 1", token=token),
+    "upsert": lambda t, token: t.upsert(rows(9), on=["id"], token=token),
+    "delete": lambda t, token: t.delete("id = 1", token=token),
+}
+TOKENS: list[Token] = ["job-7", StreamBatch("clicks", 7)]
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan().to_arrow().read_all().column("id").to_pylist())
+
+
+def expire(table: Table, *, by: str) -> None:
+    """Remove all snapshots but the heads: with our own verb, or as any engine does that knows nothing of tokens."""
+    if by == "icefield":
+        table.expire_snapshots(LATER)
+        return
+    heads = {ref.snapshot_id for ref in table.refs().values()}
+    table.remove_snapshots([s.snapshot_id for s in table.snapshots() if s.snapshot_id not in heads])
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=str)
+@pytest.mark.parametrize("by", ["icefield", "another engine"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_key_outlives_its_snapshot(table: Table, verb: str, by: str, token: Token) -> None:
+    table.append(rows(1, 2))
+    VERBS[verb](table, token)
+    table.append(rows(3))
+    expire(table, by=by)
+    before = ids(table), len(table.snapshots())
+    assert VERBS[verb](table, token) is None
+    assert (ids(table), len(table.snapshots())) == before
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_token_of_another_branch_is_refused_and_not_swallowed(table: Table, expired: bool) -> None:
+    table.append(rows(0))
+    table.branch("staging")
+    table.at("staging").append(rows(1), token="x")
+    if expired:
+        table.at("staging").append(rows(2))
+        table.expire_snapshots(LATER)
+    with pytest.raises(InvalidInput, match="another branch|on the branch 'staging'"):
+        table.append(rows(1), token="x")
+    assert ids(table) == [0]
+    table.drop_ref("staging")
+    if expired:
+        table.expire_snapshots(LATER)
+        table.append(rows(1), token="x")
+        assert ids(table) == [0, 1]
+    else:
+        with pytest.raises(InvalidInput, match="not in the history of main"):
+            table.append(rows(1), token="x")
+        assert ids(table) == [0]
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_token_that_was_rolled_back_has_not_landed(table: Table, expired: bool) -> None:
+    first = table.append(rows(0))
+    assert first is not None
+    table.append(rows(1), token="x")
+    table.roll_back(first.snapshot_id)
+    if expired:
+        table.expire_snapshots(LATER)
+        table.append(rows(1), token="x")
+        assert ids(table) == [0, 1]
+    else:
+        with pytest.raises(InvalidInput, match="was rolled back"):
+            table.append(rows(1), token="x")
+        assert ids(table) == [0]
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=str)
+@pytest.mark.parametrize("expired", [False, True])
+def test_what_is_published_has_landed(table: Table, token: Token, expired: bool) -> None:
+    table.append(rows(0))
+    table.branch("staging")
+    staging = table.at("staging")
+    staging.append(rows(1), token=token)
+    staging.append(rows(2))
+    table.publish("staging")
+    table.drop_ref("staging")
+    if expired:
+        table.expire_snapshots(LATER)
+    table.append(rows(1), token=token)
+    assert ids(table) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=str)
+def test_a_new_branch_has_what_landed_before_it(table: Table, token: Token) -> None:
+    table.append(rows(1), token=token)
+    head = table.append(rows(2))
+    assert head is not None
+    table.append(rows(3), token="later")
+    table.branch("b", at=head.snapshot_id)
+    table.at("b").append(rows(4))
+    table.expire_snapshots(LATER)
+    table.at("b").append(rows(1), token=token)
+    assert ids(table.at("b")) == [1, 2, 4]
+    with pytest.raises(InvalidInput, match="not in the history of b"):
+        table.at("b").append(rows(3), token="later")
+
+
+def test_the_window_of_plain_tokens_is_bounded(table: Table) -> None:
+    table.set_properties({"icefield.commit-tokens.kept": "3"})
+    for number in range(5):
+        table.append(rows(number), token=f"job-{number}")
+    table.append(rows(9))
+    expire(table, by="icefield")
+    assert table.properties["icefield.commit-tokens@main"] == "job-2 job-3 job-4"
+    for number in range(2, 5):
+        table.append(rows(number), token=f"job-{number}")
+    assert ids(table) == [0, 1, 2, 3, 4, 9]
+
+
+def test_a_stream_has_one_mark_however_long_it_runs(table: Table) -> None:
+    for number in (1, 2, 4):
+        table.append(rows(number), token=StreamBatch("clicks", number))
+    marks = {key: value for key, value in table.properties.items() if key.startswith("icefield.")}
+    assert marks == {"icefield.stream.clicks@main": "4"}
+    assert table.append(rows(3), token=StreamBatch("clicks", 3)) is None  # passed: a gap cannot be filled later
+    found = table.append(rows(2), token=StreamBatch("clicks", 2))
+    assert found is not None
+    assert found.snapshot_id == table.snapshots()[1].snapshot_id
+    table.append(rows(3), token=StreamBatch("views", 3))
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_a_stream_that_is_rolled_back_goes_on_from_there(table: Table) -> None:
+    table.append(rows(1), token=StreamBatch("clicks", 10))
+    kept = table.append(rows(2), token=StreamBatch("clicks", 20))
+    assert kept is not None
+    table.append(rows(3), token=StreamBatch("clicks", 30))
+    table.append(rows(7), token=StreamBatch("views", 1))
+    table.roll_back(kept.snapshot_id)
+    table.append(rows(4), token=StreamBatch("clicks", 30))
+    table.append(rows(8), token=StreamBatch("views", 1))
+    table.append(rows(9), token=StreamBatch("clicks", 20))
+    assert ids(table) == [1, 2, 4, 8]
+
+
+def test_a_mark_that_another_engine_left_behind_a_roll_back_is_refused(table: Table) -> None:
+    first = table.append(rows(0))
+    assert first is not None
+    table.append(rows(1), token=StreamBatch("clicks", 1))
+    mark = {"icefield.stream.clicks@main": "1"}
+    table.roll_back(first.snapshot_id)
+    table.set_properties(mark)
+    with pytest.raises(InvalidInput, match="batch 1 of stream 'clicks'.*was rolled back"):
+        table.append(rows(0), token=StreamBatch("clicks", 0))
+    assert ids(table) == [0]
+
+
+def test_two_writers_of_one_stream_lose_no_batch_in_silence(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap = lake.catalog.swap
+
+    def let_the_next_batch_land_first(changes: object) -> None:
+        monkeypatch.setattr(lake.catalog, "swap", swap)
+        lake.table("t.t").append(rows(2), token=StreamBatch("clicks", 2))
+        swap(changes)  # type: ignore[arg-type]
+
+    before = files(lake)
+    monkeypatch.setattr(lake.catalog, "swap", let_the_next_batch_land_first)
+    with pytest.raises(ConcurrentChange, match="another writer brought batch 2"):
+        table.append(rows(1), token=StreamBatch("clicks", 1))
+    assert ids(table) == [2]
+    assert len([f for f in files(lake) - before if f.endswith(".parquet")]) == 1
+
+
+def test_streams_are_bounded_in_number(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icefield.commit.token_memory.MAX_STREAMS", 2)
+    for name in ("a", "b"):
+        table.append(rows(1), token=StreamBatch(name, 1))
+    with pytest.raises(InvalidInput, match="2 streams already"):
+        table.append(rows(1), token=StreamBatch("c", 1))
+    table.append(rows(2), token=StreamBatch("b", 2))
+    table.set_properties({}, removals=["icefield.stream.a@main"])
+    table.append(rows(3), token=StreamBatch("c", 1))
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=str)
+def test_a_transaction_over_two_tables_is_made_once(lake: Lake, table: Table, token: Token) -> None:
+    lake.create_table("t.u", "id long")
+
+    def run() -> None:
+        with lake.transaction() as tx:
+            tx.table("t.t").append(rows(1), token=token)
+            tx.table("t.u").append(rows(2), token=token)
+
+    run()
+    for name in ("t.t", "t.u"):
+        lake.table(name).append(rows(5))
+        lake.table(name).expire_snapshots(LATER)
+    run()
+    assert (ids(lake.table("t.t")), ids(lake.table("t.u"))) == ([1, 5], [2, 5])
+
+
+def test_a_replaced_table_has_not_what_landed_before(lake: Lake, table: Table) -> None:
+    table.append(rows(1), token=StreamBatch("clicks", 5))
+    lake.create_table("t.t", "id long", replace=True)
+    table.append(rows(2), token=StreamBatch("clicks", 1))
+    assert ids(table) == [2]
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        StreamBatch("", 1),
+        StreamBatch("a@b", 1),
+        StreamBatch("a", -1),
+        StreamBatch("a", True),
+        StreamBatch("a", 1 << 63),
+    ],
+)
+def test_what_is_no_batch_of_a_stream_is_refused(table: Table, token: StreamBatch) -> None:
+    with pytest.raises(InvalidInput, match="stream"):
+        table.append(rows(1), token=token)
+    assert table.snapshots() == []

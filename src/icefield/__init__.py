@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from icefield.commit.token import StreamBatch
     from icefield.connection import connect
     from icefield.errors import IcefieldError
     from icefield.expr.builder import col
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
     from icefield.table import Table
     from icefield.table_scan import TableScan
 
-__all__ = ["IcefieldError", "Lake", "Table", "TableScan", "col", "connect", "register"]
+__all__ = ["IcefieldError", "Lake", "StreamBatch", "Table", "TableScan", "col", "connect", "register"]
 
 _ROOMS = {
     "IcefieldError": "icefield.errors",
     "Lake": "icefield.lake",
+    "StreamBatch": "icefield.commit.token",
     "Table": "icefield.table",
     "TableScan": "icefield.table_scan",
     "col": "icefield.expr.builder",

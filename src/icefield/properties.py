@@ -99,6 +99,12 @@ COMMIT_RETRIES = Property(
     100,
     "How often a commit that lost the race is proposed again. (Iceberg: 4, which loses appends under contention.)",
 )
+COMMIT_TOKENS_KEPT = Property(
+    "icefield.commit-tokens.kept",
+    _natural,
+    100,
+    "How many of the newest plain tokens of each branch are remembered after their snapshots have expired.",
+)
 COMMIT_RETRY_MIN_WAIT_MS = Property(
     "commit.retry.min-wait-ms", _positive, 10, "The longest first wait; each wait is drawn from zero to its bound."
 )
@@ -303,6 +309,7 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     COMMIT_RETRY_MIN_WAIT_MS,
     COMMIT_RETRY_MAX_WAIT_MS,
     COMMIT_RETRY_TOTAL_MS,
+    COMMIT_TOKENS_KEPT,
     PREVIOUS_VERSIONS_MAX,
     METADATA_DELETE_AFTER_COMMIT,
     METADATA_CODEC,

@@ -21,6 +21,7 @@ from icefield.commit.properties import ChangeProperties
 from icefield.commit.replace import ReplaceTable
 from icefield.commit.rewrite_manifests import RewriteManifests
 from icefield.commit.statistics import RemoveStatisticsFiles, SetStatisticsFile
+from icefield.commit.token import Token
 from icefield.commit.upgrade import UpgradeTable
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
@@ -57,19 +58,20 @@ class Table(TableHistory):
         self,
         rows: object,
         *,
-        token: str | None = None,
+        token: Token | None = None,
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
     ) -> Snapshot | None:
         """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row.
 
-        token: a name for this very change; made again under it, the change is not made twice, and the first snapshot
-        is returned. options: go before the table's write properties, for these rows only. merge_schema: columns that
-        the rows have more are added to the table, and those that they have wider are widened, in the same commit.
+        token: a name for this very change, or a StreamBatch; made again under it, the change is not made twice, and
+        the first snapshot is returned, or None if that has expired. options: go before the table's write properties,
+        for these rows only. merge_schema: columns that the rows have more are added to the table, and those that they
+        have wider are widened, in the same commit.
         """
         write = self._begin(token, options)
-        if write.done:
-            return write.done
+        if (landed := write.landed) is not None:
+            return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
         return write.append(rows)
 
@@ -79,7 +81,7 @@ class Table(TableHistory):
         where: Predicate | str | Any = None,
         *,
         files: Iterable[str] | None = None,
-        token: str | None = None,
+        token: Token | None = None,
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
         check_rows: bool = True,
@@ -93,38 +95,38 @@ class Table(TableHistory):
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
         write = self._begin(token, options)
-        if write.done:
-            return write.done
+        if (landed := write.landed) is not None:
+            return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
         if files is not None:
             return write.replace_named(rows, files, OVERWRITE)
         return write.replace_matching(rows, where, OVERWRITE, check_rows=check_rows)
 
     def overwrite_partitions(
-        self, rows: object, *, token: str | None = None, options: Mapping[str, str] | None = None
+        self, rows: object, *, token: Token | None = None, options: Mapping[str, str] | None = None
     ) -> Snapshot | None:
         """Replace every partition that one of the rows belongs to, by these rows; others stay as they are."""
         write = self._begin(token, options)
-        return write.done or write.replace_partitions(rows)
+        return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
 
-    def upsert(self, rows: object, on: Sequence[str] | None = None, *, token: str | None = None) -> Snapshot | None:
+    def upsert(self, rows: object, on: Sequence[str] | None = None, *, token: Token | None = None) -> Snapshot | None:
         """Replace rows by those that have the same key, and add those whose key is new, in one snapshot.
 
         rows: Arrow data, each key at most once. on: the key columns; the table's identifier fields if not given. What
         the rows do not name stays as it is in rows that are replaced, and gets its default in those that are added.
         """
         write = self._begin(token)
-        return write.done or upsert(write, rows, on)
+        return landed.snapshot if (landed := write.landed) else upsert(write, rows, on)
 
-    def delete(self, where: Predicate | str | Any, *, token: str | None = None) -> Snapshot | None:
+    def delete(self, where: Predicate | str | Any, *, token: Token | None = None) -> Snapshot | None:
         """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
         write = self._begin(token)
-        return write.done or delete_matching(write, where)
+        return landed.snapshot if (landed := write.landed) else delete_matching(write, where)
 
-    def delete_files(self, files: Iterable[str], *, token: str | None = None) -> Snapshot | None:
+    def delete_files(self, files: Iterable[str], *, token: Token | None = None) -> Snapshot | None:
         """Remove data files from the table, by their locations, in one snapshot."""
         write = self._begin(token)
-        return write.done or write.replace_named(no_rows(self.schema), files, DELETE)
+        return landed.snapshot if (landed := write.landed) else write.replace_named(no_rows(self.schema), files, DELETE)
 
     def compact(self, where: Predicate | str | Any = None) -> Snapshot | None:
         """Write small files, and files with deleted rows, together as fewer and larger ones; no row changes.
@@ -275,8 +277,8 @@ class Table(TableHistory):
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
 
-    def _begin(self, token: str | None, options: Mapping[str, str] | None = None) -> TableWrite:
+    def _begin(self, token: Token | None, options: Mapping[str, str] | None = None) -> TableWrite:
         return TableWrite.begin(self._head, self._store, self._ambient, self._target(token), options)
 
-    def _target(self, token: str | None = None) -> Target:
+    def _target(self, token: Token | None = None) -> Target:
         return Target(self._ref, token)

@@ -21,7 +21,7 @@ from icefield.commit.loop import propose_all, remove_quietly
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.commit.overwrite import OverwriteFiles
 from icefield.commit.positions import DeleteWriter
-from icefield.commit.token import check_token, find_commit
+from icefield.commit.token import Landed, check_token, find_landed
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
 from icefield.expr.ast import Predicate
 from icefield.expr.bound import TRUE, Bound, columns_of
@@ -93,9 +93,9 @@ class TableWrite:
         return cls(head, store, ambient, target, head.load().metadata, options or {})
 
     @property
-    def done(self) -> Snapshot | None:
-        """The snapshot of this very change, if it was made before under its token."""
-        return find_commit(self.base, self.target.token)
+    def landed(self) -> Landed | None:
+        """What this very change made, if it was made before under its key."""
+        return find_landed(self.base, self.target.ref, self.target.token)
 
     @property
     def shape(self) -> ManifestShape:
@@ -240,12 +240,14 @@ class TableWrite:
                 remove_quietly(self.store, [*paths, *action.reusable_files()])
             raise
         metadata = self.head.commit([*self.before, action], paths)
-        token = self.target.token
-        made = metadata.ref_head(self.target.ref) if token is None else find_commit(metadata, token)
-        if made is not None and token is not None and made.snapshot_id != action.snapshot_id:
-            # Another run of the same change came first, and nothing refers to what was written for this one.
-            remove_quietly(self.store, [*paths, *action.reusable_files()])
-        return made
+        if self.target.token is None:
+            return metadata.ref_head(self.target.ref)
+        if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
+            return made
+        # Another run of the same change came first, and nothing refers to what was written for this one.
+        remove_quietly(self.store, [*paths, *action.reusable_files()])
+        landed = find_landed(metadata, self.target.ref, self.target.token)
+        return landed.snapshot if landed else None
 
     def _touched(self, plan: ScanPlan) -> ScanPlan:
         """Leave files out of a plan of which no row matches: they need not be written again."""

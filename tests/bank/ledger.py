@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefield.commit.token import TOKEN_KEY
+from icefield.commit.token_memory import TOKEN_KEY
 from icefield.lake import Lake
 from icefield.table import Table
 

@@ -133,7 +133,7 @@ def test_a_snapshot_is_found_by_its_summary_and_others_stay_undecoded() -> None:
         Carried(Snapshot(i, i, i, "memory://l", summary={"token": f"batch-{i}", "other": "batch-3"})) for i in range(20)
     ]
     snapshots = Snapshots(tuple(entries))
-    found = snapshots.find_by_summary("token", "batch-3")
+    found = next(snapshots.find_all_by_summary("token", "batch-3"))
     assert found is not None
     assert found.snapshot_id == 3
-    assert snapshots.find_by_summary("token", "batch") is None
+    assert list(snapshots.find_all_by_summary("token", "batch")) == []

@@ -13,7 +13,7 @@ from tests.sim.model import Effect, Expected, Fate, Intent, Landing, State, Viol
 from tests.sim.reading import Reading, Rows
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.errors import ConcurrentChange, IcefieldError, MissingFile
+from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, MissingFile
 from icefield.model.snapshot import MAIN
 from icefield.storage.store import Store
 
@@ -29,7 +29,8 @@ class Judge:
         self.reading = Reading(store)
         self.pointers: dict[str, str] = {}
         self.history: list[dict[str, State]] = [{}]
-        self._tokens: set[str] = set()
+        self._jobs: dict[str, list[int]] = {}  # the snapshots that landed under a token
+        self._parents: dict[int, int | None] = {}  # of every snapshot that there ever was
         self._expired: set[str] = set()
         self._landed: list[Intent] = []
 
@@ -63,6 +64,11 @@ class Judge:
             self.pointers[table] = move.new
         begun, before = intent.began, self.tables
         self.history.append(after)
+        for state in after.values():
+            self._parents |= state.parents
+        if intent.token is not None:
+            heads = [after[table].refs[MAIN] for table in moves]
+            self._jobs.setdefault(intent.token, []).extend(head for head in heads if head is not None)
         for table in {*moves, *intent.effects}:
             if table not in before:
                 continue
@@ -79,7 +85,7 @@ class Judge:
     def acknowledge(self, intent: Intent) -> None:
         """Judge the news that a change was made."""
         intent.fate = Fate.ACKNOWLEDGED
-        if intent.landed_at is not None or intent.token in self._tokens:
+        if intent.landed_at is not None or self._is_in_history(intent):
             return
         if intent.idle_if is None or not self._was(intent, intent.idle_if):
             raise Violation(f"{intent} was acknowledged, but did not land")
@@ -90,6 +96,9 @@ class Judge:
         if intent.landed_at is not None:
             raise Violation(f"{intent} failed with {type(error).__name__}, but landed: {error}")
         blames_others = isinstance(error, ConcurrentChange) and not isinstance(error, intent.refusals)
+        refused_for_token = isinstance(error, InvalidInput) and intent.token is not None
+        if refused_for_token and (intent.token not in self._jobs or self._was_always_in_history(intent)):
+            raise Violation(f"{intent} was refused for its token, which has not left the history: {error}")
         if blames_others and not self._others_since(intent):
             raise Violation(f"{intent} failed because of others, but nobody else was there: {error}")
 
@@ -129,17 +138,23 @@ class Judge:
             raise Violation(f"{intent} landed twice")
         if intent.fate is Fate.REFUSED:
             raise Violation(f"{intent} was refused, and landed afterwards")
-        if intent.token in self._tokens and self._is_remembered(intent):
+        if self._is_in_history(intent):
             raise Violation(f"{intent} landed again under its token")
         intent.landed_at = self.now + 1
         self._landed.append(intent)
-        if intent.token is not None:
-            self._tokens.add(intent.token)
 
-    def _is_remembered(self, intent: Intent) -> bool:
-        """Say whether a token stands in a snapshot; it is forgotten with the snapshot that has it."""
-        metadata = [self.reading.metadata(self.pointers[table]) for table in intent.effects]
-        return any(intent.token in s["summary"].values() for m in metadata for s in m.get("snapshots", ()))
+    def _is_in_history(self, intent: Intent) -> bool:
+        """Return whether a change under the same token is in the history of main, expired or not."""
+        (table, *_) = intent.effects
+        head = self.tables[table].refs[MAIN] if table in self.tables else None
+        while head is not None:
+            if head in self._jobs.get(intent.token or "", ()):
+                return True
+            head = self._parents.get(head)
+        return False
+
+    def _was_always_in_history(self, intent: Intent) -> bool:
+        return self._is_in_history(intent) and not self._others_since(intent)
 
     def _load(self, table: str, move: PointerSwap) -> State:
         assert move.new is not None
@@ -166,7 +181,7 @@ class Judge:
             contents,
             {i: s.get("parent-snapshot-id") for i, s in snapshots.items()},
             tuple(field["name"] for field in current["fields"]),
-            dict(metadata.get("properties", {})),
+            {key: value for key, value in metadata.get("properties", {}).items() if "@" not in key},
         )
 
     def _content(self, table: str, snapshot: dict[str, Any]) -> Rows:

@@ -17,7 +17,7 @@ from tests.sim.model import (
 )
 from tests.sim.simulation import rows_of
 
-from icefield.errors import AlreadyExists
+from icefield.errors import AlreadyExists, InvalidInput
 from icefield.model.snapshot import MAIN
 
 
@@ -62,7 +62,8 @@ def run_job(actor: Actor) -> None:
     if job.key is not None:
         effect = overwritten(job.rows, job.key, MAIN, actor.shared.isolation)
         change = partial(table.overwrite, arrow(job.rows), where=f"id = {job.key}", token=job.token)
-    actor.attempt(f"{job.token}: {job.rows} into {table} at {job.key}", {table.name: effect}, change, token=job.token)
+    what = f"{job.token}: {job.rows} into {table} at {job.key}"
+    actor.attempt(what, {table.name: effect}, change, token=job.token, refusals=(InvalidInput,))
 
 
 def move_rows(actor: Actor) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.commit.token import TOKEN_KEY
+from icefield.commit.token import StreamBatch, Token
+from icefield.commit.token_memory import TOKEN_KEY, summary_of_batch
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
@@ -55,14 +56,15 @@ def metadata_folder(metadata: TableMetadata) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a snapshot goes: the branch whose head it becomes, and the token that it is known by."""
+    """Where a snapshot goes: the branch whose head it becomes, and the key that it is known by."""
 
     ref: str = MAIN
-    token: str | None = None
+    token: Token | None = None
 
-    @property
-    def summary(self) -> Mapping[str, str]:
-        """What the summary is to have beside the counts."""
+    def summary(self, base: TableMetadata) -> Mapping[str, str]:
+        """Return what the summary of a snapshot on this base is to have beside the counts."""
+        if isinstance(self.token, StreamBatch):
+            return summary_of_batch(base, self.ref, self.token.stream, self.token.batch)
         return {} if self.token is None else {TOKEN_KEY: self.token}
 
 

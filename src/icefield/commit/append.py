@@ -10,7 +10,7 @@ from icefield.commit.manifests import AddedManifests, ManifestShape, NewFiles
 from icefield.commit.merge import merge_manifests
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import tally
-from icefield.commit.token import find_commit
+from icefield.commit.token import was_made
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Operation
@@ -31,7 +31,7 @@ class AppendFiles:
         return self._manifests.snapshot_id
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if find_commit(base, self._target.token):
+        if self._manifests.are_in(base) or was_made(base, self._target.ref, self._target.token):
             return NOTHING_TO_DO
         added, snapshot_id = self._manifests.write(base, workshop)
         merged = merge_manifests(base.ref_head(self._target.ref), base, workshop, snapshot_id)
@@ -43,8 +43,7 @@ class AppendFiles:
             kept=merged.kept if merged else None,
             added=tally(self._files.columns),
             changed_partitions=len(self._files.partitions),
-            ref=self._target.ref,
-            extra=self._target.summary,
+            target=self._target,
         )
         change = propose_snapshot(draft, base, workshop)
         return replace(change, files=[*change.files, *(str(row["manifest_path"]) for row in made)])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.commit.token_memory import forget_branches
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, RefKind, SnapshotRef
@@ -124,6 +125,7 @@ class Expired:
 def _removing(base: TableMetadata, snapshot_ids: frozenset[int], refs: Sequence[str]) -> Change:
     """Remove snapshots and refs; every ref must still point where it did."""
     updates: list[Update] = [RemoveSnapshotRef(name) for name in refs]
+    updates += forget_branches(base, refs)
     if snapshot_ids:
         updates.append(RemoveSnapshots(snapshot_ids))
     required: list[Requirement] = [AssertTableUUID(base.table_uuid)]

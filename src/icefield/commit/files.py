@@ -14,7 +14,7 @@ from icefield.commit.manifests import AddedManifests, ManifestRow, NewFiles
 from icefield.commit.removal import Gone, remove_files
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, tally
-from icefield.commit.token import find_commit
+from icefield.commit.token import was_made
 from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
@@ -43,7 +43,9 @@ class FilesAction(ABC):
         return self._manifests.snapshot_id
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        return NOTHING_TO_DO if find_commit(base, self.target.token) else self.propose_on(base, workshop)
+        if self._manifests.are_in(base) or was_made(base, self.target.ref, self.target.token):
+            return NOTHING_TO_DO
+        return self.propose_on(base, workshop)
 
     @abstractmethod
     def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
@@ -101,8 +103,7 @@ def propose_files(
         removed_deletes=removal.deletes,
         kept=removal.kept,
         changed_partitions=len(partitions),
-        ref=target.ref,
-        extra=target.summary,
+        target=target,
     )
     change = propose_snapshot(snapshot, base, workshop)
     return replace(change, files=[*change.files, *removal.locations])

@@ -108,12 +108,18 @@ class AddedManifests:
     def __init__(self, *groups: NewFiles) -> None:
         self._groups = groups
         self.snapshot_id: int | None = None  # drawn when they are first written
+        self._was_proposed = False
         self._format_version = 0
         self._rows: list[ManifestRow] | None = None
 
     @property
     def locations(self) -> list[str]:
         return [str(row["manifest_path"]) for row in self._rows or ()]
+
+    def are_in(self, base: TableMetadata) -> bool:
+        """Return whether a proposal before this one landed: an action that is committed again is made once."""
+        was_proposed, self._was_proposed = self._was_proposed, True
+        return was_proposed and self.snapshot_id is not None and base.snapshots.find(self.snapshot_id) is not None
 
     def write(self, base: TableMetadata, workshop: Workshop) -> tuple[list[ManifestRow], int]:
         """Return the rows that describe them and the id of their snapshot, after writing them where need be."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from icefield.commit.action import Change, Workshop
+from icefield.commit.token_memory import begin_branch, forget_branches, forget_undone, take_over
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef
@@ -31,13 +32,15 @@ class CreateRef:
     replaces: bool = False
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        base.snapshot_by_id(self.ref.snapshot_id)
+        snapshot = base.snapshot_by_id(self.ref.snapshot_id)
         known = base.refs.get(self.name)
         if known is not None and not self.replaces:
             raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         if self.name == MAIN:
             raise InvalidInput(f"{MAIN} is there already, and moves by writing, rolling back or publishing")
-        return _change(base, self.name, SetSnapshotRef(self.name, self.ref))
+        is_branch = self.ref.kind is RefKind.BRANCH
+        memory = begin_branch(base, self.name, snapshot) if is_branch else forget_branches(base, [self.name])
+        return _change(base, self.name, SetSnapshotRef(self.name, self.ref), *memory)
 
     def reusable_files(self) -> Sequence[str]:
         return ()
@@ -53,7 +56,7 @@ class DropRef:
         if self.name == MAIN:
             raise InvalidInput(f"cannot drop {MAIN}")
         base.ref_head(self.name)
-        return _change(base, self.name, RemoveSnapshotRef(self.name))
+        return _change(base, self.name, RemoveSnapshotRef(self.name), *forget_branches(base, [self.name]))
 
     def reusable_files(self) -> Sequence[str]:
         return ()
@@ -76,7 +79,8 @@ class FastForward:
                 f"history of {self.to}",
                 hint="Both were written to since they parted; write the changes again on a new branch",
             )
-        return _change(base, self.branch, _moved(base, self.branch, source))
+        memory = take_over(base, self.branch, self.to, source)
+        return _change(base, self.branch, _moved(base, self.branch, source), *memory)
 
     def reusable_files(self) -> Sequence[str]:
         return ()
@@ -98,7 +102,8 @@ class RollBack:
                 f"(newest ancestors: {newest})",
                 hint="See `icefield snapshots`",
             )
-        return _change(base, self.branch, _moved(base, self.branch, target))
+        memory = forget_undone(base, self.branch, target)
+        return _change(base, self.branch, _moved(base, self.branch, target), *memory)
 
     def reusable_files(self) -> Sequence[str]:
         return ()
@@ -133,7 +138,7 @@ def _moved(base: TableMetadata, branch: str, to: Snapshot) -> SetSnapshotRef:
     return SetSnapshotRef(branch, replace(known, snapshot_id=to.snapshot_id))
 
 
-def _change(base: TableMetadata, name: str, update: Update) -> Change:
+def _change(base: TableMetadata, name: str, *updates: Update) -> Change:
     known = base.refs.get(name)
     required = AssertRefSnapshotId(name, known.snapshot_id if known else None)
-    return Change([update], [AssertTableUUID(base.table_uuid), required])
+    return Change(updates, [AssertTableUUID(base.table_uuid), required])

@@ -12,6 +12,7 @@ from icefield.commit.action import Change, Workshop
 from icefield.commit.create import TableDefinition, check_definition
 from icefield.commit.evolve import Draft, shape_updates
 from icefield.commit.location import check_paths
+from icefield.commit.token_memory import forget_branches
 from icefield.errors import ConcurrentChange, InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -63,7 +64,7 @@ class ReplaceTable:
         if self.definition.properties:
             updates.append(SetProperties(self.definition.properties))
         if MAIN in base.refs:
-            updates.append(RemoveSnapshotRef(MAIN))
+            updates += [RemoveSnapshotRef(MAIN), *forget_branches(base, [MAIN])]
         return Change(updates, _everything_stands(base))
 
     def reusable_files(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Works
 from icefield.commit.merge import merge_all
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import NOTHING
-from icefield.commit.token import find_commit
+from icefield.commit.token import was_made
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 
@@ -23,7 +23,7 @@ class RewriteManifests:
     snapshot_id: int | None = field(init=False, default=None)
 
     def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if find_commit(base, self.target.token):
+        if was_made(base, self.target.ref, self.target.token):
             return NOTHING_TO_DO
         if self.snapshot_id is None:
             self.snapshot_id = workshop.ambient.random_id()
@@ -31,7 +31,6 @@ class RewriteManifests:
         if merged is None:
             return NOTHING_TO_DO
         extra = {
-            **self.target.summary,
             # (spec: Optional Snapshot Summary Fields)
             "manifests-created": str(len(merged.manifests)),
             "manifests-kept": str(merged.kept.num_rows),
@@ -43,7 +42,7 @@ class RewriteManifests:
             merged.manifests,
             NOTHING,
             kept=merged.kept,
-            ref=self.target.ref,
+            target=self.target,
             extra=extra,
         )
         change = propose_snapshot(draft, base, workshop)

@@ -15,12 +15,13 @@ from icefield.codec.manifest_list import (
     splice_manifest_list,
 )
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ON_MAIN, Change, Target, Workshop
 from icefield.commit.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
 from icefield.commit.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, summarise
+from icefield.commit.token_memory import remember
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
+from icefield.model.snapshot import Operation, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
 from icefield.scan.manifests import load_manifests
 
@@ -30,7 +31,7 @@ class SnapshotDraft:
     """What a snapshot does to its parent.
 
     new: manifests that it adds. kept: rows of the parent's manifest list that stay; None keeps all.
-    ref: the branch whose head it becomes. extra: more keys for the summary.
+    target: the branch whose head it becomes, and its key. extra: more keys for the summary.
     """
 
     snapshot_id: int
@@ -42,7 +43,7 @@ class SnapshotDraft:
     removed_deletes: DeleteTally = NO_DELETE_FILES
     kept: pa.Table | None = None
     changed_partitions: int = 0
-    ref: str = MAIN
+    target: Target = ON_MAIN
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def changes(self) -> dict[str, int]:
@@ -62,8 +63,11 @@ class SnapshotDraft:
 
 def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Workshop) -> Change:
     """Write the manifest list of a draft on a base, and propose it as the head of its branch."""
-    check_branch(base, draft.ref)
-    parent = base.ref_head(draft.ref)
+    ref = draft.target.ref
+    check_branch(base, ref)
+    noted = draft.target.summary(base)
+    more = remember(base, ref, noted)
+    parent = base.ref_head(ref)
     parent_id = parent.snapshot_id if parent else None
     sequence_number = base.next_sequence_number
     first_row_id = base.next_row_id if base.has_row_ids else None
@@ -80,13 +84,13 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
         manifest_list=location,
         parent_snapshot_id=parent_id,
         schema_id=base.current_schema_id,
-        summary={**draft.extra, **summarise(draft.operation, draft.changes(), parent)},
+        summary={**noted, **draft.extra, **summarise(draft.operation, draft.changes(), parent)},
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else next_row_id - first_row_id,
     )
     return Change(
-        updates=[AddSnapshot(snapshot), SetSnapshotRef(draft.ref, _moved(base.refs.get(draft.ref), snapshot))],
-        requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(draft.ref, parent_id)],
+        updates=[AddSnapshot(snapshot), SetSnapshotRef(ref, _moved(base.refs.get(ref), snapshot)), *more],
+        requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(ref, parent_id)],
         files=[location],
     )
 

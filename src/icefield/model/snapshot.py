@@ -87,15 +87,14 @@ class Snapshots:
         at = self._find_position(snapshot_id, len(self.entries))
         return None if at is None else self._load(at)
 
-    def find_by_summary(self, key: str, value: str) -> Snapshot | None:
-        """Find the newest snapshot whose summary has a value under a key; the value is plain ASCII."""
+    def find_all_by_summary(self, key: str, value: str) -> Iterator[Snapshot]:
+        """Yield the snapshots whose summary has a value under a key, newest first; the value is plain ASCII."""
         text = value.encode()
         for at in range(len(self.entries) - 1, -1, -1):
             entry = self.entries[at]
             may_be = isinstance(entry, Snapshot) or entry.holds(text)
             if may_be and self._load(at).summary.get(key) == value:
-                return self._load(at)
-        return None
+                yield self._load(at)
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot, its parent, and so on, as far as they are kept; a circle ends where it began."""

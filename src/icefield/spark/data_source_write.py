@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from icefield.commit.action import Target
 from icefield.commit.publish import Committed
-from icefield.commit.token import check_token, find_commit
+from icefield.commit.token import check_token, find_landed
 from icefield.errors import IcefieldError
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN
@@ -77,7 +77,7 @@ class SourceWriter(DataSourceArrowWriter):
         with self.options.open_lake() as lake:
             write = _begin(lake, self.options, known, self.target, self.shown)
             # The same files may be in the table since an earlier call: nothing may remove them before this is known.
-            if find_commit(write.head.load().metadata, self.target.token) is None:
+            if find_landed(write.head.load().metadata, self.target.ref, self.target.token) is None:
                 with self._removing_files():
                     self._commit(write, files)
 
@@ -130,7 +130,7 @@ def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwr
             base=pickle.dumps(known),
             store=lake.store,
             plan=write.write_plan(moves_rows=False),
-            is_done=write.done is not None,
+            is_done=write.landed is not None,
         )
 
 
