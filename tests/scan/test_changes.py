@@ -16,6 +16,7 @@ from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot
 from icefield.table import Table
 
+LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 
 
@@ -128,7 +129,7 @@ def test_a_start_that_has_expired_still_counts_if_its_successor_is_there(table: 
     assert appended(table, first) == [2, 3]
     table.remove_snapshots([second])
     assert appended(table, second) == [3]
-    with pytest.raises(InvalidInput, match=f"{first} is not an ancestor of snapshot {third}"):
+    with pytest.raises(InvalidInput, match=f"from snapshot {first} to snapshot {third}: snapshot {second} .* expired"):
         table.scan_appends(first)
 
 
@@ -220,3 +221,49 @@ def test_changed_files_lead_from_one_version_to_the_other(steps: list[tuple[str,
 
 def files_at(table: Table, snapshot_id: int | None) -> set[str]:
     return set(table.inspect("files", as_of=snapshot_id).to_arrow().read_all()["file_path"].to_pylist())
+
+
+def test_appends_that_can_no_longer_be_told_are_refused(table: Table) -> None:
+    for number in range(5):
+        table.append(ids(number))
+    assert table.scan_appends(None).count() == 5
+    table.compact()
+    table.expire_snapshots(LATER)
+    (kept,) = table.snapshots()
+    with pytest.raises(InvalidInput, match=f"from the beginning.*has expired.*scan_appends\\({kept.snapshot_id}\\)"):
+        table.scan_appends(None)
+    table.append(ids(9))
+    assert table.scan(as_of=kept.snapshot_id).count() + table.scan_appends(kept.snapshot_id).count() == 6
+
+
+def test_an_expired_start_is_told_from_one_that_was_rolled_back(table: Table) -> None:
+    known = [made(table.append(ids(number))) for number in range(4)]
+    table.remove_snapshots([known[1]])
+    assert table.scan_appends(known[1]).count() == 2  # what came right after it is still there
+    for start in (known[0], None):
+        with pytest.raises(InvalidInput, match=f"snapshot {known[1]} on the way has expired"):
+            table.scan_appends(start)
+    table.roll_back(known[2])
+    with pytest.raises(InvalidInput, match=f"snapshot {known[3]} is not an ancestor .* was rolled back"):
+        table.scan_appends(known[3])
+
+
+def test_an_empty_table_has_no_appends(table: Table) -> None:
+    assert table.scan_appends(None).count() == 0
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_older_files_are_not_read_for_rows_that_were_updated_later(memory_lake: Lake, version: int) -> None:
+    properties = {"write.merge.mode": "merge-on-read"}
+    table = memory_lake.create_table("t.lineage", "id long", format_version=version, properties=properties)
+    for number in range(4):
+        table.append(ids(number))
+    if version == 3:
+        table.upsert(ids(0), on=["id"])
+    for number in range(7):
+        scan = table.scan(f"_last_updated_sequence_number > {number}", select=["id", "_last_updated_sequence_number"])
+        read = table.scan(select=["id", "_last_updated_sequence_number"]).to_arrow().read_all().to_pylist()
+        expected = [r for r in read if (r["_last_updated_sequence_number"] or 0) > number]
+        found = scan.to_arrow().read_all().to_pylist()
+        assert sorted(row["id"] for row in found) == sorted(row["id"] for row in expected)
+        assert scan.files().num_rows <= max(0, len(table.scan().files()) - number)

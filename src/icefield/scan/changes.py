@@ -63,9 +63,10 @@ class Span:
 
 
 def find_span(metadata: TableMetadata, after: AsOf | None, until: Point) -> Span:
-    """Find the snapshots from after one version up to another; for None, all that led there and are still kept.
+    """Find the snapshots from after one version up to another; for None, all that led there.
 
-    A snapshot id may be that of an expired snapshot, as long as what came right after it is still there.
+    A snapshot id may be that of an expired snapshot, as long as what came right after it is still there. Raises
+    InvalidInput if a snapshot on the way has expired: what it appended can no longer be told.
     """
     start = _find_start(metadata, after)
     found: list[Snapshot] = []
@@ -73,14 +74,31 @@ def find_span(metadata: TableMetadata, after: AsOf | None, until: Point) -> Span
         if snapshot.snapshot_id == start:
             return Span(tuple(reversed(found)), until)
         found.append(snapshot)
-        if start is not None and snapshot.parent_snapshot_id == start:
+        if snapshot.parent_snapshot_id == start:  # for None, the first of all
             return Span(tuple(reversed(found)), until)
-    if start is None:
-        return Span(tuple(reversed(found)), until)
+    if start is None and not found:
+        return Span((), until)
+    raise _no_span(metadata, start, until, found)
+
+
+def _no_span(metadata: TableMetadata, start: int | None, until: Point, found: list[Snapshot]) -> InvalidInput:
     end = f"snapshot {until.snapshot.snapshot_id}" if until.snapshot else "the empty table"
-    raise InvalidInput(
-        f"snapshot {start} is not an ancestor of {end}",
-        hint="Appends are told along one line of history; after a roll-back, start after a snapshot that is in it",
+    begin = "the beginning" if start is None else f"snapshot {start}"
+    known = None if start is None else metadata.snapshots.find(start)
+    # Sequence numbers only fall from child to parent: one that is as new as what is kept would have been met.
+    was_passed = known is not None and bool(found) and 0 < found[-1].sequence_number <= known.sequence_number
+    if found and not was_passed and (lost := found[-1].parent_snapshot_id) is not None:
+        oldest = found[-1].snapshot_id
+        return InvalidInput(
+            f"cannot tell what was appended from {begin} to {end}: snapshot {lost} on the way has expired, and the "
+            f"history that is kept begins with snapshot {oldest}",
+            hint=f"Read all rows once with scan(as_of={oldest}), and appends from there on with scan_appends({oldest})",
+        )
+    if start is not None and known is None:
+        return InvalidInput(f"snapshot {start} has expired, or never was one of the table, and is not behind {end}")
+    return InvalidInput(
+        f"{begin} is not an ancestor of {end}: it is on another branch, or was rolled back",
+        hint="Appends are told along one line of history; start after a snapshot that is in it",
     )
 
 

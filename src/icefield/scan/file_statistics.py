@@ -2,15 +2,18 @@
 
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 
 from icefield.codec.manifest_schema import partition_column
 from icefield.expr.evaluate import Statistics
+from icefield.expr.ordered import column_of
 from icefield.expr.residual import FileFacts
 from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
 from icefield.model.partition import PartitionSpec
 from icefield.scan.manifests import spec_sources
-from icefield.types.datatypes import PrimitiveType
+from icefield.types.datatypes import LongType, PrimitiveType
+from icefield.types.metadata_columns import LAST_UPDATED
 from icefield.types.schema import Schema
 
 
@@ -32,7 +35,9 @@ def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
 
     @cache
     def statistics(field_id: int) -> FieldStatistics | None:
-        known = schema.by_id.get(field_id)  # metadata columns are in no schema, and in no statistics
+        if field_id == LAST_UPDATED.field_id and "sequence_number" in names:
+            return up_to_sequence_number(whole("sequence_number"))
+        known = schema.by_id.get(field_id)  # other metadata columns are in no schema, and in no statistics
         kind = known.type if known else None
         if f"lower.{field_id}" not in names or not isinstance(kind, PrimitiveType):
             return None
@@ -45,6 +50,17 @@ def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
         return from_counts_and_bounds(whole(f"lower.{field_id}"), whole(f"upper.{field_id}"), counts, kind)
 
     return statistics
+
+
+def up_to_sequence_number(numbers: pa.Array) -> FieldStatistics:
+    """Return what sequence numbers tell of when rows were last updated: none of them after its file was added.
+
+    A row without a number of its own has that of its file, and one that was moved to it has an older one. (spec: Row
+    Lineage)
+    """
+    always, never = np.ones(len(numbers), np.bool_), np.zeros(len(numbers), np.bool_)
+    unknown = column_of(pa.nulls(len(numbers), pa.int64()), LongType())
+    return FieldStatistics(unknown, column_of(numbers, LongType()), always, never, always, exact=False)
 
 
 def partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
