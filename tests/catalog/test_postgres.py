@@ -61,6 +61,37 @@ def test_r16_a_lost_reply_is_an_unknown_outcome_whatever_happened(
     catalog.swap([PointerSwap(T, catalog.pointer(T), "2")])
 
 
+@pytest.mark.parametrize(
+    ("code", "certain"),
+    [
+        ("53100", True),  # disk_full
+        ("25006", True),  # read_only_sql_transaction
+        ("23514", True),  # check_violation
+        ("54000", True),  # program_limit_exceeded
+        ("P0001", True),  # raise_exception
+        ("40003", False),  # statement_completion_unknown
+        ("57P01", False),  # admin_shutdown
+        ("08006", False),  # connection_failure, as poolers say it
+        ("58030", False),  # io_error
+    ],
+)
+def test_what_the_server_refuses_at_commit_certainly_did_not_happen(
+    postgres_url: str, catalog: SqlCatalog, code: str, certain: bool
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION 'told to' USING ERRCODE = '{code}'; END $$"
+        )
+        connection.execute(
+            "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON iceberg_tables DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+    with pytest.raises(CatalogError if certain else CommitStateUnknown, match="told to"):
+        catalog.swap([PointerSwap(T, "0", "1")])
+    assert catalog.pointer(T) == "0"
+
+
 class Meanwhile(PostgresDatabase):
     """Something happens between the first transaction's last statement and its commit."""
 

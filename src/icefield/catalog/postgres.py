@@ -8,9 +8,10 @@ pointers by conditional updates of one row, which the server orders against ours
 Nothing is kept in a session: settings are made in the transaction, and no statement is prepared (another client may
 add a column, and a pooler may stand between).
 
-Error semantics: whatever fails before COMMIT is sent, and a COMMIT that the server refuses as not serializable, changed
-nothing. A connection that is lost before COMMIT is opened again, once; then that is a CatalogError. Any other failure
-of COMMIT is a CommitStateUnknown: the server may have made it durable before it died, or before its answer was lost.
+Error semantics: whatever fails before COMMIT is sent, and a COMMIT that the server refuses with an error (not
+serializable, a full disk, a constraint), changed nothing. A connection that is lost before COMMIT is opened again,
+once; then that is a CatalogError. Any other failure of COMMIT is a CommitStateUnknown: the server may have made it
+durable before it died, or before its answer was lost.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,7 @@ from icefield.catalog.postgres_errors import (
     is_contended,
     is_created_meanwhile,
     is_lost,
+    is_rolled_back,
     text_of_error,
 )
 from icefield.catalog.sql import SCHEMA, SqlCatalog
@@ -127,7 +129,7 @@ class PostgresDatabase:
         try:
             answer = self.send_commit(connection)
         except psycopg.Error as error:
-            if is_contended(error):
+            if is_rolled_back(error):
                 raise
             raise CommitStateUnknown(
                 f"the commit to {self._target.label} was sent and failed: {text_of_error(error)}",

@@ -11,6 +11,10 @@ _CONTENDED = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_de
 _CREATED_MEANWHILE = frozenset({"23505", "42P07", "42710"})  # unique_violation (of its own catalog), duplicate_*
 _SERVER_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})  # shutdowns and time-outs
 _LOCKED = "55P03"
+# Classes: data exception, integrity constraint, transaction state (read-only), rollback (serialization, deadlock),
+# syntax or access rule, insufficient resources (disk full), limits exceeded, object state, errors raised in functions.
+_OF_EXECUTION = frozenset({"22", "23", "25", "40", "42", "53", "54", "55", "P0"})
+_COMPLETION_UNKNOWN = "40003"
 _REASONS = {
     "28P01": ("the password is wrong", "Check the user and the password in the URL"),
     "28000": ("the server does not let this user in", "Check the user in the URL and the server's pg_hba.conf"),
@@ -19,6 +23,7 @@ _REASONS = {
     "25006": ("it is read-only", "Connect to the primary server"),
     "42P01": ("its tables are gone", "Open the catalog again, which makes them"),
     "22001": ("a value is too long", "Its columns hold 255 characters of a name, and 1,000 of a location or property"),
+    "53100": ("its disk is full", "Nothing was changed; free some space and run it again"),
     "53300": ("it has no connection left", "Raise max_connections, or put a pooler before it"),
 }
 
@@ -26,6 +31,16 @@ _REASONS = {
 def is_contended(error: Exception) -> bool:
     """Say whether a concurrent transaction came first, so that this one changed nothing and may be run again."""
     return _code(error) in _CONTENDED
+
+
+def is_rolled_back(error: psycopg.Error) -> bool:
+    """Return whether a COMMIT that failed certainly did not happen.
+
+    A server that answers with an ERROR has rolled back; FATAL and PANIC end the connection, before the commit or after
+    it. Poolers have been seen to say ERROR for the latter, so only what comes from executing a transaction counts.
+    """
+    is_error = error.diag.severity_nonlocalized == "ERROR"
+    return is_error and _code(error)[:2] in _OF_EXECUTION and _code(error) != _COMPLETION_UNKNOWN
 
 
 def is_created_meanwhile(error: Exception) -> bool:

@@ -7,9 +7,9 @@ are short and jittered. A commit is synced before it is acknowledged, unless the
 Never open the file by other means in the same process (not even to look at its first bytes): closing any descriptor
 of it drops SQLite's locks, by the rules of POSIX.
 
-Error semantics: whatever fails before COMMIT is sent, and a COMMIT refused because the file is locked, is a
-CatalogError and changed nothing. Any other failure of COMMIT is a CommitStateUnknown: the commit record may be in the
-log, to be found by the next process that recovers it.
+Error semantics: whatever fails before COMMIT is sent, and a COMMIT refused because the file is locked or read-only or
+the disk is full, is a CatalogError and changed nothing. Any other failure of COMMIT is a CommitStateUnknown: the commit
+record may be in the log, to be found by the next process that recovers it.
 """
 
 import os
@@ -24,7 +24,7 @@ from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.connections import Connections
 from icefield.catalog.database import Result, Rows, Session, Value
 from icefield.catalog.sql import SCHEMA, SqlCatalog
-from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only, read_only
+from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only, is_rolled_back, read_only
 from icefield.catalog.sqlite_read_only import is_unwritable, read_unwritable
 from icefield.errors import CatalogError, CommitStateUnknown
 
@@ -122,8 +122,7 @@ class SqliteDatabase:
         try:
             self._while_busy(lambda: self.send_commit(connection))
         except SQLITE_ERRORS as error:
-            # Locked out by readers (without a write-ahead log): the transaction still stands and is certainly not in.
-            if is_busy(error) and connection.in_transaction:
+            if is_rolled_back(error, in_transaction=connection.in_transaction):
                 _roll_back(connection)
                 raise
             raise CommitStateUnknown(

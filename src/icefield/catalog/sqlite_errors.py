@@ -21,6 +21,18 @@ def is_read_only(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     return _code(error) == sqlite3.SQLITE_READONLY
 
 
+def is_rolled_back(error: sqlite3.Error | UnicodeDecodeError, *, in_transaction: bool) -> bool:
+    """Return whether a COMMIT that failed certainly did not happen.
+
+    Locked: the transaction is still open. Full: the last page of a transaction is what makes it a commit, and it was
+    not written, so SQLite rolled back. Read-only: nothing was written. Any other failure, of a sync above all, may come
+    after that page: whoever recovers the log next may find it.
+    """
+    if is_busy(error):
+        return in_transaction
+    return _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
+
+
 def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: float) -> CatalogError:
     """Return the error to show for one of SQLite's, which changed nothing."""
     if is_busy(error):
@@ -30,6 +42,9 @@ def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: flo
         return _explain_unopened(path)
     if is_read_only(error):
         return read_only(path)
+    if _code(error) == sqlite3.SQLITE_FULL:
+        hint = "Nothing was changed; free some space and run it again"
+        return CatalogError(f"the disk of the catalog {path} is full", hint=hint)
     if _code(error) == sqlite3.SQLITE_NOTADB:
         return CatalogError(f"{path} is not a SQLite database", hint="Give the path of the catalog's own file")
     if _code(error) == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
