@@ -133,17 +133,48 @@ def test_a_table_that_was_only_read_counts_under_serializable_isolation(lake: La
 def test_tables_are_read_as_of_one_moment(lake: Lake) -> None:
     def open_one_after_the_other() -> None:
         with lake.transaction() as tx:
-            tx.table("t.a")
+            ids(tx.table("t.a"))
             lake.table("t.a").append(rows(2))
             tx.table("t.b")
 
-    with pytest.raises(ConcurrentChange, match=r"before it opened t\.b"):
+    with pytest.raises(ConcurrentChange, match=r"rows of t\.a, which the transaction read"):
         open_one_after_the_other()
     with lake.transaction() as tx:
         tx.pin(["t.a", "t.b"])
         lake.table("t.a").append(rows(3))
         lake.table("t.b").append(rows(3))
         assert (ids(tx.table("t.a")), ids(tx.table("t.b"))) == ([1, 2], [1])
+
+
+def test_a_table_that_nobody_read_is_taken_as_of_the_later_moment(lake: Lake) -> None:
+    with lake.transaction() as tx:
+        inside = tx.table("t.a")
+        inside.append(rows(2))
+        lake.table("t.a").append(rows(3))
+        lake.table("t.b").append(rows(3))
+        assert ids(tx.table("t.b")) == [1, 3]
+        assert ids(inside) == [1, 2, 3]
+    assert ids(lake.table("t.a")) == [1, 2, 3]
+
+
+def test_appends_need_no_common_moment(lake: Lake) -> None:
+    for number in range(10, 15):
+        with lake.transaction() as tx:
+            tx.table("t.a").append(rows(number))
+            lake.table("t.a").append(rows(-number))
+            tx.table("t.b").append(rows(number))
+    assert ids(lake.table("t.a")) == [*range(-14, -9), 1, *range(10, 15)]
+    assert ids(lake.table("t.b")) == [1, *range(10, 15)]
+
+
+def test_what_was_read_of_a_table_that_was_only_compacted_still_holds(lake: Lake) -> None:
+    lake.table("t.a").append(rows(2))
+    with lake.transaction() as tx:
+        assert ids(tx.table("t.a")) == [1, 2]
+        lake.table("t.a").compact()
+        lake.table("t.a").rewrite_manifests()
+        tx.table("t.b").append(rows(2))
+    assert ids(lake.table("t.b")) == [1, 2]
 
 
 def test_what_makes_no_sense_is_refused(lake: Lake) -> None:

@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from icefield.arguments import check_arguments
 from icefield.codec.metadata_statistics import decode_statistics
-from icefield.commit.action import Action, Target
-from icefield.commit.append import AppendFiles
+from icefield.commit.action import Target
 from icefield.commit.evolve import EvolveTable
 from icefield.commit.location import ChangeLocation
-from icefield.commit.name_mapping import EnsureNameMapping
 from icefield.commit.properties import ChangeProperties
 from icefield.commit.replace import ReplaceTable
 from icefield.commit.rewrite_manifests import RewriteManifests
@@ -33,7 +31,7 @@ from icefield.scan.inspect import OF_THE_TABLE, open_metadata_table
 from icefield.scan.inspect_source import Inspected
 from icefield.scan.point import AsOf, find_point
 from icefield.storage.location import parse_location
-from icefield.table_adoption import Files, describe_files
+from icefield.table_adoption import Files, adopt_files
 from icefield.table_changes import AppendScan
 from icefield.table_compaction import compact
 from icefield.table_definition import define_table
@@ -148,21 +146,16 @@ class Table(TableHistory):
         else what its path says (`day=2026-01-01/…`), else what its statistics prove. A file whose columns do not fit,
         or that lies outside the lake's roots, is refused, and then nothing is taken in.
         """
-        base = self.refresh()
-        adopted = describe_files(self._store, base, files, partition)
-        if adopted.columns.num_rows == 0:
-            return None
-        append = AppendFiles(adopted.columns, base.spec, base.schema, self._target())
-        # The files are not ours: they stay, whatever becomes of the commit.
-        actions: list[Action] = [append] if adopted.have_ids else [EnsureNameMapping(), append]
-        return self._head.commit(actions).ref_head(self._ref)
+        return adopt_files(self._head, self._store, self._target(), files, partition)
 
     def scan(
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> TableScan:
         """Plan a read of the rows that match, with some columns or all, now or as of a snapshot id, time or ref."""
         metadata = self.refresh()
-        return TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
+        scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
+        self._reading(metadata, as_of, scan.where)
+        return scan
 
     def scan_appends(
         self,
@@ -174,12 +167,14 @@ class Table(TableHistory):
     ) -> AppendScan:
         """Plan a read of the rows that appends brought after one version, up to and with another or the newest.
 
-        after: a snapshot id, time or ref; None is the beginning of history. Other operations than appends are passed
+        after: a snapshot id, time or ref; None is the beginning. Other operations than appends are passed
         over, and rows that were deleted since are read all the same.
         """
         metadata = self.refresh()
         span = find_span(metadata, after, self._point(metadata, until))
-        return AppendScan(self._store, self._head.name, metadata, span, where, select)
+        appends = AppendScan(self._store, self._head.name, metadata, span, where, select)
+        self._reading(metadata, until, appends.where)
+        return appends
 
     def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
         """List the data and delete files that were added and removed between two versions, in all.
@@ -188,7 +183,7 @@ class Table(TableHistory):
         """
         metadata = self.refresh()
         before = None if after is None else find_point(metadata, after).snapshot
-        return load_changed_files(self._store, metadata, before, self._point(metadata, until).snapshot)
+        return load_changed_files(self._store, metadata, before, self._reading(metadata, until).snapshot)
 
     def inspect(
         self,
@@ -198,14 +193,12 @@ class Table(TableHistory):
         select: Sequence[str] | None = None,
         as_of: AsOf | None = None,
     ) -> TableInspection:
-        """Look inside the table: `files`, `entries`, `manifests`, `partitions`, `snapshots`, `refs` and more, as rows.
-
-        as_of: for what a version consists of; what the table has in all (`snapshots`, `all_files`, …) takes none.
-        """
+        """Look inside the table: `files`, `entries`, `manifests`, `partitions`, `snapshots`, `refs` and more."""
         loaded = self._head.load()
         if as_of is not None and name.lower() in OF_THE_TABLE:
             raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
-        source = Inspected(self._store, loaded.metadata, loaded.location, self._point(loaded.metadata, as_of))
+        point = self._reading(loaded.metadata, as_of)
+        source = Inspected(self._store, loaded.metadata, loaded.location, point)
         return TableInspection(open_metadata_table(name, source), where, select)
 
     def replace(
@@ -236,10 +229,7 @@ class Table(TableHistory):
             self._head.commit([EvolveTable(change.steps)])
 
     def upgrade(self, format_version: int = 3) -> None:
-        """Raise the table to a later format version in place: no data file and no manifest is written anew.
-
-        Readers that do not know the version can no longer read the table, and there is no way back.
-        """
+        """Raise the table to a later format version, in place and for good; older readers can no longer read it."""
         if self.refresh().format_version != format_version:
             self._head.commit([UpgradeTable(format_version)])
 
@@ -249,7 +239,7 @@ class Table(TableHistory):
 
     def statistics(self) -> list[StatisticsFile]:
         """List the files of statistics that snapshots have."""
-        return [decode_statistics(entry) for entry in self.metadata.statistics]
+        return [decode_statistics(entry) for entry in self.refresh().statistics]
 
     def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
         """Say which file holds statistics of a snapshot; another one of the same kind is forgotten."""

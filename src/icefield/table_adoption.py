@@ -12,15 +12,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from icefield.errors import AlreadyExists, InvalidInput
-from icefield.expr.bound import TRUE
+from icefield.commit.action import Action, Target
+from icefield.commit.append import AppendFiles
+from icefield.commit.name_mapping import EnsureNameMapping
+from icefield.commit.new_files import RequireNewFiles, already_there
+from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
 from icefield.parquet.adopt import describe_file, plan_adoption
 from icefield.parquet.described import as_columns
-from icefield.scan.plan import plan_scan
-from icefield.scan.point import find_point
 from icefield.storage.location import location_of_path
 from icefield.storage.store import Store
+from icefield.table_head import TableHead
 
 THREADS = 8
 SUFFIX = ".parquet"
@@ -36,13 +39,28 @@ class AdoptedFiles:
     have_ids: bool
 
 
+def adopt_files(
+    head: TableHead, store: Store, target: Target, files: Files, partition: Mapping[str, object] | None
+) -> Snapshot | None:
+    """Take files into a branch, where they lie; None if there are none."""
+    base = head.load().metadata
+    adopted = describe_files(store, base, files, partition)
+    if adopted.columns.num_rows == 0:
+        return None
+    new = RequireNewFiles(frozenset(adopted.columns.column("file_path").to_pylist()), target.ref)
+    append = AppendFiles(adopted.columns, base.spec, base.schema, target)
+    # The files are not ours: they stay, whatever becomes of the commit.
+    actions: list[Action] = [new, append] if adopted.have_ids else [new, EnsureNameMapping(), append]
+    return head.commit(actions).ref_head(target.ref)
+
+
 def describe_files(
     store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
 ) -> AdoptedFiles:
     """Describe files by their footers; a directory stands for the Parquet files below it."""
     adoption = plan_adoption(metadata, partition or {})
     locations = list(_locations(store, files))
-    _check_new(store, metadata, locations)
+    _check_once(locations)
     with ThreadPoolExecutor(THREADS) as pool:
         described = list(pool.map(lambda location: describe_file(store, location, adoption), locations))
     columns = as_columns(described, metadata.spec, metadata.schema)
@@ -70,12 +88,6 @@ def _is_data(below: str) -> bool:
     return below.endswith(SUFFIX) and not hidden
 
 
-def _check_new(store: Store, metadata: TableMetadata, locations: list[str]) -> None:
-    twice = {location for location, count in Counter(locations).items() if count > 1}
-    known = set(plan_scan(store, metadata, find_point(metadata, None), TRUE).files.column("file_path").to_pylist())
-    taken = sorted(twice | (known & set(locations)))
-    if taken:
-        raise AlreadyExists(
-            f"{len(taken)} of the files would be in the table twice, such as {taken[0]}",
-            hint="Its rows would be counted twice; leave it out",
-        )
+def _check_once(locations: list[str]) -> None:
+    if twice := sorted(location for location, count in Counter(locations).items() if count > 1):
+        raise already_there(twice)

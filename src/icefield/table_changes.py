@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefield.expr.ast import Predicate
+from icefield.expr.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.scan.changes import Span, plan_appends
@@ -38,6 +39,11 @@ class AppendScan:
     def schema(self) -> Schema:
         """The columns that the scan gives."""
         return self._scan.schema
+
+    @property
+    def where(self) -> Bound:
+        """The filter."""
+        return self._scan.where
 
     @property
     def snapshot_id(self) -> int | None:

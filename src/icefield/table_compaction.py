@@ -50,14 +50,17 @@ def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     files = pa.concat_tables(written)
     planned = plan.point.snapshot
     age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
-    action = RewriteFiles(
-        files=NewFiles(files, write.shape, age),
-        footing=write.footing(replace(plan, files=pa.concat_tables(groups)), COMPACT),
-        target=write.target,
-        moved=moved,
-        writer=write.delete_writer(settings),
-    )
-    return write.commit(action, files)
+
+    def make() -> RewriteFiles:
+        return RewriteFiles(
+            files=NewFiles(files, write.shape, age),
+            footing=write.footing(replace(plan, files=pa.concat_tables(groups)), COMPACT),
+            target=write.target,
+            moved=moved,
+            writer=write.delete_writer(settings),
+        )
+
+    return write.commit(make, files)
 
 
 def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Table]:

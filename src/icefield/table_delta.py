@@ -97,15 +97,17 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
 def _commit_delta(
     write: TableWrite, files: pa.Table, deleted: DeletedAt, removed: pa.Table, footing: Footing
 ) -> Snapshot | None:
-    action = RowDelta(
-        files=NewFiles(files, write.shape),
-        footing=footing,
-        target=write.target,
-        deleted=deleted,
-        removed=removed,
-        writer=write.delete_writer(write.write_plan(moves_rows=False)),
-    )
-    return write.commit(action, files)
+    def make() -> RowDelta:
+        return RowDelta(
+            files=NewFiles(files, write.shape),
+            footing=footing,
+            target=write.target,
+            deleted=deleted,
+            removed=removed,
+            writer=write.delete_writer(write.write_plan(moves_rows=False)),
+        )
+
+    return write.commit(make, files)
 
 
 def _places(write: TableWrite, plan: ScanPlan, files: pa.Table) -> Iterator[tuple[str, Positions]]:

@@ -10,10 +10,11 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action
-from icefield.commit.loop import Committer, Part, remove_quietly
+from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
-from icefield.errors import IcefieldError, NoSuchTable
+from icefield.commit.reads import RowsRead
+from icefield.errors import NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.storage.store import Store
@@ -32,8 +33,12 @@ class TableHead(Protocol):
         """Return the version that others saw when one was loaded, which may have changes of a transaction on it."""
         ...
 
-    def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
+    def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
         """Make actions; data files that were written for them are removed if they certainly do not land."""
+        ...
+
+    def note_read(self, read: RowsRead) -> None:
+        """Hear of rows that a handle reads."""
         ...
 
 
@@ -69,14 +74,12 @@ class LiveHead:
     def committed(self, loaded: TableMetadata) -> TableMetadata:
         return loaded
 
-    def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
+    def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
         committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
-        known = self.load()
-        part = Part(self.name, actions, known.metadata.table_uuid, known)
-        try:
-            (self._known,) = committer.commit([part])
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(self._store, data_files)
-            raise
+        known = self._known or self.load()
+        part = Part(self.name, actions, known.metadata.table_uuid, known, own=[own])
+        (self._known,) = committer.commit([part])
         return self._known.metadata
+
+    def note_read(self, read: RowsRead) -> None:
+        """Do nothing: what a handle on the newest version reads is not part of any change."""

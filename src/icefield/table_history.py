@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.commit.expire import ExpireSnapshots, RemoveTheseSnapshots
+from icefield.commit.reads import find_read
 from icefield.commit.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.errors import NoSuchSnapshot
+from icefield.expr.bound import TRUE, Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -37,8 +39,10 @@ class TableHistory:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The newest metadata."""
-        return self.refresh()
+        """The newest metadata; in a transaction it counts as a read of all rows."""
+        metadata = self.refresh()
+        self._reading(metadata, None)
+        return metadata
 
     @property
     def metadata_location(self) -> str:
@@ -48,22 +52,22 @@ class TableHistory:
     @property
     def location(self) -> str:
         """The directory of the table's files."""
-        return self.metadata.location
+        return self.refresh().location
 
     @property
     def schema(self) -> Schema:
         """The current schema."""
-        return self.metadata.schema
+        return self.refresh().schema
 
     @property
     def spec(self) -> PartitionSpec:
         """How new files are partitioned."""
-        return self.metadata.spec
+        return self.refresh().spec
 
     @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        return dict(self.metadata.properties)
+        return dict(self.refresh().properties)
 
     def refresh(self) -> TableMetadata:
         """Load the newest metadata, if it moved."""
@@ -79,7 +83,7 @@ class TableHistory:
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Return branches and tags."""
-        return dict(self.metadata.refs)
+        return dict(self.refresh().refs)
 
     def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
         """Make a branch, which goes on from this one or from another version.
@@ -132,6 +136,13 @@ class TableHistory:
         if snapshot is None:
             raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
+
+    def _reading(self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE) -> Point:
+        """Return the version to read, and let the head know which rows of it."""
+        point = self._point(metadata, as_of)
+        if (read := find_read(metadata, point, self._ref if as_of is None else as_of, where)) is not None:
+            self._head.note_read(read)
+        return point
 
     def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> Point:
         return find_point(metadata, self._ref if as_of is None else as_of)

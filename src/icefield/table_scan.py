@@ -74,6 +74,11 @@ class TableScan:
         """The version that the scan reads; None for a table without snapshots."""
         return self._point.snapshot.snapshot_id if self._point.snapshot else None
 
+    @property
+    def where(self) -> Bound:
+        """The filter."""
+        return self._where
+
     def to_spark(self) -> Any:
         """Return a DataFrame; rows are read by Spark's executors, not by this process."""
         return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store)

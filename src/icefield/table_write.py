@@ -4,7 +4,7 @@ What was written is removed if the change certainly does not land, and stays if 
 Raises SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Protocol
@@ -14,13 +14,15 @@ import pyarrow as pa
 from icefield.ambient import Ambient
 from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
+from icefield.commit.attempt import begin_attempt
 from icefield.commit.evolve import Draft, EvolveTable, Step
 from icefield.commit.files import files_at, paths_of
 from icefield.commit.footing import Footing, PartitionSet, find_origin
-from icefield.commit.loop import propose_all, remove_quietly
+from icefield.commit.loop import OwnFiles, propose_all
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.commit.overwrite import OverwriteFiles
 from icefield.commit.positions import DeleteWriter
+from icefield.commit.references import remove_quietly, remove_unreferenced
 from icefield.commit.token import Landed, check_token, find_landed
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
 from icefield.expr.ast import Predicate
@@ -122,7 +124,7 @@ class TableWrite:
         union = TableEvolution(self.base)
         try:
             union.union_by_name(Schema(fields))
-            evolved = propose_all([EvolveTable(union.steps)], self.base, Workshop(self.store, self.ambient), [])
+            evolved = propose_all([EvolveTable(union.steps)], self.base, Workshop(self.store, self.ambient))
         except InvalidInput as error:
             raise SchemaMismatch(f"cannot merge the schema of the rows: {error}", hint=error.hint) from error
         evolve = EvolveTable([*union.steps, _columns_as_written(self.base.schema, evolved.schema)])
@@ -136,7 +138,7 @@ class TableWrite:
         """Add rows that were written."""
         if files.num_rows == 0:
             return None
-        return self.commit(AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
+        return self.commit(lambda: AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
 
     def replace_matching(
         self, rows: object, where: Predicate | str | Any, verb: Verb, *, check_rows: bool = False
@@ -145,8 +147,8 @@ class TableWrite:
         plan = self.plan(where)
         if not is_spark(rows):
             plan = self._touched(plan)
-        files = self.write(rows, [plan], RowCheck.of(plan.where, self.base.schema) if check_rows else None)
-        return self.replace_files(files, self.footing(plan, verb), plan.partial_files)
+        footing, check = self.footing(plan, verb), RowCheck.of(plan.where, self.base.schema) if check_rows else None
+        return self.replace_files(self.write(rows, [plan], check), footing, plan.partial_files)
 
     def replace_partitions(self, rows: object) -> Snapshot | None:
         """Replace all partitions that the rows belong to, by these rows."""
@@ -166,10 +168,14 @@ class TableWrite:
 
     def replace_partitions_by(self, files: pa.Table, plan: ScanPlan) -> Snapshot | None:
         """Replace all partitions that have rows which were written, by these rows."""
+        return self.commit(lambda: self.replacing_partitions(files, plan), files)
+
+    def replacing_partitions(self, files: pa.Table, plan: ScanPlan) -> OverwriteFiles | None:
+        """Return the action that replaces all partitions which have rows that were written; None if there are none."""
         new = NewFiles(files, self.shape)
         partitions = PartitionSet(self.base.spec.spec_id, new.partitions)
         replaced = replace(plan, files=partitions.restrict(plan.files))
-        return self.replace_files(files, replace(self.footing(replaced, OVERWRITE), partitions=partitions))
+        return self.replacing(files, replace(self.footing(replaced, OVERWRITE), partitions=partitions))
 
     def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
         """Replace data files, all rows of them, by other rows."""
@@ -181,10 +187,14 @@ class TableWrite:
 
     def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
         """Replace the files of a footing by files that were written; `carried`: those that rows were kept of."""
+        return self.commit(lambda: self.replacing(files, footing, carried), files)
+
+    def replacing(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> OverwriteFiles | None:
+        """Return the action that replaces the files of a footing by files that were written; None to do nothing."""
         carried = footing.plan.files.slice(0, 0) if carried is None else carried
         new = NewFiles(files, self.shape)
         action = OverwriteFiles(files=new, footing=footing, carried=carried, target=self.target)
-        return None if action.changes_nothing else self.commit(action, files)
+        return None if action.changes_nothing else action
 
     def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
         """Say what a change rests on that read a plan."""
@@ -230,24 +240,36 @@ class TableWrite:
         """Remove files that were written for a change which is not made."""
         remove_quietly(self.store, [path for files in written for path in files.column("file_path").to_pylist()])
 
-    def commit(self, action: SnapshotAction, files: pa.Table) -> Snapshot | None:
-        """Commit an action that brings files."""
-        paths = files.column("file_path").to_pylist()
+    def commit(self, make: Callable[[], SnapshotAction | None], files: pa.Table) -> Snapshot | None:
+        """Commit an action that brings files; without one, there is nothing to do."""
+        own = OwnFiles(files.column("file_path").to_pylist(), self.base)
+        preparing = begin_attempt(self.store)
         try:
-            action.prepare(self.base, Workshop(self.store, self.ambient))
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(self.store, [*paths, *action.reusable_files()])
+            action = make()
+            if action is None:
+                return None
+            action.prepare(self.base, Workshop(preparing.store, self.ambient))
+        except BaseException:
+            self._discard(own, preparing.written)
             raise
-        metadata = self.head.commit([*self.before, action], paths)
+        metadata = self.head.commit([*self.before, action], own)
         if self.target.token is None:
             return metadata.ref_head(self.target.ref)
         if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
             return made
-        # Another run of the same change came first, and nothing refers to what was written for this one.
-        remove_quietly(self.store, [*paths, *action.reusable_files()])
+        # Another run of the same change came first; it may have been handed the same files.
+        remove_unreferenced(self.store, [*own.locations, *action.reusable_files()], metadata, self.base)
         landed = find_landed(metadata, self.target.ref, self.target.token)
         return landed.snapshot if landed else None
+
+    def _discard(self, own: OwnFiles, written: Sequence[str]) -> None:
+        """Remove what was written for a change that is not even proposed."""
+        remove_quietly(self.store, written)
+        try:
+            now = self.head.load().metadata
+        except IcefieldError:
+            return
+        remove_unreferenced(self.store, own.locations, now, own.since)
 
     def _touched(self, plan: ScanPlan) -> ScanPlan:
         """Leave files out of a plan of which no row matches: they need not be written again."""

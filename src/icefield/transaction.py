@@ -7,27 +7,32 @@
 Inside, every table stands still but for what the transaction does to it. Nothing can be seen by others before the block
 ends; if it raises, nothing happens. Writers that came meanwhile are met as by single commits: what commutes is made
 again on the new base, what does not fails with ConcurrentChange. So does, under serializable isolation, a transaction
-that read a table which was changed since.
+that read rows, of any table, which were changed since.
 
 Raises ConcurrentChange, CommitConflict, CommitStateUnknown, NoSuchTable.
 """
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action, Workshop
-from icefield.commit.loop import Committer, Part, propose_all, remove_quietly
+from icefield.commit.attempt import begin_attempt
+from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part, propose_all
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
-from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NoSuchTable
+from icefield.commit.reads import Reads, RowsRead
+from icefield.commit.references import remove_quietly
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable
+from icefield.expr.ast import Predicate
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.properties import SERIALIZABLE, SNAPSHOT
+from icefield.scan.point import AsOf
 from icefield.storage.store import Store
 from icefield.table import Table
 
@@ -62,6 +67,16 @@ class Transaction:
             self._pin([table])
         return Table(self._heads[table], self._store, self._ambient)
 
+    def read(
+        self,
+        name: str,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+        as_of: AsOf | None = None,
+    ) -> Any:
+        """Return rows of a table as a DataFrame; the same as `table(name).scan(…).to_spark()`."""
+        return self.table(name).scan(where, select, as_of).to_spark()
+
     def pin(self, names: Iterable[str]) -> None:
         """Fix the versions of several tables at one moment, before they are opened."""
         self._pin([parse_table_name(name) for name in names])
@@ -79,67 +94,107 @@ class Transaction:
         self._commit()
 
     def _pin(self, tables: Sequence[TableName]) -> None:
-        """Take the versions of all tables at one moment; those that were taken before must not have moved."""
+        """Take the versions of all tables at one moment; what was read of those that were taken before must hold then.
+
+        Tables that moved since are taken as they are now, with the transaction's own changes on them. Nobody has seen
+        the older version, or has seen what is the same in the newer one.
+        """
         if self._is_over:
             raise InvalidInput("the transaction is over", hint="Begin another one")
         known = {name: head.base for name, head in self._heads.items()}
         found = publisher_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
-        for name, base in known.items():
-            if found.get(name) is not base:
-                raise ConcurrentChange(
-                    f"{name} was changed after the transaction opened it, and before it opened {tables[0]}",
-                    hint="Nothing was changed; run it again, or pin all tables at its beginning: tx.pin([…])",
-                )
         for table in tables:
             if table not in found:
                 raise NoSuchTable(f"no table {table}")
+        for name, head in self._heads.items():
+            if name not in found or not found[name].metadata.is_table(head.base.metadata.table_uuid):
+                raise ConcurrentChange(
+                    f"{name} was dropped or made anew after the transaction opened it",
+                    hint="Nothing was changed; run it again",
+                )
+            if found[name] is not head.base:
+                head.rebase(found[name])
+        for table in tables:
             if table not in self._heads:
-                self._heads[table] = _StagedHead(table, found[table], Workshop(self._store, self._ambient))
+                self._heads[table] = _StagedHead(table, found[table], self._store, self._ambient, self._committer)
+
+    @property
+    def _committer(self) -> Committer:
+        return Committer(self._catalog, self._store, self._ambient, self._lanes)
 
     def _commit(self) -> None:
         changed = [head for head in self._heads.values() if head.actions]
         if not changed:
             return
-        parts = [Part(head.name, head.actions, head.base.metadata.table_uuid, head.base) for head in changed]
-        only_read = {h.name: h.base.location for h in self._heads.values() if not h.actions and h.was_read}
-        committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
-        try:
-            committer.commit(parts, only_read if self._isolation == SERIALIZABLE else {})
-        except IcefieldError as error:
-            if error.cleanable:
-                self._abandon()
-            raise
-        # What was written to look at the changes before they landed; the commit wrote its own.
-        remove_quietly(self._store, [location for head in changed for location in head.written])
+        counts = self._isolation == SERIALIZABLE
+        read = [head for head in self._heads.values() if not head.actions and head.reads.rows and counts]
+        self._committer.commit([head.part(with_reads=counts) for head in (*changed, *read)])
+        for head in changed:
+            head.forget_staged()
 
     def _abandon(self) -> None:
         for head in self._heads.values():
-            reusable = [location for action in head.actions for location in action.reusable_files()]
-            remove_quietly(self._store, [*head.data_files, *head.written, *reusable])
+            self._committer.discard(head.part(with_reads=False))
 
 
 class _StagedHead:
     """A table as a transaction sees it: fixed, but for the transaction's own changes."""
 
-    def __init__(self, name: TableName, base: Committed, workshop: Workshop) -> None:
+    def __init__(self, name: TableName, base: Committed, store: Store, ambient: Ambient, committer: Committer) -> None:
         self.name = name
         self.base = base
         self.actions: list[Action] = []
-        self.data_files: list[str] = []
-        self.written: list[str] = []
-        self.was_read = False
-        self._workshop = workshop
+        self.reads = Reads(base.metadata)
+        self._own: list[OwnFiles] = []
+        self._store = store
+        self._ambient = ambient
+        self._committer = committer
+        self._written: list[str] = []  # to look at the changes before they land; the commit writes its own
         self._staged = base.metadata
 
     def load(self) -> Committed:
-        self.was_read = True
         return Committed(self._staged, self.base.location)
 
     def committed(self, loaded: TableMetadata) -> TableMetadata:
         return self.base.metadata
 
-    def commit(self, actions: Sequence[Action], data_files: Sequence[str] = ()) -> TableMetadata:
-        self.data_files.extend(data_files)
-        self._staged = propose_all(actions, self._staged, self._workshop, self.written)
+    def note_read(self, read: RowsRead) -> None:
+        self.reads.note(read)
+
+    def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
+        try:
+            self._staged = self._propose(actions, self._staged)
+        except BaseException:
+            part = Part(self.name, actions, self.base.metadata.table_uuid, self.base, own=[own])
+            self._committer.discard(part)
+            raise
         self.actions.extend(actions)
+        self._own.append(own)
         return self._staged
+
+    def rebase(self, base: Committed) -> None:
+        """Go on from a newer version, on which everything that was read is the same."""
+        self.reads.check(self.name, base.metadata, self._store)
+        self._staged = self._propose(self.actions, base.metadata)
+        self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
+
+    def part(self, *, with_reads: bool) -> Part:
+        """Return what is to be committed."""
+        uuid, reads = self.base.metadata.table_uuid, self.reads if with_reads else None
+        own = [*self._own, OwnFiles(self._only_staged(), self.base.metadata)]
+        return Part(self.name, self.actions, uuid, self.base, reads, own)
+
+    def forget_staged(self) -> None:
+        """Remove what nothing but the block itself could see."""
+        remove_quietly(self._store, self._only_staged())
+
+    def _only_staged(self) -> list[str]:
+        reusable = {location for action in self.actions for location in action.reusable_files()}
+        return [location for location in self._written if location not in reusable]
+
+    def _propose(self, actions: Sequence[Action], base: TableMetadata) -> TableMetadata:
+        attempt = begin_attempt(self._store)
+        try:
+            return propose_all(actions, base, Workshop(attempt.store, self._ambient))
+        finally:
+            self._written.extend(attempt.written)

@@ -159,6 +159,18 @@ def only_if_read(count: int) -> Effect:
     return effect
 
 
+def only_if_rows(rows: Rows, key: int | None) -> Effect:
+    """The rows of a key, or all, were read, and must be as they were."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        now = tuple(row for row in landing.before.rows() if matches(row, key))
+        if now != rows:
+            raise Violation(f"a transaction that had read {rows} of {key} landed on {now}")
+        return expected
+
+    return effect
+
+
 def upserted(rows: Rows, ref: str) -> Effect:
     keys = {key for key, _ in rows}
 

@@ -13,8 +13,8 @@ from icefield.catalog.memory import MemoryCatalog
 from icefield.commit import append
 from icefield.commit.footing import Footing
 from icefield.commit.merge import merge_manifests
+from icefield.commit.reads import Reads
 from icefield.commit.retry import Outcome, SettledSwap
-from icefield.commit.token import _Place
 from icefield.errors import CommitStateUnknown
 from icefield.model.snapshot import Snapshot
 
@@ -77,18 +77,14 @@ def merge_that_drops_a_manifest(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(append, "merge_manifests", merge)
 
 
+def reads_that_nobody_checks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reads, "check", lambda *_: None)
+
+
 def tokens_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
     for module in ("commit.append", "commit.files"):
         patch.setattr(f"icefield.{module}.was_made", lambda *_: False)
     patch.setattr("icefield.table_write.find_landed", lambda *_: None)
-
-
-def tokens_that_go_with_their_snapshots(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("icefield.commit.token.recorded_tokens", lambda *_: ())
-
-
-def tokens_of_any_branch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("icefield.commit.token._place", lambda *_: _Place.INSIDE)
 
 
 def _mistake(patch: pytest.MonkeyPatch, one: Outcome, other: Outcome) -> None:
@@ -111,7 +107,6 @@ PLANTS: tuple[Plant, ...] = (
     doubt_taken_for_conflict,
     one_table_after_the_other,
     merge_that_drops_a_manifest,
+    reads_that_nobody_checks,
     tokens_that_nobody_looks_for,
-    tokens_that_go_with_their_snapshots,
-    tokens_of_any_branch,
 )

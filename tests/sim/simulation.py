@@ -164,9 +164,9 @@ class Simulation:
         return rows_of(plain.table(table), snapshot_id)
 
 
-def rows_of(table: Table, as_of: Any = None) -> Rows:
+def rows_of(table: Table, as_of: Any = None, where: str | None = None) -> Rows:
     """Read the rows of a table with its own scan."""
-    read: pa.Table = table.scan(select=["id", "n"], as_of=as_of).to_arrow().read_all()
+    read: pa.Table = table.scan(where, select=["id", "n"], as_of=as_of).to_arrow().read_all()
     return tuple(sorted(zip(read.column("id").to_pylist(), read.column("n").to_pylist(), strict=True)))
 
 

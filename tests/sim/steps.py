@@ -15,6 +15,7 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
     "job": (4, writing.run_job),
     "move rows": (2, writing.move_rows),
     "write what was read": (2, writing.write_what_was_read),
+    "write after reading": (3, writing.write_after_reading),
     "change twice": (1, writing.change_twice),
     "name version": (2, versions.name_version),
     "forget version": (1, versions.forget_version),
@@ -32,8 +33,8 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
 }
 STEPS_OF = {
     MIXED: list(STEPS),
-    HOT: ["append", "overwrite", "delete", "job"],
-    TRANSFERS: ["append", "move rows", "write what was read", "read together"],
+    HOT: ["append", "overwrite", "delete", "job", "write after reading"],
+    TRANSFERS: ["append", "move rows", "write what was read", "write after reading", "read together"],
 }
 
 

@@ -11,10 +11,12 @@ from tests.sim.model import (
     appended,
     matches,
     only_if_read,
+    only_if_rows,
     overwritten,
     together,
     upserted,
 )
+from tests.sim.reading import Rows
 from tests.sim.simulation import rows_of
 
 from icefield.errors import AlreadyExists, InvalidInput
@@ -61,7 +63,8 @@ def run_job(actor: Actor) -> None:
     change: Callable[[], object] = partial(table.append, arrow(job.rows), token=job.token)
     if job.key is not None:
         effect = overwritten(job.rows, job.key, MAIN, actor.shared.isolation)
-        change = partial(table.overwrite, arrow(job.rows), where=f"id = {job.key}", token=job.token)
+        where = f"id = {job.key}"
+        change = partial(table.overwrite, arrow(job.rows), where=where, check_rows=False, token=job.token)
     what = f"{job.token}: {job.rows} into {table} at {job.key}"
     actor.attempt(what, {table.name: effect}, change, token=job.token, refusals=(InvalidInput,))
 
@@ -107,6 +110,37 @@ def write_what_was_read(actor: Actor) -> None:
 
     effects = {source: must_be_as_read, target: appended((row,))}
     actor.attempt(f"append {row} to {target} after a look at {source}", effects, change)
+
+
+def write_after_reading(actor: Actor) -> None:
+    """Read rows of a table and change it in one transaction; when that lands, the rows are as they were read."""
+    name, (row,) = actor.choose_table(), actor.rows(1)
+    key, target = actor.dice.choice((None, *range(KEYS))), actor.dice.randrange(KEYS)
+    verb = actor.dice.choice(("append", "overwrite", "upsert"))
+    where = None if key is None else f"id = {key}"
+    read: list[Rows] = []
+    effects: dict[str, Effect] = {
+        "append": appended((row,)),
+        "overwrite": overwritten((row,), target, MAIN, actor.shared.isolation),
+        "upsert": upserted((row,), MAIN),
+    }
+
+    def change() -> None:
+        with actor.lake.transaction() as transaction:
+            inside = transaction.table(name)
+            read.append(rows_of(inside, where=where))
+            if verb == "overwrite":
+                inside.overwrite(arrow((row,)), where=f"id = {target}", check_rows=False)
+            elif verb == "upsert":
+                inside.upsert(arrow((row,)), on=["id"])
+            else:
+                inside.append(arrow((row,)))
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        return together(only_if_rows(read[-1], key), effects[verb])(expected, landing)
+
+    what = f"{verb} {row} at {target} of {name} after reading {key}"
+    actor.attempt(what, {name: effect}, change)
 
 
 def change_twice(actor: Actor) -> None:

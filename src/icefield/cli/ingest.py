@@ -14,7 +14,7 @@ from icefield.cli.progress import Steps, show_progress
 from icefield.cli.row_files import read_row_file, row_file_schema
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.cli.snapshots import summary_number
-from icefield.commit.loop import remove_quietly
+from icefield.commit.references import remove_quietly
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot

@@ -22,15 +22,10 @@ from icefield.storage.store import Store
 
 @dataclass(frozen=True)
 class Change:
-    """A proposal on one base.
-
-    files: were written for this base alone, and die with it. unused: were written for other bases, and can go when this
-    change lands.
-    """
+    """A proposal on one base. unused: files that were written for other bases, and can go when this one lands."""
 
     updates: Sequence[Update]
     requirements: Sequence[Requirement] = ()
-    files: Sequence[str] = ()
     unused: Sequence[str] = ()
 
 

@@ -1,7 +1,6 @@
 """Append data files. Appends commute: whatever else was committed meanwhile, they still hold."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -35,18 +34,16 @@ class AppendFiles:
             return NOTHING_TO_DO
         added, snapshot_id = self._manifests.write(base, workshop)
         merged = merge_manifests(base.ref_head(self._target.ref), base, workshop, snapshot_id)
-        made = merged.manifests if merged else []
         draft = SnapshotDraft(
             snapshot_id,
             Operation.APPEND,
-            new=[*added, *made],
+            new=[*added, *(merged.manifests if merged else ())],
             kept=merged.kept if merged else None,
             added=tally(self._files.columns),
             changed_partitions=len(self._files.partitions),
             target=self._target,
         )
-        change = propose_snapshot(draft, base, workshop)
-        return replace(change, files=[*change.files, *(str(row["manifest_path"]) for row in made)])
+        return propose_snapshot(draft, base, workshop)
 
     def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
         """Write what every base needs; done before a turn in the lane, it takes no time of others."""

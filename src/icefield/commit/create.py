@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
+from icefield.commit.attempt import begin_attempt
 from icefield.commit.location import check_paths
-from icefield.commit.loop import remove_quietly
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
-from icefield.errors import AlreadyExists, CommitConflict, IcefieldError, InvalidInput
+from icefield.commit.references import remove_quietly
+from icefield.errors import AlreadyExists, CommitConflict, InvalidInput
 from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
 from icefield.model.names import TableName
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
@@ -43,15 +44,14 @@ def create_table(
     check_definition(definition)
     check_paths(definition.properties, store)
     metadata = _first_metadata(definition, location or "", ambient)
-    written: list[str] = []
+    attempt = begin_attempt(store)
     try:
-        return publisher_of(catalog, store, ambient).create(name, location, metadata, written)
-    except CommitConflict as lost:
-        remove_quietly(store, written)
-        raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from lost
-    except IcefieldError as error:
-        if error.cleanable:
-            remove_quietly(store, written)
+        return publisher_of(catalog, store, ambient).create(name, location, metadata, attempt)
+    except BaseException as error:
+        if not attempt.may_have_landed(error):
+            remove_quietly(store, attempt.written)
+        if isinstance(error, CommitConflict):
+            raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from error
         raise
 
 

@@ -2,20 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
 from icefield.commit.footing import Footing
-from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import AddedManifests, ManifestRow, NewFiles
 from icefield.commit.removal import Gone, remove_files
 from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
 from icefield.commit.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, tally
 from icefield.commit.token import was_made
-from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.scan.partitions import Partition, partitions_of
@@ -58,17 +56,8 @@ class FilesAction(ABC):
     def reusable_files(self) -> Sequence[str]:
         return self._manifests.locations
 
-    def _propose_draft(
-        self, draft: "FilesDraft", base: TableMetadata, workshop: Workshop, written: Sequence[str] = ()
-    ) -> Change:
-        """Propose a draft; `written` are files for this base alone, which go if it cannot be proposed."""
-        try:
-            change = propose_files(draft, self.footing, self.target, base, workshop)
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(workshop.store, written)
-            raise
-        return replace(change, files=[*change.files, *written])
+    def _propose_draft(self, draft: "FilesDraft", base: TableMetadata, workshop: Workshop) -> Change:
+        return propose_files(draft, self.footing, self.target, base, workshop)
 
 
 @dataclass(frozen=True)
@@ -90,7 +79,6 @@ def propose_files(
     """Propose a draft on a base. Raises ConcurrentChange if a file that is to go is not there."""
     removal = remove_files(draft.gone, base, target.ref, workshop, draft.snapshot_id)
     if removal.missing:
-        remove_quietly(workshop.store, removal.locations)
         raise footing.missing(removal.missing)
     partitions = draft.partitions | partitions_of(draft.gone.data)
     snapshot = SnapshotDraft(
@@ -105,8 +93,7 @@ def propose_files(
         changed_partitions=len(partitions),
         target=target,
     )
-    change = propose_snapshot(snapshot, base, workshop)
-    return replace(change, files=[*change.files, *removal.locations])
+    return propose_snapshot(snapshot, base, workshop)
 
 
 def paths_of(files: pa.Table) -> frozenset[str]:

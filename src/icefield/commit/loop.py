@@ -4,6 +4,8 @@ Invariants:
 - Publishing is the only step that others can see. Everything before it writes new files that nobody refers to.
 - A lost race removes the files of that attempt alone, and proposes again on the new base.
 - If the reply to a swap is lost, nothing is removed until a look at the catalog tells what happened.
+- Whatever goes wrong before the catalog is asked, everything that was written for the change is removed.
+- A file that a snapshot of the table refers to is never removed, whoever wrote it for whatever change.
 
 Raises ConcurrentChange (a concurrent commit contradicts this one), CommitConflict (still losing after all retries),
 CommitStateUnknown (it may have landed: look before doing it again), NoSuchTable.
@@ -11,18 +13,21 @@ CommitStateUnknown (it may have landed: look before doing it again), NoSuchTable
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.action import Action, Change, Workshop
+from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.named_locations import check_proposed_locations
 from icefield.commit.publish import Committed, Proposal, Publisher
 from icefield.commit.publishers import publisher_of
+from icefield.commit.reads import Reads
+from icefield.commit.references import remove_quietly, remove_unreferenced
 from icefield.commit.retry import retry
-from icefield.errors import ConcurrentChange, IcefieldError, NoSuchTable
+from icefield.errors import IcefieldError, NoSuchTable
 from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
@@ -30,13 +35,30 @@ from icefield.storage.store import Store
 
 
 @dataclass(frozen=True)
+class OwnFiles:
+    """Data files that were written for a change; `since`: the version of the table from before they were written."""
+
+    locations: Sequence[str] = ()
+    since: TableMetadata | None = None
+
+
+NO_FILES = OwnFiles()
+
+
+@dataclass(frozen=True)
 class Part:
-    """What a commit does to one table."""
+    """What a commit does to one table.
+
+    known: a version that was loaded before; it is not loaded again while it is the newest. reads: what was read of the
+    table, and must be the same when the commit lands. own: data files that go if the commit certainly does not land.
+    """
 
     table: TableName
     actions: Sequence[Action]
     expected_uuid: UUID
-    known: Committed | None = None  # a version that was loaded before; it is not loaded again while it is the newest
+    known: Committed | None = None
+    reads: Reads | None = None
+    own: Sequence[OwnFiles] = ()
 
 
 @dataclass(frozen=True)
@@ -48,96 +70,111 @@ class Committer:
     ambient: Ambient
     lanes: Lanes = NO_LANES
 
-    def commit(self, parts: Sequence[Part], unmoved: Mapping[TableName, str] | None = None) -> list[Committed]:
-        """Make all actions in one swap, trying again when others come first.
-
-        unmoved: pointers of tables that were only read, and must still stand where they did.
-        """
-        unmoved = unmoved or {}
+    def commit(self, parts: Sequence[Part]) -> list[Committed]:
+        """Make all actions in one swap, trying again when others come first; tables that change come first."""
+        run = _Run(parts)
         try:
             return retry(
                 self.ambient,
                 parts[0].table,
-                lambda: self._load(parts, unmoved),
-                lambda _, bases: self._attempt(parts, bases, unmoved),
+                lambda: self._load(parts),
+                lambda _, bases: self._attempt(run, bases),
                 lambda: self._turn(parts),
             )
-        except IcefieldError as error:
-            if error.cleanable:
-                self._remove([f for part in parts for action in part.actions for f in action.reusable_files()])
+        except BaseException as error:
+            if run.attempt is None or not run.attempt.may_have_landed(error):
+                for part in parts:
+                    self.discard(part)
             raise
+
+    def discard(self, part: Part) -> None:
+        """Remove what was written for a part that is certainly not made, on any base."""
+        reusable = [location for action in part.actions for location in action.reusable_files()]
+        for own in (*part.own, OwnFiles(reusable)):
+            if own.locations:
+                self._remove_unreferenced(part, own)
+
+    def _remove_unreferenced(self, part: Part, own: OwnFiles) -> None:
+        try:
+            now = self._publisher(self.store).load(part.table, part.known).metadata
+        except NoSuchTable:
+            remove_quietly(self.store, own.locations)  # no table, no reference
+            return
+        except IcefieldError:
+            return
+        since = own.since or (part.known.metadata if part.known else None)
+        remove_unreferenced(self.store, own.locations, now, since)
 
     @contextmanager
     def _turn(self, parts: Sequence[Part]) -> Iterator[None]:
         with ExitStack() as turns:
             # In one order, so that no two transactions wait for each other.
-            for table in sorted({part.table for part in parts}, key=str):
+            for table in sorted({part.table for part in parts if part.actions}, key=str):
                 turns.enter_context(self.lanes.turn(table))
             yield
 
-    @property
-    def _publisher(self) -> Publisher:
-        return publisher_of(self.catalog, self.store, self.ambient)
+    def _publisher(self, store: Store) -> Publisher:
+        return publisher_of(self.catalog, store, self.ambient)
 
-    def _load(self, parts: Sequence[Part], unmoved: Mapping[TableName, str]) -> tuple[str, "_Bases"]:
-        for table, pointer in unmoved.items():
-            if self.catalog.pointer(table) != pointer:
-                raise ConcurrentChange(
-                    f"cannot commit: {table}, which the transaction read, was changed meanwhile",
-                    hint="Nothing was changed; run the transaction again",
-                )
+    def _load(self, parts: Sequence[Part]) -> tuple[str, "_Bases"]:
         bases = _Bases([self._load_base(part) for part in parts])
         return bases.tables[0].location, bases
 
     def _load_base(self, part: Part) -> Committed:
-        base = self._publisher.load(part.table, part.known)
+        base = self._publisher(self.store).load(part.table, part.known)
         if not base.metadata.is_table(part.expected_uuid):
             raise NoSuchTable(f"table {part.table} was dropped and made anew since it was opened", hint="Open it again")
         return base
 
-    def _attempt(self, parts: Sequence[Part], bases: "_Bases", unmoved: Mapping[TableName, str]) -> list[Committed]:
-        written: list[str] = []
+    def _attempt(self, run: "_Run", bases: "_Bases") -> list[Committed]:
+        attempt = run.attempt = begin_attempt(self.store)
         try:
-            proposals = [self._propose(part, base, written) for part, base in zip(parts, bases.tables, strict=True)]
+            proposals = [self._propose(p, base, attempt) for p, base in zip(run.parts, bases.tables, strict=True)]
             moved = [proposal for proposal in proposals if proposal.updates]
             if not moved:
+                self._remove(attempt.written, run)
                 return list(bases.tables)
             for proposal in moved:
                 check_proposed_locations(self.store, proposal)
             still = {p.table: p.base.location for p in proposals if not p.updates}
-            published = self._publisher.publish(moved, {**still, **unmoved}, written)
-        except IcefieldError as error:
-            if error.cleanable:
-                self._remove(written)
+            published = self._publisher(attempt.store).publish(moved, still, attempt)
+        except BaseException as error:
+            if not attempt.may_have_landed(error):
+                attempt.is_sent = False
+                self._remove(attempt.written, run)
             raise
-        self._remove([*published.obsolete, *(f for p in proposals for change in p.changes for f in change.unused)])
+        remove_quietly(self.store, published.obsolete)
+        remove_quietly(self.store, [f for p in proposals for change in p.changes for f in change.unused])
         made = {proposal.table: new for proposal, new in zip(moved, published.tables, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 
-    def _propose(self, part: Part, base: Committed, written: list[str]) -> Proposal:
+    def _propose(self, part: Part, base: Committed, attempt: Attempt) -> Proposal:
+        if part.reads is not None:
+            part.reads.check(part.table, base.metadata, self.store)
         changes: list[Change] = []
-        workshop = Workshop(self.store, self.ambient)
-        metadata = propose_all(part.actions, base.metadata, workshop, written, changes)
+        metadata = propose_all(part.actions, base.metadata, Workshop(attempt.store, self.ambient), changes)
         return Proposal(part.table, base, changes, metadata)
 
-    def _remove(self, locations: Sequence[str]) -> None:
-        remove_quietly(self.store, locations)
+    def _remove(self, written: Sequence[str], run: "_Run") -> None:
+        """Remove what an attempt wrote for its own bases; what serves every base stays for the next one."""
+        reusable = {location for part in run.parts for action in part.actions for location in action.reusable_files()}
+        remove_quietly(self.store, [location for location in written if location not in reusable])
+
+
+@dataclass
+class _Run:
+    """A commit on its way: its parts, and the newest attempt."""
+
+    parts: Sequence[Part]
+    attempt: Attempt | None = field(default=None)
 
 
 def propose_all(
-    actions: Sequence[Action],
-    base: TableMetadata,
-    workshop: Workshop,
-    written: list[str],
-    changes: list[Change] | None = None,
+    actions: Sequence[Action], base: TableMetadata, workshop: Workshop, changes: list[Change] | None = None
 ) -> TableMetadata:
-    """Propose actions, each on the table as the previous one left it.
-
-    written: learns of the files for this base. changes: learns of what was proposed, in order.
-    """
+    """Propose actions, each on the table as the previous one left it; `changes` learns of what was proposed."""
     for action in actions:
         change = action.propose(base, workshop)
-        written.extend(change.files)
         check(base, change.requirements)
         if change.updates:
             base = apply(base, change.updates, workshop.ambient.now_ms())
@@ -155,12 +192,3 @@ class _Bases:
     @property
     def properties(self) -> Mapping[str, str]:
         return self.tables[0].metadata.properties
-
-
-def remove_quietly(store: Store, locations: Sequence[str]) -> None:
-    """Remove files that nobody refers to; one that cannot be removed is left to the collector."""
-    for location in locations:
-        try:
-            store.delete(location)
-        except IcefieldError:
-            continue

@@ -20,7 +20,7 @@ from icefield.codec.manifest_schema import ADDED, DELETED, EXISTING, partition_c
 from icefield.codec.schema_json import encode_schema, encode_spec_fields
 from icefield.commit.action import Workshop
 from icefield.commit.fits import check_fits
-from icefield.commit.loop import remove_quietly
+from icefield.commit.references import remove_quietly
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC

@@ -16,6 +16,7 @@ from icefield.codec.metadata_json import compress_metadata, encode_metadata
 from icefield.codec.metadata_outline import ENTRY_KEY, encode_entry
 from icefield.codec.metadata_snapshots import carry_snapshots
 from icefield.commit.action import Change, Workshop
+from icefield.commit.attempt import Attempt
 from icefield.commit.claims import Claim, claim_of, guard_of, roots_of
 from icefield.commit.load import load_table_metadata
 from icefield.commit.retired_metadata import entry_of, find_removable
@@ -81,14 +82,14 @@ class Publisher(Protocol):
         """Return the versions of several tables as of one moment, in the same way; what is not there is left out."""
         ...
 
-    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
         """Publish all proposals at once, if the tables of `unmoved` still stand where they did.
 
-        written: learns of the files that are written on the way, and die with the attempt.
+        attempt: learns of the files that are written on the way, and that the catalog is asked.
         """
         ...
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, written: list[str]) -> Committed:
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
         """Publish the first version of a table; without a location, at one that the catalog chooses."""
         ...
 
@@ -113,29 +114,32 @@ class PointerPublisher:
 
         return self._look_again(lambda: self.catalog.pointers(wanted), load)
 
-    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
         moves: list[PointerSwap] = []
         made: list[Committed] = []
         gone: list[list[str]] = []
         for proposal in proposals:
             guard = self._guard(proposal)
             metadata, old = _with_log_entry(proposal)
-            made.append(self._write(proposal.table, metadata, proposal.base, written))
+            made.append(self._write(proposal.table, metadata, proposal.base, attempt))
             gone.append(old)
             moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
         # What moves comes first: it tells of the rest.
         still = [PointerSwap(table, pointer, pointer) for table, pointer in unmoved.items()]
+        attempt.is_sent = True
         self._swap([*moves, *still])
+        attempt.is_landed = True
         removable = [
             find_removable(self.store, self.catalog, m.metadata, old) for m, old in zip(made, gone, strict=True)
         ]
         return Published(made, [location for each in removable for location in each])
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, written: list[str]) -> Committed:
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
         claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
         guard = guard_of(self.store, table, claim)
         guard(self.catalog.entries())
-        made = self._write(table, metadata, None, written)
+        made = self._write(table, metadata, None, attempt)
+        attempt.is_sent = True
         self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
 
@@ -168,9 +172,7 @@ class PointerPublisher:
             return known
         return Committed(load_table_metadata(self.store, location), location)
 
-    def _write(
-        self, table: TableName, metadata: TableMetadata, base: Committed | None, written: list[str]
-    ) -> Committed:
+    def _write(self, table: TableName, metadata: TableMetadata, base: Committed | None, attempt: Attempt) -> Committed:
         name = next_metadata_name(base.location if base else None, self.ambient)
         entry = entry_of(self.catalog, table, base.metadata if base else None, name)
         metadata = replace(
@@ -179,8 +181,7 @@ class PointerPublisher:
             snapshots=carry_snapshots(metadata.snapshots, metadata.location),
             unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
         )
-        location = write_metadata(metadata, name, Workshop(self.store, self.ambient))
-        written.append(location)
+        location = write_metadata(metadata, name, Workshop(attempt.store, self.ambient))
         return Committed(metadata, location)
 
     def _swap(self, changes: Sequence[PointerSwap]) -> None:

@@ -17,6 +17,7 @@ from typing import TypeVar
 from icefield.ambient import Ambient
 from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest_tables import LoadedTable, TableChange, new_key
+from icefield.commit.attempt import Attempt
 from icefield.commit.publish import Committed, Proposal, Published
 from icefield.commit.report_rest import report_commit
 from icefield.commit.retry import Doubt, Outcome, settle
@@ -61,19 +62,22 @@ class RestPublisher:
             for table, loaded in found.items()
         }
 
-    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], written: list[str]) -> Published:
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
         still = [self._unmoved(table, pointer) for table, pointer in unmoved.items()]
         sending = _Sending(self, proposals, [_change(p) for p in proposals], still, self._new_key())
+        attempt.is_sent = True
         made = sending.send()
+        attempt.is_landed = True
         if self.catalog.wants_reports:
             for proposal in proposals:
                 report_commit(self.catalog.tables, proposal)
         return Published(made)
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, written: list[str]) -> Committed:
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
         staged = self.catalog.tables.stage(table, location, metadata)
         change = TableChange(table, [AssertCreate()], creation_updates(staged))
         key = self._new_key()
+        attempt.is_sent = True
 
         def send() -> Committed:
             return _decoded(self.catalog.tables.commit(change, key))

@@ -45,11 +45,6 @@ class Removal:
     missing: set[str]
     deletes: DeleteTally = NO_DELETE_FILES
 
-    @property
-    def locations(self) -> list[str]:
-        """The manifests that were written."""
-        return [str(row["manifest_path"]) for row in self.rewritten]
-
 
 def remove_files(gone: Gone, base: TableMetadata, ref: str, workshop: Workshop, snapshot_id: int) -> Removal:
     """Remove files from the head of a branch."""

@@ -21,7 +21,6 @@ from icefield.commit.positions import (
     DeletedAt,
     DeleteWriter,
     FileDeletes,
-    delete_locations,
     load_deletes,
     load_deletes_now,
 )
@@ -70,7 +69,6 @@ class RewriteFiles(FilesAction):
         deletes = self._remapped(base, workshop)
         manifests, snapshot_id = self._manifests.write(base, workshop)
         written = [row for group in deletes for row in write_added(group, base, workshop, snapshot_id)]
-        for_this_base = [*delete_locations(deletes), *(str(row["manifest_path"]) for row in written)]
         columns = [group.columns for group in deletes]
         draft = FilesDraft(
             snapshot_id,
@@ -81,7 +79,7 @@ class RewriteFiles(FilesAction):
             added_deletes=tally_deletes(pa.concat_tables(columns)) if columns else NO_DELETE_FILES,
             partitions=self.files.partitions,
         )
-        return self._propose_draft(draft, base, workshop, for_this_base)
+        return self._propose_draft(draft, base, workshop)
 
     def _remapped(self, base: TableMetadata, workshop: Workshop) -> list[NewFiles]:
         """Write deletes of the new files for rows that others deleted since the old ones were read."""

@@ -4,7 +4,7 @@ It is done on every base from the manifests that it has, so it meets no conflict
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
 from icefield.commit.merge import merge_all
@@ -45,8 +45,7 @@ class RewriteManifests:
             target=self.target,
             extra=extra,
         )
-        change = propose_snapshot(draft, base, workshop)
-        return replace(change, files=[*change.files, *(str(row["manifest_path"]) for row in merged.manifests)])
+        return propose_snapshot(draft, base, workshop)
 
     def reusable_files(self) -> Sequence[str]:
         return ()

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from icefield.commit.action import Change, Workshop
 from icefield.commit.files import FilesAction, FilesDraft, files_at, with_vectors
-from icefield.commit.loop import remove_quietly
 from icefield.commit.manifests import ManifestRow, NewFiles, write_added
 from icefield.commit.positions import (
     DeletedAt,
@@ -23,6 +22,7 @@ from icefield.commit.positions import (
     load_deletes,
     load_deletes_now,
 )
+from icefield.commit.references import remove_quietly
 from icefield.commit.removal import Gone
 from icefield.commit.summary import tally, tally_deletes
 from icefield.model.metadata import TableMetadata
@@ -63,11 +63,8 @@ class RowDelta(FilesAction):
         self.footing.check_added_rows(base, workshop)
         manifests, snapshot_id = self._manifests.write(base, workshop)
         before = self._deletes_before(base, workshop)
-        if before is self._planned:
-            written, for_this_base = self._undisturbed(base, workshop), []
-        else:
-            written = self._write(before, base, workshop)
-            for_this_base = written.locations
+        is_disturbed = before is not self._planned
+        written = self._write(before, base, workshop) if is_disturbed else self._undisturbed(base, workshop)
         deletes = pa.concat_tables([group.columns for group in written.files], promote_options="permissive")
         draft = FilesDraft(
             snapshot_id,
@@ -78,7 +75,7 @@ class RowDelta(FilesAction):
             added_deletes=tally_deletes(deletes),
             partitions=self.files.partitions | partitions_of(self._touched),
         )
-        change = self._propose_draft(draft, base, workshop, for_this_base)
+        change = self._propose_draft(draft, base, workshop)
         unused = self._written.locations if self._written is not None and self._written is not written else ()
         return replace(change, unused=unused)
 

@@ -91,7 +91,6 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
     return Change(
         updates=[AddSnapshot(snapshot), SetSnapshotRef(ref, _moved(base.refs.get(ref), snapshot)), *more],
         requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(ref, parent_id)],
-        files=[location],
     )
 
 

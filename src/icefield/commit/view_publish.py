@@ -15,10 +15,11 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, Guard, Kind, PointerSwap
 from icefield.catalog.rest import RestCatalog
 from icefield.codec.view_json import decode_view, encode_view
+from icefield.commit.attempt import begin_attempt
 from icefield.commit.claims import claim_of, guard_of, roots_of
 from icefield.commit.load import read_metadata_file
-from icefield.commit.loop import remove_quietly
 from icefield.commit.publish import next_metadata_name
+from icefield.commit.references import remove_quietly
 from icefield.commit.retry import Doubt, Outcome, SettledSwap, settle
 from icefield.errors import CommitStateUnknown, IcefieldError
 from icefield.model.names import TableName
@@ -95,12 +96,14 @@ class PointerViewPublisher:
         previous = None if base is None else base.location
         folder = METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
         location = join_location(folder, f"{next_metadata_name(previous, self.ambient)}.metadata.json")
-        self.store.put_new(location, encode_view(metadata))
+        attempt = begin_attempt(self.store)
         try:
+            attempt.store.put_new(location, encode_view(metadata))
+            attempt.is_sent = True
             swap(PointerSwap(name, previous, location, Kind.VIEW, guard))
-        except IcefieldError as error:
-            if error.cleanable:
-                remove_quietly(self.store, [location])
+        except BaseException as error:
+            if not attempt.may_have_landed(error):
+                remove_quietly(self.store, attempt.written)
             raise
 
     def _guard(self, name: TableName, base: PublishedView | None, metadata: ViewMetadata) -> Guard | None:

@@ -96,6 +96,14 @@ class Snapshots:
             if may_be and self._load(at).summary.get(key) == value:
                 yield self._load(at)
 
+    def added_since(self, earlier: "Snapshots | None") -> Iterator[Snapshot]:
+        """Yield the snapshots, newest first, back to the first that an earlier list has; for None all of them."""
+        for at in range(len(self.entries) - 1, -1, -1):
+            snapshot = self._load(at)
+            if earlier is not None and earlier.find(snapshot.snapshot_id) is not None:
+                return
+            yield snapshot
+
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot, its parent, and so on, as far as they are kept; a circle ends where it began."""
         seen = {snapshot.snapshot_id}

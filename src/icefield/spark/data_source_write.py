@@ -78,8 +78,7 @@ class SourceWriter(DataSourceArrowWriter):
             write = _begin(lake, self.options, known, self.target, self.shown)
             # The same files may be in the table since an earlier call: nothing may remove them before this is known.
             if find_landed(write.head.load().metadata, self.target.ref, self.target.token) is None:
-                with self._removing_files():
-                    self._commit(write, files)
+                self._commit(write, files)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what the tasks wrote.
@@ -91,16 +90,17 @@ class SourceWriter(DataSourceArrowWriter):
             remove_files_of_write(self.store, self.plan)
 
     def _commit(self, write: TableWrite, files: pa.Table) -> None:
+        """Commit files; they go if that certainly fails, but for those that another call has committed."""
         if self.overwrites and self.by_partition:
-            write.replace_partitions_by(files, write.plan_by_partition())
+            write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)
         elif self.overwrites:
-            write.replace_files(files, write.footing(write.plan(), OVERWRITE))
+            write.commit(lambda: write.replacing(files, write.footing(write.plan(), OVERWRITE)), files)
         else:
             write.append_files(files)
 
     @contextmanager
     def _removing_files(self) -> Iterator[None]:
-        """Remove what was written if an error says that it certainly is in no table."""
+        """Remove what was written if the results of the tasks tell of a fault."""
         try:
             yield
         except IcefieldError as error:

@@ -1,0 +1,80 @@
+"""One try to make a change: what it wrote, and whether it may have landed.
+
+Until the catalog is asked, a change has certainly not happened, whatever went wrong: a full disk, a refused write, a
+keyboard interrupt. Everything that was written for it can go. Once the catalog was asked, only its answer tells.
+A file is noted before it is written, for a write that fails may have happened.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from icefield.errors import IcefieldError
+from icefield.scan.cache_store import CachedStore, cache_of
+from icefield.storage.store import NewFile, Store, StoredFile
+
+
+@dataclass
+class Attempt:
+    """A try.
+
+    store: to write to. written: the locations that were written to. is_sent: the catalog was asked. is_landed: it said
+    that the change was made; what fails afterwards does not undo that.
+    """
+
+    store: Store
+    written: list[str] = field(default_factory=list)
+    is_sent: bool = False
+    is_landed: bool = False
+
+    def may_have_landed(self, error: BaseException) -> bool:
+        """Return whether the change may have been made although an error came back."""
+        return self.is_landed or (self.is_sent and not (isinstance(error, IcefieldError) and error.cleanable))
+
+
+def begin_attempt(store: Store) -> Attempt:
+    """Begin a try that writes to a store."""
+    written: list[str] = []
+    noting, cache = _NotingStore(store, written), cache_of(store)
+    return Attempt(noting if cache is None else CachedStore(noting, cache), written)
+
+
+class _NotingStore:
+    """A store that notes what is written."""
+
+    def __init__(self, store: Store, written: list[str]) -> None:
+        self._store = store
+        self._written = written
+
+    def check(self, location: str) -> None:
+        self._store.check(location)
+
+    def read(self, location: str) -> bytes:
+        return self._store.read(location)
+
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        return self._store.read_range(location, offset, length, of_size=of_size)
+
+    def size(self, location: str) -> int:
+        return self._store.size(location)
+
+    def put_new(self, location: str, data: bytes) -> None:
+        self._written.append(location)
+        self._store.put_new(location, data)
+
+    def delete(self, location: str) -> None:
+        self._store.delete(location)
+
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        return self._store.list(prefix)
+
+    def open_input(self, location: str) -> pa.NativeFile:
+        return self._store.open_input(location)
+
+    def native_uri(self, location: str) -> str:
+        return self._store.native_uri(location)
+
+    def open_new(self, location: str) -> NewFile:
+        self._written.append(location)
+        return self._store.open_new(location)

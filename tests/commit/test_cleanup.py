@@ -1,0 +1,242 @@
+"""Whatever fails before the catalog is asked, nothing of the change is left; what a snapshot refers to stays."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.commit.faults import Around
+
+import icefield
+from icefield.ambient import SeededAmbient
+from icefield.catalog.catalog import PointerSwap
+from icefield.commit.action import Target
+from icefield.commit.append import AppendFiles
+from icefield.commit.loop import OwnFiles
+from icefield.commit.references import find_referenced
+from icefield.errors import ConcurrentChange, IcefieldError, StorageError
+from icefield.lake import Lake
+from icefield.table import Table
+from icefield.table_write import TableWrite
+
+NAME = "t.t"
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "p": pa.array([i % 3 for i in ids], pa.int64())})
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan().to_arrow().read_all().column("id").to_pylist())
+
+
+class FailsAt(Around):
+    """A store whose nth write fails, before or after its effect; removals always work."""
+
+    def __init__(self, real: Any, at: int, error: BaseException, *, after: bool) -> None:
+        super().__init__(real)
+        self.left, self.error, self.after = at, error, after
+
+    def put_new(self, location: str, data: bytes) -> None:
+        self._write(lambda: self.real.put_new(location, data))
+
+    def open_new(self, location: str) -> Any:
+        return self._write(lambda: self.real.open_new(location))
+
+    def _write(self, effect: Callable[[], Any]) -> Any:
+        self.left -= 1
+        if self.left != 0:
+            return effect()
+        if self.after:
+            effect()
+        raise self.error
+
+
+def open_lake(merge: str = "copy-on-write", version: int = 2) -> Lake:
+    lake = icefield.connect("memory:", ambient=SeededAmbient(1))
+    properties = {
+        "write.delete.mode": merge,
+        "write.merge.mode": merge,
+        "commit.manifest.min-count-to-merge": "2",
+    }
+    lake.create_table("t.u", "id long, p long")
+    schema = "id long, p long"
+    table = lake.create_table(NAME, schema, partition_by=["p"], properties=properties, format_version=version)
+    table.append(rows(1, 2, 3))
+    table.append(rows(4, 5, 6))
+    return lake
+
+
+def change_two_tables(lake: Lake) -> None:
+    with lake.transaction() as tx:
+        tx.table(NAME).append(rows(7, 8))
+        tx.table("t.u").append(rows(7))
+        tx.table(NAME).delete("id = 1")
+
+
+OPERATIONS: dict[str, Callable[[Lake], object]] = {
+    "append": lambda lake: lake.table(NAME).append(rows(7, 8, 9)),
+    "append under a token": lambda lake: lake.table(NAME).append(rows(7, 8, 9), token="x"),
+    "overwrite": lambda lake: lake.table(NAME).overwrite(rows(7, 8), where="id < 3", check_rows=False),
+    "overwrite partitions": lambda lake: lake.table(NAME).overwrite_partitions(rows(7, 8)),
+    "delete": lambda lake: lake.table(NAME).delete("id = 1 OR id = 5"),
+    "upsert": lambda lake: lake.table(NAME).upsert(rows(1, 7), on=["id"]),
+    "compact": lambda lake: lake.table(NAME).compact(),
+    "rewrite manifests": lambda lake: lake.table(NAME).rewrite_manifests(),
+    "set properties": lambda lake: lake.table(NAME).set_properties({"a": "b"}),
+    "create table": lambda lake: lake.create_table("t.new", "id long"),
+    "create view": lambda lake: lake.create_view("t.view", "SELECT 1 AS id", schema="id int"),
+    "transaction": change_two_tables,
+}
+
+
+def files(lake: Lake) -> set[str]:
+    return {f.location for f in lake.store.list(lake.warehouse)}
+
+
+def state(lake: Lake) -> tuple[list[str], list[str], list[int]]:
+    return lake.tables(), lake.views(), ids(lake.table(NAME))
+
+
+@pytest.mark.parametrize("merge", [("copy-on-write", 2), ("merge-on-read", 2), ("merge-on-read", 3)], ids=str)
+@pytest.mark.parametrize("kind", [StorageError, KeyboardInterrupt])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_nothing_is_left_of_a_change_that_could_not_be_written(
+    operation: str, kind: type[BaseException], merge: tuple[str, int]
+) -> None:
+    lake = open_lake(*merge)
+    before = files(lake), state(lake)
+    error = StorageError("the disk is full") if kind is StorageError else KeyboardInterrupt()
+    for at in range(1, 60):
+        store: Any = FailsAt(lake.store, at, error, after=at % 2 == 0)
+        try:
+            OPERATIONS[operation](Lake(lake.catalog, store, lake.warehouse, lake.ambient))
+        except kind:
+            assert (files(lake), state(lake)) == before, f"write {at}"
+            continue
+        assert at > 1
+        return
+    raise AssertionError("it never came through")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_interrupt_while_the_catalog_is_asked_removes_nothing(operation: str) -> None:
+    lake = open_lake()
+    before, tables = files(lake), set(lake.tables())
+
+    class Interrupted(Around):
+        def swap(self, changes: Sequence[PointerSwap]) -> None:
+            self.real.swap(changes)
+            raise KeyboardInterrupt
+
+    catalog: Any = Interrupted(lake.catalog)
+    with pytest.raises(KeyboardInterrupt):
+        OPERATIONS[operation](Lake(catalog, lake.store, lake.warehouse, lake.ambient))
+    assert files(lake) > before
+    for name in {*lake.tables(), *tables}:
+        lake.table(name).scan().to_arrow().read_all()
+
+
+def write_files(table: Table, *ids_: int, token: str | None = None) -> tuple[TableWrite, pa.Table]:
+    write = TableWrite.begin(table._head, table._store, table._ambient, Target(token=token))
+    return write, write.write(rows(*ids_))
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return open_lake()
+
+
+@pytest.mark.parametrize("raced", [False, True])
+def test_the_same_files_committed_twice_under_one_key_stay(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, raced: bool
+) -> None:
+    table = lake.table(NAME)
+    write, written = write_files(table, 7, 8, token="x")
+    other = TableWrite(lake.head(NAME), lake.store, lake.ambient, write.target, write.base)
+    if raced:
+        swap = lake.catalog.swap
+
+        def let_the_other_land_first(changes: Sequence[PointerSwap]) -> None:
+            monkeypatch.setattr(lake.catalog, "swap", swap)
+            other.append_files(written)
+            swap(changes)
+
+        monkeypatch.setattr(lake.catalog, "swap", let_the_other_land_first)
+    else:
+        other.append_files(written)
+    made = write.append_files(written)
+    assert made is not None
+    assert (made.snapshot_id, ids(lake.table(NAME))) == (
+        lake.table(NAME).snapshots()[-1].snapshot_id,
+        [1, 2, 3, 4, 5, 6, 7, 8],
+    )
+
+
+def test_files_that_landed_stay_when_a_second_commit_of_them_fails(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lake.table(NAME)
+    write, written = write_files(table, 7, 8)
+    write.append_files(written)
+
+    def refuse(*_: object) -> None:
+        raise ConcurrentChange("no")
+
+    monkeypatch.setattr(AppendFiles, "propose", refuse)
+    again = TableWrite(lake.head(NAME), lake.store, lake.ambient, write.target, write.base)
+    with pytest.raises(ConcurrentChange):
+        again.append_files(written)
+    monkeypatch.undo()
+    assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_an_action_that_is_committed_again_is_made_once(lake: Lake) -> None:
+    table = lake.table(NAME)
+    write, written = write_files(table, 7)
+    action = AppendFiles(written, write.base.spec, write.base.schema)
+    own = OwnFiles(written.column("file_path").to_pylist(), write.base)
+    for _ in range(3):
+        lake.head(NAME).commit([action], own)
+    lake.table(NAME).append(rows(8))
+    lake.head(NAME).commit([action], own)
+    assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_what_a_transaction_throws_away_was_not_committed_by_another(lake: Lake) -> None:
+    table = lake.table(NAME)
+    write, written = write_files(table, 7)
+    with suppress(RuntimeError), lake.transaction() as tx:
+        inside = TableWrite.begin(tx.table(NAME)._head, lake.store, lake.ambient, Target())
+        inside.append_files(written)
+        write.append_files(written)
+        raise RuntimeError
+    assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_change_that_fails_inside_a_transaction_leaves_nothing_even_if_the_transaction_goes_on(lake: Lake) -> None:
+    before = files(lake)
+    with lake.transaction() as tx:
+        with pytest.raises(IcefieldError):
+            tx.table(NAME).at("nowhere").append(rows(9))
+        inside = tx.table(NAME)
+        write = TableWrite.begin(inside._head, lake.store, lake.ambient, Target("nowhere"))
+        with pytest.raises(IcefieldError):
+            write.append(rows(9))
+    assert files(lake) == before
+
+
+def test_references_are_found_wherever_they_are(lake: Lake) -> None:
+    table = lake.table(NAME)
+    base = table.metadata
+    write, written = write_files(table, 7)
+    paths = set(written.column("file_path").to_pylist())
+    assert find_referenced(lake.store, paths, lake.table(NAME).metadata, base) == set()
+    write.append_files(written)
+    lake.table(NAME).append(rows(8))
+    lake.table(NAME).rewrite_manifests()
+    lake.table(NAME).remove_snapshots([s.snapshot_id for s in table.snapshots()[:-1]])
+    now = lake.table(NAME).metadata
+    assert find_referenced(lake.store, paths, now, base) == paths
+    assert find_referenced(lake.store, paths, now) == paths
+    list_of_head = now.current_snapshot.manifest_list if now.current_snapshot else ""
+    assert find_referenced(lake.store, {list_of_head}, now, base) == {list_of_head}
