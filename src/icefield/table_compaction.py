@@ -16,14 +16,16 @@ import pyarrow.compute as pc
 from icefield.commit.manifests import NewFiles
 from icefield.commit.rewrite import MovedRows, RewriteFiles
 from icefield.expr.ast import Predicate
+from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.deletes import Positions
 from icefield.parquet.file_task import DeleteKind, FileTask
-from icefield.parquet.read import TableReader, table_reader
+from icefield.parquet.read_ahead import read_ahead
 from icefield.parquet.write import WritePlan
 from icefield.properties import TARGET_FILE_SIZE_BYTES
 from icefield.scan.partitions import PARTITION_KEY
 from icefield.scan.plan import ScanPlan
+from icefield.storage.store import Store
 from icefield.table_write import LOCAL_TASK, TableWrite, Verb
 
 COMPACT = Verb("compact", None)
@@ -83,7 +85,8 @@ def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Tab
 class _Reading:
     """Reads files one after the other, and remembers how many rows there were before each, and which were left out."""
 
-    reader: TableReader
+    store: Store
+    base: TableMetadata
     settings: WritePlan
     tasks: Sequence[FileTask]
 
@@ -98,10 +101,10 @@ class _Reading:
         return all(d.kind is not DeleteKind.EQUALITY for task in self.tasks for d in task.deletes)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for task in self.tasks:
+        for reader, task in read_ahead(self.store, self.base, self.tasks):
             self.starts[task.location] = self._rows
-            self.left_out[task.location] = self.reader.deleted_positions(task)
-            for batch in self.reader.read_without(task, self.settings.schema, np.zeros(0, np.int64)):
+            self.left_out[task.location] = reader.deleted_positions(task)
+            for batch in reader.read_without(task, self.settings.schema, np.zeros(0, np.int64)):
                 self._rows += batch.num_rows
                 yield batch
 
@@ -109,7 +112,7 @@ class _Reading:
 def _rewrite(
     write: TableWrite, settings: WritePlan, plan: ScanPlan, group: pa.Table, task: str
 ) -> tuple[pa.Table, list[MovedRows]]:
-    reading = _Reading(table_reader(write.store, write.base), settings, list(plan.tasks(group)))
+    reading = _Reading(write.store, write.base, settings, list(plan.tasks(group)))
     files = write.write_batches(settings, reading.batches(), task)
     same_spec = group.column("spec_id")[0].as_py() == settings.spec.spec_id
     in_order = same_spec and len(NewFiles(files, write.shape).partitions) == 1  # rows of another spec are split anew

@@ -25,7 +25,7 @@ from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_schema
 from icefield.parquet.deletes import Positions
 from icefield.parquet.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
-from icefield.parquet.read import table_reader
+from icefield.parquet.read_ahead import read_ahead
 from icefield.properties import DELETE_ISOLATION, DELETE_MODE, MERGE_ISOLATION, MERGE_MODE, MERGE_ON_READ
 from icefield.rows import arrow_batches, is_spark
 from icefield.scan.plan import ScanPlan
@@ -84,10 +84,9 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     if MERGE_MODE.read(write.base.properties) == MERGE_ON_READ and places:
         files = write.write_batches(settings, table.to_batches())
         return _commit_delta(write, files, places, plan.files.slice(0, 0), footing)
-    reader = table_reader(write.store, write.base)
     stay = (
         batch
-        for task in plan.tasks(touched)
+        for reader, task in read_ahead(write.store, write.base, plan.tasks(touched))
         for batch in reader.read_without(task, settings.schema, places[task.location])
     )
     files = write.write_batches(settings, chain(table.to_batches(), stay))
@@ -112,9 +111,8 @@ def _commit_delta(
 
 def _places(write: TableWrite, plan: ScanPlan, files: pa.Table) -> Iterator[tuple[str, Positions]]:
     """Yield the files that have rows which match the plan's filter, and where in them."""
-    reader = table_reader(write.store, write.base)
     schema, (position,) = with_free_names(plan.point.schema, (POSITION,))
-    for task in plan.tasks(files):
+    for reader, task in read_ahead(write.store, write.base, plan.tasks(files)):
         batches = reader.read(task, schema, [position], residual(plan.where, task.proven))
         positions = np.concatenate([NOWHERE, *(batch.column(position).to_numpy() for batch in batches)])
         if len(positions):
@@ -137,7 +135,6 @@ class _Replaced:
 
 def _find_keys(write: TableWrite, plan: ScanPlan, keys: KeyRows, kept: Sequence[NestedField]) -> _Replaced:
     """Find the rows that have one of the keys."""
-    reader = table_reader(write.store, write.base)
     schema, (position, row_id) = with_free_names(plan.point.schema, (POSITION, ROW_ID))
     columns = list(dict.fromkeys([*keys.columns, *(schema.name_of(f.field_id) for f in kept)]))
     order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
@@ -146,7 +143,7 @@ def _find_keys(write: TableWrite, plan: ScanPlan, keys: KeyRows, kept: Sequence[
     positions: dict[str, list[Positions]] = {}
     rows = [pa.Table.from_batches([], arrow_schema(Schema(tuple(kept))))]
     count = 0
-    for task in plan.tasks(plan.files):
+    for reader, task in read_ahead(write.store, write.base, plan.tasks(plan.files)):
         left = residual(plan.where, task.proven)
         for batch in reader.read(task, schema, [position, row_id, *columns], left):
             codes = keys.find(batch)

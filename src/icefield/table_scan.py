@@ -21,6 +21,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import table_reader
+from icefield.parquet.read_ahead import read_ahead
 from icefield.rows import active_cluster, bind_filter, load_spark_engine
 from icefield.scan.answers import Longs, count_by_partition, count_rows
 from icefield.scan.explain import Explanation
@@ -134,12 +135,11 @@ class TableScan:
         return open_tasks(self._store, self._metadata, self._plan, files, wanted)
 
     def _row_counts(self) -> Longs:
-        reader = table_reader(self._store, self._metadata)
         # Who asks for the column that marks deleted rows, gets them.
         marked = [DELETED.name] if DELETED.field_id in self._schema.by_id else []
 
         def count(files: pa.Table) -> Iterator[int]:
-            for task in self._tasks(files):
+            for reader, task in read_ahead(self._store, self._metadata, self._tasks(files)):
                 left = residual(self._where, task.proven)
                 judged = [self._readable.name_of(field_id) for field_id in columns_of(left)]
                 yield sum(batch.num_rows for batch in reader.read(task, self._readable, [*judged, *marked], left))
@@ -161,8 +161,7 @@ class TableScan:
         return find_extreme(wanted, self._plan, listed, read)
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        reader = table_reader(self._store, self._metadata)
-        for task in tasks:
+        for reader, task in read_ahead(self._store, self._metadata, tasks):
             yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
 
 

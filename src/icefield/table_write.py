@@ -32,7 +32,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.conform import check_arrow_schema, news_of
 from icefield.parquet.delete_files import DeletePlace
-from icefield.parquet.read import table_reader
+from icefield.parquet.read_ahead import read_ahead
 from icefield.parquet.row_check import RowCheck
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
@@ -275,19 +275,17 @@ class TableWrite:
         """Leave files out of a plan of which no row matches: they need not be written again."""
         if plan.where == TRUE:
             return plan
-        reader = table_reader(self.store, self.base)
         schema, partial = plan.point.schema, plan.partial_files
         hit = []
-        for task in plan.tasks(partial):
+        for reader, task in read_ahead(self.store, self.base, plan.tasks(partial)):
             left = residual(plan.where, task.proven)
             judged = [schema.name_of(field_id) for field_id in columns_of(left)]
             hit.append(any(batch.num_rows for batch in reader.read(task, schema, judged, left)))
         return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
 
     def _rows_that_stay(self, schema: Schema, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
-        reader = table_reader(self.store, self.base)
         for plan in replaced:
-            for task in plan.tasks(plan.partial_files):
+            for reader, task in read_ahead(self.store, self.base, plan.tasks(plan.partial_files)):
                 yield from reader.read_rest(task, schema, residual(plan.where, task.proven))
 
 

@@ -23,7 +23,7 @@ from icefield.expr.bound import columns_of
 from icefield.expr.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
-from icefield.parquet.read import table_reader
+from icefield.parquet.read_ahead import read_ahead
 from icefield.properties import SERIALIZABLE
 from icefield.scan.manifests import load_manifests
 from icefield.scan.partitions import PARTITION_KEY, Partition
@@ -137,11 +137,11 @@ class Footing:
         """Fail if rows were added since that the change would have read."""
         if self.isolation != SERIALIZABLE and self.keys is None:
             return
-        for snapshot in self.snapshots_since(base):
-            if snapshot.operation == Operation.REPLACE:
-                continue
-            found = plan_added_files(workshop.store, base, snapshot, self.plan)
-            found = found if self.partitions is None else self.partitions.restrict(found)
+        since = [s for s in self.snapshots_since(base) if s.operation != Operation.REPLACE]
+        added = plan_added_files(workshop.store, base, since, self.plan)
+        added = added if self.partitions is None else self.partitions.restrict(added)
+        for snapshot in since:
+            found = added.filter(pc.equal(added.column("snapshot_id"), snapshot.snapshot_id))
             if found.num_rows and self._holds_read_rows(found, base, workshop.store):
                 raise self.conflict(
                     f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile added rows that it would have "
@@ -178,13 +178,13 @@ class Footing:
             return True
         if (pc.sum(files.column("file_size_in_bytes")).as_py() or 0) > MAX_BYTES_TO_LOOK_INTO:
             return True
-        reader, schema = table_reader(store, base), self.plan.point.schema
+        schema = self.plan.point.schema
         judged = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
         select = judged if self.keys is None else self.keys.columns
         try:
             return any(
                 batch.num_rows and (self.keys is None or (self.keys.find(batch) != NOT_FOUND).any())
-                for task in self.plan.tasks(files)
+                for reader, task in read_ahead(store, base, self.plan.tasks(files))
                 for batch in reader.read(task, schema, select, residual(self.plan.where, task.proven))
             )
         except MissingFile:

@@ -26,6 +26,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.properties import MANIFEST_CODEC
 from icefield.scan.manifests import find_spec
 from icefield.scan.partitions import Partition, partition_keys
+from icefield.storage.read_ahead import ReadAhead, Wanted
 from icefield.storage.sizes import read_sized
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import DoubleType, FloatType, NestedField, PrimitiveType
@@ -176,7 +177,9 @@ def load_entries(manifest: pa.Table, workshop: Workshop) -> tuple[bytes, pa.Tabl
 def load_many_entries(manifests: pa.Table, workshop: Workshop) -> tuple[list[bytes], pa.Table]:
     """Load manifests of one spec in the same way; the column MANIFEST_COLUMN counts them."""
     known = (manifests.column(name).to_pylist() for name in ("manifest_path", "manifest_length"))
-    files = [(at, read_sized(workshop.store, at, length)) for at, length in zip(*known, strict=True)]
+    listed = list(zip(*known, strict=True))
+    with ReadAhead(workshop.store, (Wanted(at, length) for at, length in listed)) as near:
+        files = [(at, read_sized(near, at, length)) for at, length in listed]
     return [data for _, data in files], inherit(decode_manifests(files, REWRITTEN), manifests)
 
 

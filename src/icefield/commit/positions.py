@@ -22,7 +22,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.parquet.delete_files import DeletePlace, as_delete_columns, write_positions, write_vectors
 from icefield.parquet.deletes import Positions
 from icefield.parquet.file_task import DeleteKind
-from icefield.parquet.read import table_reader
+from icefield.parquet.read_ahead import read_ahead, wanted_deletes
 from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import Point
 from icefield.storage.store import Store
@@ -46,8 +46,8 @@ class FileDeletes:
 
 def load_deletes(plan: ScanPlan, files: pa.Table, metadata: TableMetadata, store: Store) -> FileDeletes:
     """Load what is deleted of files of a plan."""
-    reader, found = table_reader(store, metadata), FileDeletes()
-    for task in plan.tasks(files):
+    found = FileDeletes()
+    for reader, task in read_ahead(store, metadata, plan.tasks(files), wanted_deletes):
         found.positions[task.location] = reader.deleted_positions(task)
         found.keys[task.location] = frozenset(d.location for d in task.deletes if d.kind is DeleteKind.EQUALITY)
     return found

@@ -109,8 +109,7 @@ def plan_appends(store: Store, metadata: TableMetadata, span: Span, where: Bound
     """
     like = ScanPlan(span.until, where, PLANNED.empty_table(), Funnel())
     appends = [s for s in span.snapshots if s.operation == Operation.APPEND]
-    parts = [plan_added_files(store, metadata, snapshot, like) for snapshot in appends]
-    return replace(like, files=pa.concat_tables([like.files, *parts]))
+    return replace(like, files=plan_added_files(store, metadata, appends, like))
 
 
 def load_changed_files(

@@ -13,7 +13,7 @@ from icefield.expr.project import PartitionTerm
 from icefield.expr.statistics import from_partition_values
 from icefield.model.metadata import TableMetadata
 from icefield.scan.inspect_source import Inspected, MetadataTable, Request, manifests_of_version
-from icefield.scan.manifests import DATA_MANIFEST, DELETE_MANIFEST, load_manifests, spec_sources
+from icefield.scan.manifests import DATA_MANIFEST, DELETE_MANIFEST, load_many_manifests, spec_sources
 from icefield.types.arrow import arrow_field, arrow_schema
 from icefield.types.datatypes import LongType
 from icefield.types.schema import Schema
@@ -55,11 +55,9 @@ def all_manifests_table(source: Inspected) -> MetadataTable:
         shown = _Shown(source.metadata)
         ids = from_partition_values(pa.array([s.snapshot_id for s in snapshots], pa.int64()), LongType())
         wanted = might_match(request.where, {reference: ids}.get, len(snapshots))
-        for at in np.flatnonzero(wanted):
-            found = load_manifests(source.store, snapshots[at])
-            if found is not None:
-                ids_of_all = pa.repeat(snapshots[at].snapshot_id, found.num_rows)
-                yield shown.table(found.append_column(REFERENCE, ids_of_all), request.columns)
+        for snapshot, found in load_many_manifests(source.store, (snapshots[at] for at in np.flatnonzero(wanted))):
+            ids_of_all = pa.repeat(snapshot.snapshot_id, found.num_rows)
+            yield shown.table(found.append_column(REFERENCE, ids_of_all), request.columns)
 
     return MetadataTable(ALL_MANIFESTS, load)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icefield.expr.bound import Bound
 from icefield.model.metadata import TableMetadata
-from icefield.scan.manifests import load_manifests
+from icefield.scan.manifests import load_manifests, load_many_manifests
 from icefield.scan.point import Point
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_field, arrow_schema
@@ -89,10 +89,7 @@ def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:
 def manifests_of_all_snapshots(source: Inspected) -> Iterator[pa.Table]:
     """Yield the manifests of every snapshot of the table, each manifest once, the newest snapshots first."""
     seen: set[str] = set()
-    for snapshot in reversed(list(source.metadata.snapshots)):
-        manifests = load_manifests(source.store, snapshot)
-        if manifests is None:
-            continue
+    for _, manifests in load_many_manifests(source.store, reversed(list(source.metadata.snapshots))):
         paths = manifests.column("manifest_path").to_pylist()
         fresh = manifests.filter(pa.array([path not in seen for path in paths], pa.bool_()))
         seen.update(paths)

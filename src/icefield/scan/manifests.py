@@ -3,7 +3,7 @@
 Raises MissingFile, CorruptFile, and Unsupported for encrypted tables.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
 from icefield.scan.cache_store import decoded
+from icefield.storage.read_ahead import ReadAhead, Wanted, read_many
 from icefield.storage.store import Store
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
@@ -57,6 +58,16 @@ def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
     """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
     listed = load_manifest_list(store, snapshot)
     return None if listed is None else listed.manifests
+
+
+def load_many_manifests(store: Store, snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, pa.Table]]:
+    """Yield snapshots that have manifests with what their manifest lists say, one row per manifest."""
+    snapshots = list(snapshots)
+    with ReadAhead(store, (Wanted(s.manifest_list) for s in snapshots if s.manifest_list)) as near:
+        for snapshot in snapshots:
+            manifests = load_manifests(near, snapshot)
+            if manifests is not None:
+                yield snapshot, manifests
 
 
 def load_manifest_list(store: Store, snapshot: Snapshot | None) -> ManifestList | None:
@@ -137,8 +148,7 @@ def _decode_manifest_list(data: bytes, location: str) -> ManifestList:
 def _named_manifests(store: Store, snapshot: Snapshot) -> pa.Table:
     """Describe the manifests that an old v1 snapshot names itself; their counts are not known."""
     rows = []
-    for location in snapshot.manifests:
-        data = store.read(location)
+    for location, data in read_many(store, snapshot.manifests):
         header = decode_manifest_header(data, location)
         rows.append(
             {

@@ -12,7 +12,7 @@ Raises MissingFile, CorruptFile, and Unsupported for files in formats other than
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -54,6 +54,7 @@ from icefield.scan.manifests import (
     is_of,
     load_manifest_list,
     load_manifests,
+    load_many_manifests,
     prune_manifests,
 )
 from icefield.scan.point import Point
@@ -184,12 +185,13 @@ def plan_scan(
     return ScanPlan(point, where, files, funnel, deletes)
 
 
-def plan_added_files(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
-    """Find the files that one snapshot added and that a plan would have had to read."""
-    manifests = load_manifests(store, snapshot)
-    if manifests is None:
+def plan_added_files(store: Store, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan) -> pa.Table:
+    """Find the files that snapshots added and that a plan would have had to read; each says which one added it."""
+    lists = load_many_manifests(store, snapshots)
+    found = [_added_by(manifests, snapshot, DATA_MANIFEST) for snapshot, manifests in lists]
+    if not found:
         return NO_FILES
-    own = _added_by(manifests, snapshot, DATA_MANIFEST)
+    own = pa.concat_tables(found)
     schema = like.point.schema
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)

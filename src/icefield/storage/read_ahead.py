@@ -27,11 +27,12 @@ FIRST_IN_FLIGHT = 32  # before the latency is known
 LEAST_IN_FLIGHT = 4  # of a store behind a network, however fast it answers
 REQUESTS_PER_SECOND = 4_000  # what this process can make use of
 MOST_BYTES = 64 * 1024 * 1024
-UNKNOWN_BYTES = 64 * 1024
+UNKNOWN_BYTES = 1024 * 1024
 # A local file system that takes this long, each time of some, is behind a network after all.
 SLOW_LOCAL_S, LOCAL_SAMPLES = 0.001, 3
 LOCAL = ("file:", "/")
 IN_PROCESS = "memory:"
+MISSES_TO_FORGET = 8
 
 
 class Part(Enum):
@@ -81,6 +82,7 @@ class ReadAhead:
         self._read_already: set[_Key] = set()
         self._fastest_s: float | None = None
         self._samples = 0
+        self._misses = 0
         self._is_over = False
 
     def __enter__(self) -> Self:
@@ -136,7 +138,9 @@ class ReadAhead:
         self._fill()
         with self._lock:
             found = self._reads.pop(_key(wanted), None)
-            if found is None:
+            if found is not None:
+                self._misses = 0
+            else:
                 self._note_read(_key(wanted))
         if found is None:
             return self._measured(self._reader(wanted))
@@ -199,8 +203,9 @@ class ReadAhead:
         self._bytes += _size(wanted)
 
     def _drop_forgotten(self) -> None:
-        """Make room where the user has gone past all that was read ahead: it will not be asked for."""
-        if self._next is None:
+        """Make room where the user goes on to other files, one after the other: what waits will not be asked for."""
+        self._misses += 1
+        if self._next is None or self._misses < MISSES_TO_FORGET:
             return
         for key in [key for key, read in self._reads.items() if read.result.done()]:
             self._bytes -= self._reads.pop(key).size_bytes
@@ -223,6 +228,14 @@ class ReadAhead:
             with self._lock:
                 self._samples += 1
                 self._fastest_s = taken_s if self._fastest_s is None else min(self._fastest_s, taken_s)
+
+
+def read_many(store: Store, locations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield files with their contents, in order."""
+    locations = list(locations)
+    with ReadAhead(store, map(Wanted, locations)) as near:
+        for location in locations:
+            yield location, near.read(location)
 
 
 def beneath(store: Store) -> Store:
