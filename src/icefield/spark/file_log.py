@@ -33,6 +33,18 @@ from icefield.storage.store import Store
 BLOCK_BYTES = 128 * 1024 * 1024
 # The time of a file is one of milliseconds.
 FILE_KEY = "unix_millis(_metadata.file_modification_time)"
+# By its class it is Spark's first version of the format, whatever `spark.sql.sources.useV1SourceList` says: the second
+# knows neither the numbers of rows nor the times of files.
+PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+# What must not depend on the session: the format has one calendar (spec: Primitive Types, ISO 8601), and a file of a
+# plan that is missing or damaged is an error.
+READ_OPTIONS = {
+    "recursiveFileLookup": "true",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
 _LOG = "_spark_metadata/0"
 
 
@@ -107,7 +119,7 @@ def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
 
 def _open_log(spark: SparkSession, uri: str, stored: StructType) -> DataFrame:
     # Spark takes this for a path, in which a blank is a blank; in the log it reads URIs.
-    return spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(unquote(uri))
+    return spark.read.format(PARQUET).schema(stored).options(**READ_OPTIONS).load(unquote(uri))
 
 
 def _remove(store: Store, log: str) -> None:
