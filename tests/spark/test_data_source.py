@@ -16,6 +16,7 @@ from pyspark.sql import datasource as pushed
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition, WriterCommitMessage
+from tests.spark_places import SparkPlace, chosen_place
 
 import icefield
 from icefield.errors import (
@@ -306,6 +307,27 @@ def test_a_frame_keeps_its_version_and_options_choose_another(lake: Lake, table:
     assert read(lake, **{"as-of-timestamp": str(first.timestamp_ms)}).count() == 100
     assert read(lake, tag="q1").count() == 100
     assert read(lake, branch="side").count() == 10
+
+
+@pytest.mark.skipif(chosen_place() is SparkPlace.CONNECT, reason="a server loads a format again for each action")
+def test_a_frame_outlives_the_expiry_of_its_snapshot_and_of_its_schema(lake: Lake, table: Table) -> None:
+    """As a frame of `lake.read` does: expiry removes no file."""
+    first = table.metadata.current_snapshot
+    assert first
+    frame, native = read(lake, columns="id"), lake.read("shop.orders", select=["id"])
+    with table.evolve() as change:
+        change.rename_column("id", "number")
+    table.delete("number < 50")
+    table.remove_snapshots([first.snapshot_id])
+    assert frame.count() == native.count() == 100
+    assert frame.where("id < 50").count() == 50
+    # Also where the metadata file is gone, as that of the hundredth commit before is.
+    held = lake.read("shop.orders").count()
+    frame = read(lake, columns="number")
+    location = table.metadata_location
+    table.delete("number < 60")
+    lake.store.delete(location)
+    assert frame.count() == held
 
 
 def test_an_empty_table_and_a_filter_that_nothing_matches_give_no_rows(lake: Lake, table: Table) -> None:

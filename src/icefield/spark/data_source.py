@@ -6,15 +6,19 @@ the newest when it was loaded. Errors reach the user through Spark, with the mes
 """
 
 import os
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 
+from icefield.commit.load import load_table_metadata
 from icefield.connection import connect
+from icefield.errors import MissingFile, StorageError
 from icefield.expr.bind import bind
 from icefield.lake import Lake, LakeOpener
+from icefield.model.metadata import TableMetadata
 from icefield.scan.point import Point
 from icefield.spark.data_source_options import TO_READ, TO_WRITE, SourceOptions
 from icefield.spark.data_source_read import TAKES_FILTERS, SourceTable, make_reader, shown_schema
@@ -24,12 +28,27 @@ from icefield.spark.data_source_write import begin_write
 PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
+@dataclass(frozen=True)
+class PinnedVersion:
+    """The version that a DataFrame was loaded with, by its metadata file: later ones may have forgotten it."""
+
+    metadata_location: str
+    point: Point
+
+    def load(self, lake: Lake, table: str) -> TableMetadata:
+        """Load the metadata of the version; the newest has it too, unless it expired, where the file was removed."""
+        try:
+            return load_table_metadata(lake.store, self.metadata_location)
+        except (MissingFile, StorageError):
+            return lake.table(table).metadata
+
+
 class IcefieldSource(DataSource):
     """A table of a lake."""
 
     default_lake: ClassVar[LakeOpener | None] = None
-    # Which snapshot and schema to read, from when the source was loaded on.
-    pinned: tuple[int | None, int] | None = None
+    # What to read, from when the source was loaded on.
+    pinned: "PinnedVersion | None" = None
 
     @classmethod
     def name(cls) -> str:
@@ -38,10 +57,12 @@ class IcefieldSource(DataSource):
 
     def schema(self) -> spark_types.StructType:
         """Return the table's columns, or those that the option `columns` names."""
-        table, options = self._open(), self._options(TO_READ)
+        options = self._options(TO_READ)
+        with options.open_lake() as lake:
+            loaded = lake.head(options.table).load()
+            table = SourceTable(lake.store, loaded.metadata, options.find_point(loaded.metadata))
         bind(options.where, table.readable)  # raises while the user is looking
-        snapshot, schema = table.point.snapshot, table.point.schema
-        self.pinned = (snapshot.snapshot_id if snapshot else None, schema.schema_id)
+        self.pinned = PinnedVersion(loaded.location, table.point)
         return shown_schema(table.select(options.columns))
 
     def reader(self, schema: spark_types.StructType) -> DataSourceReader:
@@ -55,12 +76,10 @@ class IcefieldSource(DataSource):
     def _open(self) -> SourceTable:
         options = self._options(TO_READ)
         with options.open_lake() as lake:
+            if self.pinned is not None:
+                return SourceTable(lake.store, self.pinned.load(lake, options.table), self.pinned.point)
             metadata = lake.table(options.table).metadata
-            if self.pinned is None:
-                return SourceTable(lake.store, metadata, options.find_point(metadata))
-            snapshot_id, schema_id = self.pinned
-            snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
-            return SourceTable(lake.store, metadata, Point(snapshot, metadata.schema_by_id(schema_id)))
+            return SourceTable(lake.store, metadata, options.find_point(metadata))
 
     def _options(self, known: tuple[str, ...]) -> SourceOptions:
         options = SourceOptions(dict(self.options), type(self).default_lake)
