@@ -148,7 +148,7 @@ def meet(cell: tuple[str, str, str, str], format_version: int, monkeypatch: pyte
         monkeypatch.setattr(lake.catalog, "swap", swap)
         other = lake.table("t.t")
         other.set_properties(
-            IN_PLACE if "in place" in second else {}, removals=() if "in place" in second else IN_PLACE
+            IN_PLACE if "in place" in second else {}, removals=() if "in place" in second else list(IN_PLACE)
         )
         CHANGES[second](other, other_key, SECOND)
         swap(changes)  # type: ignore[arg-type]
