@@ -1,79 +1,154 @@
-"""The tables that a query reads, found in its text and replaced in it. (Spark's dialect)
+"""A query over tables, parsed and written again from its tokens, so that what was checked is what Spark runs.
 
-Only the names are replaced: the rest of the text stays letter for letter what its author wrote, because a query that a
-parser reads and writes again may come to mean something else. Names of common table expressions are no tables.
+    WITH c AS (SELECT * FROM shop.orders) SELECT c.id FROM c -- all
+      ->  WITH `w0` AS ( SELECT * FROM `t0` AS `orders` ) SELECT `c` . `id` FROM `w0` AS `c`
 
-Raises InvalidInput for a text that is no query, Unsupported for a query whose tables cannot be told.
+The tokens stay those that the author wrote, in one spelling (`query_tokens`), because a query that is generated from a
+syntax tree may come to mean something else. The syntax tree tells which of them are names: of tables and common table
+expressions, which get new names that nobody else has, and of all else, which is quoted (`query_words`). So Spark finds
+no relation but those that were resolved, whatever its settings and the tables of its session.
+
+Raises InvalidInput for a text that is no query, Unsupported for a query that a view may not have.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from sqlglot import ParseError, TokenError, exp
 from sqlglot.dialects.spark import Spark
 
 from icefield.errors import InvalidInput, Unsupported
+from icefield.expr.query_relations import RelationCheck
+from icefield.expr.query_tokens import Token, TokenKind, quoted, tokenize
+from icefield.expr.query_words import KEYWORDS, find_calls
 
-# They run programs or Java code of the author's choice, with the rights of whoever reads.
-_REFUSED_FUNCTIONS = {"reflect", "java_method", "try_reflect", "identifier"}
 _MAX_SQL_CHARACTERS = 1 << 20
+# Spark would put the value of a variable, a setting or an environment variable in its place.
+_SUBSTITUTION = "${"
 
 Parts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class _Span:
-    """A piece of the text, and what comes in its place."""
+    """Some tokens, and what comes in their place."""
 
-    start: int
-    end: int
+    first: int
+    last: int
     text: str
 
 
 class Query:
-    """A parsed query."""
+    """A parsed query.
 
-    def __init__(self, text: str, tree: exp.Query) -> None:
-        self._text = text
-        self._tables = [table for table in tree.find_all(exp.Table) if _is_reference(table)]
+    functions: the names of those that it calls. has_escapes: whether a string of it has a backslash when written.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        _check_substitution(tokens)
+        calls = find_calls(tokens)
+        self.functions = calls.functions
+        self.has_escapes = any(token.kind is TokenKind.STRING and "\\" in token.text for token in tokens)
+        self._tokens = tokens
+        self._calls = calls.places
+        starts = accumulate((len(token.text) + 1 for token in tokens), initial=0)
+        self._at = {start: index for index, start in enumerate(starts)}
+        tree = _parse(" ".join(token.shape for token in tokens))
+        self._names = {self._place(name) for name in tree.find_all(exp.Identifier) if _is_placed(name)}
+        self._with = list(tree.find_all(exp.CTE))
         self._columns = list(tree.find_all(exp.Column))
-        for table in self._tables:
-            _check_reference(table, text)
+        references = [table for table in tree.find_all(exp.Table) if _is_reference(table)]
+        self._common = [(table, owner) for table in references if (owner := self._common_table(table)) is not None]
+        known = {id(table) for table, _ in self._common}
+        self._tables = [table for table in references if id(table) not in known]
+        for table in references:
+            _check_reference(table)
+        relations = {self._place(table.parts[0]) for table in references}
+        bare = {at for at in range(len(tokens)) if self._is_keyword(at)}
+        RelationCheck(tokens, bare, self._calls, relations).run()
 
     @property
     def tables(self) -> list[Parts]:
         """The names of tables as they are written, part by part, each once, in order."""
-        return list(dict.fromkeys(_parts(table) for table in self._tables))
+        return list(dict.fromkeys(self._parts(table.parts) for table in self._tables))
 
-    def with_tables(self, name: Callable[[Parts], str]) -> str:
-        """Return the text with other names for the tables; columns keep finding them under the old ones."""
-        spans = [*self._table_spans(name), *self._column_spans(name)]
-        text = self._text
-        for span in sorted(spans, key=lambda span: span.start, reverse=True):
-            text = text[: span.start] + span.text + text[span.end :]
-        return text
+    def write(self, name: Callable[[Parts], str], scope: str) -> str:
+        """Return the query with other names for the tables; columns keep finding them under the old ones.
+
+        scope: a word that no other query uses, for the names of common table expressions.
+        """
+        spans = {span.first: span for span in (*self._table_spans(name), *self._with_spans(scope))}
+        spans |= {span.first: span for span in self._column_spans(name)}
+        written, at = [], 0
+        while at < len(self._tokens):
+            written.append(spans[at].text if at in spans else self._written(at))
+            at = spans[at].last + 1 if at in spans else at + 1
+        return " ".join(written)
+
+    def _written(self, at: int) -> str:
+        """Write a token: bare if it is a keyword or calls a function, quoted if it is any other name."""
+        token = self._tokens[at]
+        if token.kind is not TokenKind.WORD or at in self._calls or self._is_keyword(at):
+            return token.text
+        return quoted(token.name)
+
+    def _is_keyword(self, at: int) -> bool:
+        follows_dot = at > 0 and self._tokens[at - 1].text == "."
+        return self._tokens[at].word in KEYWORDS and at not in self._names and not follows_dot
 
     def _table_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
         for table in self._tables:
-            start, end = _place(table.parts)
-            alias = "" if table.alias else f" AS {quoted(self._label(_parts(table), name))}"
-            yield _Span(start, end, quoted(name(_parts(table))) + alias)
+            parts = self._parts(table.parts)
+            alias = "" if table.alias else f" AS {quoted(self._label(parts, name))}"
+            yield _Span(self._place(table.parts[0]), self._place(table.parts[-1]), quoted(name(parts)) + alias)
+
+    def _with_spans(self, scope: str) -> Iterator[_Span]:
+        """Give common table expressions names of their own, so that no table of the session is meant."""
+        names = {id(each): quoted(f"icefield_{scope}_with_{index}") for index, each in enumerate(self._with)}
+        for each in self._with:
+            place = self._place(each.args["alias"].this)
+            yield _Span(place, place, names[id(each)])
+        for table, owner in self._common:
+            place = self._place(table.this)
+            alias = "" if table.alias else f" AS {quoted(self._tokens[place].name)}"
+            yield _Span(place, place, names[id(owner)] + alias)
 
     def _column_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
         """Shorten columns that are written with the whole name of a table: `shop.orders.id`."""
-        known = {_parts(table) for table in self._tables if not table.alias}
+        known = {self._parts(table.parts) for table in self._tables if not table.alias}
         for column in self._columns:
             *owner, _ = column.parts
-            written = tuple(part.name for part in owner)
-            if len(written) > 1 and written in known:
-                start, end = _place(owner)
-                yield _Span(start, end, quoted(self._label(written, name)))
+            if len(owner) > 1 and (written := self._parts(owner)) in known:
+                yield _Span(self._place(owner[0]), self._place(owner[-1]), quoted(self._label(written, name)))
 
     def _label(self, parts: Parts, name: Callable[[Parts], str]) -> str:
         """Return what columns call a table without an alias: its last part, unless two tables share that."""
-        rivals = {_parts(table) for table in self._tables if _parts(table)[-1] == parts[-1]}
+        rivals = {each for each in self.tables if each[-1] == parts[-1]}
         return parts[-1] if len(rivals) == 1 else name(parts)
+
+    def _common_table(self, table: exp.Table) -> exp.CTE | None:
+        """Return the common table expression in scope that a name of one part stands for."""
+        if len(table.parts) > 1:
+            return None
+        name = self._tokens[self._place(table.this)].name.lower()
+        for scope in _scopes(table):
+            for each in reversed(scope):
+                if self._tokens[self._place(each.args["alias"].this)].name.lower() == name:
+                    return each
+        return None
+
+    def _parts(self, parts: Sequence[Any]) -> Parts:
+        return tuple(self._tokens[self._place(part)].name for part in parts)
+
+    def _place(self, name: Any) -> int:
+        """Return which token a name of the syntax tree is."""
+        start, end = name.meta.get("start"), name.meta.get("end")
+        at = self._at.get(start)
+        if at is None or len(self._tokens[at].text) != end - start + 1 or not self._tokens[at].is_name:
+            raise Unsupported(f"cannot tell where {name.name!r} stands in the query")
+        return at
 
 
 def parse_query(text: str) -> Query:
@@ -81,80 +156,67 @@ def parse_query(text: str) -> Query:
     text = text.strip().removesuffix(";")
     if len(text) > _MAX_SQL_CHARACTERS:
         raise InvalidInput(f"the query has {len(text):,} characters, more than {_MAX_SQL_CHARACTERS:,}")
+    return Query(tokenize(text))
+
+
+def _parse(shape: str) -> exp.Query:
     try:
-        statements = Spark().parse(text)
-        if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-            raise InvalidInput("a view is made of one SELECT", hint="Give the query alone, without CREATE VIEW ... AS")
-        _check_harmless(statements[0])
-        return Query(text, statements[0])
+        statements = Spark().parse(shape)
     except (ParseError, TokenError) as error:
         raise InvalidInput(f"cannot parse the query: {_first_fault(error)}") from error
     except RecursionError as error:
         raise InvalidInput("the query is nested too deeply") from error
+    except Exception as error:
+        # The parser fails so on calls with too few arguments.
+        raise InvalidInput(f"cannot parse the query: {type(error).__name__}: {error}") from error
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise InvalidInput("a view is made of one SELECT", hint="Give the query alone, without CREATE VIEW ... AS")
+    if statements[0].find(exp.Placeholder, exp.Parameter):
+        raise Unsupported("a view cannot have parameters")
+    return statements[0]
 
 
-def quoted(name: str) -> str:
-    """Write an identifier."""
-    return "`" + name.replace("`", "``") + "`"
+def _check_substitution(tokens: Sequence[Token]) -> None:
+    for token in tokens:
+        if _SUBSTITUTION in token.text:
+            raise Unsupported(
+                f"a view cannot use the name {token.name!r}, in which Spark would replace {_SUBSTITUTION}...}}",
+                hint="Rename the column",
+            )
 
 
-def _check_harmless(tree: exp.Query) -> None:
-    if tree.find(exp.QueryTransform):
-        raise Unsupported("a view cannot run programs with TRANSFORM ... USING")
-    for function in tree.find_all(exp.Anonymous):
-        if function.name.lower() in _REFUSED_FUNCTIONS:
-            raise Unsupported(f"a view cannot use the function {function.name.lower()}")
+def _is_placed(name: exp.Identifier) -> bool:
+    """Return whether a name tells its place; in hints it tells that within the hint."""
+    return "start" in name.meta and not name.find_ancestor(exp.Hint)
 
 
 def _is_reference(table: exp.Table) -> bool:
-    """Say whether a node names a table; functions such as range(10), hints and common table expressions do not."""
-    if not isinstance(table.this, exp.Identifier | exp.Dot) or table.find_ancestor(exp.Hint):
-        return False
-    return len(table.parts) > 1 or not _is_common_table(table)
+    """Return whether a node names a table or a common table expression; functions and hints do not."""
+    return isinstance(table.this, exp.Identifier | exp.Dot) and not table.find_ancestor(exp.Hint)
 
 
-def _is_common_table(table: exp.Table) -> bool:
-    """Say whether a name of one part is that of a common table expression in scope."""
-    name = table.name.lower()
+def _scopes(table: exp.Table) -> Iterator[list[exp.CTE]]:
+    """Yield the common table expressions that a name may stand for, inner ones first."""
     child: Any = table
     while child.parent is not None:
         parent = child.parent
         if isinstance(parent, exp.With):
             # An expression sees those before it; itself only if it is recursive.
             at = next(index for index, each in enumerate(parent.expressions) if each is child)
-            visible = parent.expressions[: at + 1] if parent.recursive else parent.expressions[:at]
-            if any(each.alias.lower() == name for each in visible):
-                return True
+            yield parent.expressions[: at + 1] if parent.recursive else parent.expressions[:at]
             # The query that owns this WITH would show the later ones too: go on above it.
             child = parent.parent
             continue
-        if isinstance(parent, exp.Query) and any(each.alias.lower() == name for each in parent.ctes):
-            return True
+        if isinstance(parent, exp.Query):
+            yield parent.ctes
         child = parent
-    return False
 
 
-def _check_reference(table: exp.Table, text: str) -> None:
-    for part in table.parts:
-        start, end = _place([part])
-        if text[start:end] not in (part.name, quoted(part.name)):
-            raise Unsupported(f"cannot tell where {part.name!r} stands in the query")
+def _check_reference(table: exp.Table) -> None:
     if table.args.get("version") or table.args.get("when"):
         raise Unsupported(f"cannot read {table.name} at an older version inside a view")
     if table.args.get("sample") and not table.alias:
         raise Unsupported(f"cannot sample {table.name} without an alias", hint="Write FROM name TABLESAMPLE (...) AS n")
-
-
-def _parts(table: exp.Table) -> Parts:
-    return tuple(part.name for part in table.parts)
-
-
-def _place(parts: list[Any]) -> tuple[int, int]:
-    """Return where a dotted name begins and ends in the text."""
-    start, end = parts[0].meta.get("start"), parts[-1].meta.get("end")
-    if start is None or end is None:
-        raise Unsupported(f"cannot tell where {parts[-1].name!r} stands in the query")
-    return start, end + 1
 
 
 def _first_fault(error: ParseError | TokenError) -> str:

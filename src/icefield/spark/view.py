@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.expr.select import Parts, Query
 from icefield.spark.types import schema_from_spark, stored_type
+from icefield.spark.view_guard import check_plan, check_session
 from icefield.types.datatypes import NestedField, StringType, Type, UUIDType, children, with_children
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
@@ -32,13 +33,17 @@ def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFram
     given: dict[str, Any] = {f"icefield_{scope}_{index}": frame for index, frame in enumerate(frames.values())}
     names = dict(zip(frames, given, strict=True))
     # In this place Spark's grammar takes a query and nothing else.
-    text = f"SELECT * FROM (\n{query.with_tables(names.__getitem__)}\n)"  # noqa: S608 - it is a query that is run
+    text = f"SELECT * FROM (\n{query.write(names.__getitem__, scope)}\n)"  # noqa: S608 - it is a query that is run
+    check_session(spark, query)
     try:
         with _faults_are_told_once():
+            check_plan(spark, text, scope)
             return spark.sql(_as_template(text, given), **given) if given else spark.sql(text)
     except AnalysisException as error:
         raise InvalidInput(f"Spark cannot read the query: {_first_line(error)}") from error
     except Exception as error:
+        if "StackOverflowError" in str(error):
+            raise InvalidInput("the query is too large for Spark to parse") from error
         # A plan of Spark Connect is one message, and messages may not be nested more than a hundred deep.
         if type(error).__module__ == "google.protobuf.message" or "deserializing response" in str(error):
             raise InvalidInput("the query stands on too many views for Spark Connect, one upon another") from error
