@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "icefield"
 # Bottom-up; the comment says what each room may not know.
 ROOMS = (
     "errors",
+    "secrets",
     "ambient",
     "arguments",
     "properties",

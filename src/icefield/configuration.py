@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icefield.errors import InvalidInput
+from icefield.secrets import protect, secrets_of, secrets_of_environment, secrets_of_text
 
 CATALOG_NAME = "icefield"
 PROPERTIES = "properties"
@@ -32,6 +33,10 @@ class LakeSettings:
     durable: bool = True
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     create: bool = False
+
+    def secrets(self, environment: Mapping[str, str]) -> list[str]:
+        """Return what no message about the lake may show."""
+        return [*secrets_of(self.properties), *secrets_of_text(self.target), *secrets_of_environment(environment)]
 
 
 def parse_settings(said: Mapping[str, object], source: str) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def _texts(value: object, where: str) -> tuple[str, ...]:
 def _properties(value: object, where: str) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise _wrong(where, "a table of properties", value)
-    return dict(_flatten(value, where))
+    return protect(dict(_flatten(value, where)))
 
 
 def _flatten(table: Mapping[object, object], where: str) -> Iterable[tuple[str, str]]:

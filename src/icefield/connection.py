@@ -8,7 +8,8 @@ their settings first.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -22,6 +23,8 @@ from icefield.catalog.lost_catalog import refuse_lost_catalog
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.object_store import ObjectStoreCatalog
 from icefield.catalog.rest import open_rest_catalog
+from icefield.catalog.rest_http import origin_of
+from icefield.catalog.rest_session import TRUSTED
 from icefield.catalog.rest_settings import HEADER, REST_PROPERTIES, RestSettings
 from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.configuration import LakeSettings, suggest
@@ -33,6 +36,7 @@ from icefield.scan.cache_settings import DIRECTORY as CACHE_DIRECTORY
 from icefield.scan.cache_settings import PREFIX as CACHE_PREFIX
 from icefield.scan.cache_settings import open_manifest_cache
 from icefield.scan.cache_store import CachedStore
+from icefield.secrets import without_secrets
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, local_path, location_of_path, parse_location
 from icefield.storage.memory import MemoryStore
@@ -51,14 +55,19 @@ _MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sq
 BUCKET_SCHEMES = ("s3", "s3a", "s3n", "gs", "az")
 STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
 # What a REST server may say of its object store; of what else it says the client may know nothing.
+S3_ENDPOINT, S3_KEYS = "s3.endpoint", ("s3.access-key-id", "s3.secret-access-key")
 SERVERS_PROPERTIES = (
-    "s3.endpoint",
+    S3_ENDPOINT,
     "s3.region",
-    "s3.access-key-id",
-    "s3.secret-access-key",
+    *S3_KEYS,
     "s3.session-token",
     "s3.path-style-access",
     "client.region",
+)
+
+# What libpq's keywords and URLs with a slash too few look like: no names of directories.
+_LIKE_A_SERVER = re.compile(
+    r"\bpassword\s*=|^(postgres(ql)?(\+\w+)?|https?|s3[an]?|gs|az|sqlite|mysql):(?!//)|^[^/]*:[^/]*@"
 )
 
 
@@ -104,6 +113,11 @@ def connect(  # noqa: PLR0913 - one parameter per setting
 
 def open_lake(settings: LakeSettings, ambient: Ambient | None = None) -> Lake:
     """Open the lake that settings describe, making it if it is not there."""
+    with without_secrets(lambda: settings.secrets(os.environ)):
+        return _open_lake(settings, ambient)
+
+
+def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
     scheme = scheme_of(settings.target)
     if scheme not in _OPENERS:
         known = suggest(scheme, (name for name in _OPENERS if name))
@@ -139,6 +153,12 @@ def check_catalog_is_there(settings: LakeSettings) -> None:
 
 def scheme_of(target: str) -> str:
     """Return the scheme of a target, without a driver as SQLAlchemy writes it; a directory has none."""
+    if _LIKE_A_SERVER.search(target):
+        # The target is not quoted: there may be a password in it.
+        raise InvalidInput(
+            "the target is neither a directory nor a URL",
+            hint="A server is named as postgresql://user:password@host/database or https://host/path",
+        )
     for word in ("memory", "files", "file"):
         if target.startswith(f"{word}:"):
             return word
@@ -230,14 +250,36 @@ def _open_rest(settings: LakeSettings, ambient: Ambient) -> Lake:
     _check_properties(settings, "a REST catalog", known)
     options = RestSettings(settings.warehouse, settings.properties)
     catalog = open_rest_catalog(settings.target, name=settings.catalog, settings=options, ambient=ambient)
+    try:
+        return Lake(catalog, _store_of_rest(settings, options, catalog.properties, ambient), settings.target, ambient)
+    except BaseException:
+        catalog.close()
+        raise
+
+
+def _store_of_rest(
+    settings: LakeSettings, options: RestSettings, agreed: Mapping[str, str], ambient: Ambient
+) -> RoutedStore:
     # The server says where tables are. Its word is not enough to read and write any file of this machine.
     place = settings.warehouse or ""
     local = [place] if scheme_of(place) == "file" or place.startswith("/") else []
     roots = [_location(local_path_of(root)) for root in (*local, *settings.roots)]
-    said = {key: value for key, value in catalog.properties.items() if key in SERVERS_PROPERTIES}
+    said = {key: value for key, value in agreed.items() if key in SERVERS_PROPERTIES}
     own = {key: value for key, value in settings.properties.items() if key.startswith(STORE_PROPERTIES)}
-    store = RoutedStore(LocalStore(roots=roots, durable=settings.durable), _buckets({**said, **own}, ambient))
-    return Lake(catalog, store, settings.target, ambient)
+    _check_servers_endpoint(said, own, options.trusted_origins | {origin_of(settings.target)})
+    return RoutedStore(LocalStore(roots=roots, durable=settings.durable), _buckets({**said, **own}, ambient))
+
+
+def _check_servers_endpoint(said: Mapping[str, str], own: Mapping[str, str], trusted: Container[str]) -> None:
+    """Refuse an object store that a REST server names, if the user's credentials rather than its own go there."""
+    endpoint = said.get(S3_ENDPOINT)
+    if endpoint is None or S3_ENDPOINT in own or (set(S3_KEYS) <= said.keys() and not set(S3_KEYS) & own.keys()):
+        return
+    if origin_of(endpoint) not in trusted:
+        raise InvalidInput(
+            f"the catalog sends us to the object store {origin_of(endpoint)}, which would get your credentials",
+            hint=f"Give {S3_ENDPOINT} yourself, or name it in {TRUSTED}",
+        )
 
 
 def _buckets(properties: Mapping[str, str], ambient: Ambient) -> Store | None:

@@ -36,6 +36,7 @@ from icefield.catalog.postgres_errors import (
 )
 from icefield.catalog.sql import SCHEMA, SqlCatalog
 from icefield.errors import CatalogError, CommitStateUnknown
+from icefield.secrets import without_secrets
 
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.05
@@ -140,6 +141,10 @@ class PostgresDatabase:
             raise CatalogError(f"{self._target.label} rolled the commit back")
 
     def _run(self, action: Callable[[], Result]) -> Result:
+        with without_secrets(self._target.secrets):
+            return self._run_patiently(action)
+
+    def _run_patiently(self, action: Callable[[], Result]) -> Result:
         """Run a transaction until it meets no other, and again if its connection turns out to be gone."""
         deadline = self._ambient.monotonic() + self._settings.busy_timeout_s
         pause_s, lost = _FIRST_PAUSE_S, False

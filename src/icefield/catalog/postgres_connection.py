@@ -1,8 +1,10 @@
 """One connection to a PostgreSQL server, as the catalog uses it: transactions by hand, values always as parameters."""
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -10,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from icefield.catalog.database import Rows, Value
 from icefield.errors import InvalidInput
+from icefield.secrets import secrets_of_environment
 
 # A server that is gone without a word must be noticed: by the one who connects, and by the one who waits for an answer.
 _DEFAULTS: Mapping[str, str | int] = {
@@ -26,8 +29,13 @@ _DEFAULTS: Mapping[str, str | int] = {
 class PostgresTarget:
     """Where to connect, and how to speak of it: without the password."""
 
-    parameters: Mapping[str, str | int]
+    parameters: Mapping[str, str | int] = field(repr=False)
     label: str
+
+    def secrets(self) -> list[str]:
+        """Return what no message may show."""
+        own = [str(self.parameters[key]) for key in ("password", "sslpassword") if key in self.parameters]
+        return [*own, *secrets_of_environment(os.environ)]
 
 
 def parse_target(url: str) -> PostgresTarget:
@@ -35,15 +43,28 @@ def parse_target(url: str) -> PostgresTarget:
     shape = "Give postgresql://user:password@host:port/database, with special characters percent-encoded"
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(f"{url.partition('://')[0]!r} is not the scheme of a PostgreSQL URL", hint=shape)
-    try:
-        given = conninfo_to_dict(url)
-    except psycopg.Error:
-        # Its message quotes the URL, which may hold a password.
-        raise InvalidInput("the PostgreSQL URL cannot be read", hint=shape) from None
+    given = _read_url(url)
+    if given is None:
+        raise InvalidInput("the PostgreSQL URL cannot be read", hint=shape)
     parameters = {**_DEFAULTS, **{key: value for key, value in given.items() if value is not None}}
     user = f"{given['user']}@" if given.get("user") else ""
     port = f":{given['port']}" if given.get("port") else ""
     return PostgresTarget(parameters, f"postgresql://{user}{given.get('host') or ''}{port}/{given.get('dbname') or ''}")
+
+
+def _read_url(url: str) -> Mapping[str, Any] | None:
+    """Take a URL apart; None if it cannot be, without the error of libpq, which quotes what may be a password."""
+    rest = url.partition("://")[2]
+    owner, at, _ = rest.partition("@")
+    # An @ or a / of a password that is not percent-encoded would make a part of it the host or the database.
+    if rest.count("@") > 1 or (at and "/" in owner):
+        return None
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:
+        return None
+    ports = str(given.get("port") or "0").split(",")
+    return given if all(port.isdigit() or not port for port in ports) else None
 
 
 def open_connection(target: PostgresTarget) -> "PostgresConnection":

@@ -24,7 +24,7 @@ from icefield.catalog.catalog import (
     check_properties,
 )
 from icefield.catalog.rest_http import HttpClient, Request, check_url
-from icefield.catalog.rest_session import TRANSACTIONS, RestSession, decode_answer, load_config
+from icefield.catalog.rest_session import TRANSACTIONS, RestConfig, RestSession, decode_answer, load_config
 from icefield.catalog.rest_settings import REPORTS, RestSettings
 from icefield.catalog.rest_tables import RestTables, encode_identifier
 from icefield.catalog.rest_views import RestViews
@@ -41,10 +41,12 @@ def open_rest_catalog(
     """Open a catalog, asking the server for its configuration."""
     settings, ambient = settings or RestSettings(), ambient or SystemAmbient()
     url = check_url(url).removesuffix("/v1")
-    http = HttpClient(settings.timeout_seconds)
+    http = HttpClient(settings.timeout_seconds, ambient)
     try:
-        session = RestSession(url, http, settings.authorization(url, http, ambient), ambient, settings.headers)
-        return RestCatalog(load_config(session, settings.said), name, settings.page_size)
+        authorization = settings.authorization(url, http, ambient)
+        config = RestConfig(settings.said, max_answer_bytes=settings.max_answer_bytes)
+        session = RestSession(url, http, authorization, ambient, settings.headers, config)
+        return RestCatalog(load_config(session, settings.trusted_origins), name, settings.page_size)
     except BaseException:
         http.close()
         raise

@@ -7,7 +7,7 @@ Raises CatalogError, InvalidInput.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,6 +16,7 @@ import msgspec
 from icefield.ambient import Ambient
 from icefield.catalog.rest_http import Answer, HttpClient, Request
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
+from icefield.secrets import Secret, redact, reveal
 
 EARLY_SECONDS = 60  # how long before its end a token is asked for anew, or a quarter of its life if that is less
 
@@ -31,6 +32,10 @@ class Authorization(Protocol):
         """Say whether there are other headers to try, now that these were refused."""
         ...
 
+    def secrets(self) -> Iterable[str]:
+        """Return what no message may show."""
+        ...
+
 
 @dataclass(frozen=True)
 class Anonymous:
@@ -41,6 +46,9 @@ class Anonymous:
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         return False
+
+    def secrets(self) -> Iterable[str]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,9 @@ class BearerToken:
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         return False
+
+    def secrets(self) -> Iterable[str]:
+        return (self.token,)
 
 
 @dataclass(frozen=True)
@@ -69,20 +80,20 @@ class ClientCredentials:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.credential.strip(":"):
+        if not self.credential.strip(":") or self.credential != self.credential.strip():
             raise InvalidInput("the credential of a REST catalog is client-id:secret, or the secret alone")
 
     @property
     def form(self) -> dict[str, str]:
         """The fields of the request."""
         # As Iceberg's clients read it: up to the first colon stands the client.
-        client, colon, secret = self.credential.partition(":")
+        client, colon, secret = reveal(self.credential).partition(":")
         known = {"client_id": client, "client_secret": secret} if colon else {"client_secret": client}
         return {"grant_type": "client_credentials", **known, "scope": self.scope, **self.extra}
 
-    def without_secret(self, text: str) -> str:
-        """Take the secret out of what a server says."""
-        return text.replace(self.form["client_secret"], "***")
+    def secrets(self) -> Iterable[str]:
+        """Return what no message may show."""
+        return (self.credential, self.form["client_secret"])
 
 
 class OAuthTokens:
@@ -111,6 +122,10 @@ class OAuthTokens:
                 self._fetch()
         return True
 
+    def secrets(self) -> Iterable[str]:
+        token = self._token
+        return (*self._credentials.secrets(), *(() if token is None else (token,)))
+
     def _fetch(self) -> None:
         self._token = None
         uri = self._credentials.server_uri
@@ -120,14 +135,16 @@ class OAuthTokens:
             raise CatalogError(f"no answer from {uri}, where tokens come from") from lost
         if not answer.is_success:
             raise CatalogError(
-                f"{uri} gives no token for the credential: {self._credentials.without_secret(_reason(answer))}",
+                f"{uri} gives no token for the credential: {redact(_reason(answer), self.secrets())}",
                 hint="Check credential, scope and oauth2-server-uri",
             )
         try:
             token = msgspec.json.decode(answer.body, type=_Token)
         except ValueError as error:
             raise CatalogError(f"{uri} answers with what is no token") from error
-        self._token = token.access_token
+        if not is_header_value(token.access_token):
+            raise CatalogError(f"{uri} answers with a token that no header can carry")
+        self._token = Secret(token.access_token)
         self._good_until = None
         if token.expires_in is not None:
             early = min(EARLY_SECONDS, token.expires_in / 4)
@@ -144,8 +161,13 @@ class _Refusal(msgspec.Struct):
     error_description: str = ""
 
 
+def is_header_value(text: str) -> bool:
+    """Return whether a text can be sent in a header. (RFC 9110, section 5.5)"""
+    return text.isascii() and text.isprintable() and text == text.strip() and text != ""
+
+
 def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
+    return {"Authorization": f"Bearer {reveal(token)}"}
 
 
 def _reason(answer: Answer) -> str:

@@ -1,29 +1,40 @@
 """HTTP for the REST catalog: connections that are kept, and a clear word on what became of a request.
 
+A request has one deadline, from connecting to the last byte of the answer, and an answer has a bound, also when it is
+compressed: a server that drips or floods costs neither time nor memory without end.
+
 Raises CatalogError (the request certainly did nothing: it was never sent), CommitStateUnknown (it was sent, and the
 answer did not come). Answers of any status are returned. Redirects are not followed: they would carry the token along.
 """
 
 import http.client
+import io
 import os
 import select
 import threading
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 import msgspec
 
+from icefield.ambient import Ambient
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_IDLE = 8
+SMALL_ANSWER_BYTES = 64 << 20  # configurations, tokens, pages of names
+FAILURE_BYTES = 1 << 20  # the words of a server that refuses
+_CHUNK_BYTES = 1 << 16
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request; the body is JSON, or form fields."""
+    """One request; the body is JSON, or form fields. max_bytes: what the answer may have."""
 
     method: str
     url: str
@@ -31,6 +42,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Any = field(default=None, repr=False)
     form: Mapping[str, str] | None = field(default=None, repr=False)
+    max_bytes: int = SMALL_ANSWER_BYTES
 
     @property
     def is_repeatable(self) -> bool:
@@ -40,11 +52,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said."""
+    """What a server said. fault: why its body was not read to the end."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+    fault: str | None = None
 
     @property
     def is_success(self) -> bool:
@@ -52,10 +65,14 @@ class Answer:
 
 
 class HttpClient:
-    """Sends requests to any host, one at a time per connection; safe for threads and forks."""
+    """Sends requests to any host, one at a time per connection; safe for threads and forks.
 
-    def __init__(self, timeout_seconds: float) -> None:
+    timeout_seconds: how long a request may take in all.
+    """
+
+    def __init__(self, timeout_seconds: float, ambient: Ambient) -> None:
         self._timeout = timeout_seconds
+        self._ambient = ambient
         self._lock = threading.Lock()
         self._idle: dict[tuple[str, str], list[http.client.HTTPConnection]] = {}
         self._process = os.getpid()
@@ -63,12 +80,15 @@ class HttpClient:
     def send(self, request: Request) -> Answer:
         """Send a request and wait for the answer."""
         url = urlsplit(request.url)
-        connection = self._take(url)
+        deadline = Deadline(self._ambient, self._timeout)
+        connection = self._take(url, deadline)
         try:
-            answer = _exchange(connection, url, request)
+            answer = _exchange(connection, url, request, deadline)
         except BaseException:
             connection.close()
             raise
+        if answer.fault is not None:
+            connection.close()
         self._give_back(url, connection)
         return answer
 
@@ -80,7 +100,7 @@ class HttpClient:
         for connection in kept:
             connection.close()
 
-    def _take(self, url: SplitResult) -> http.client.HTTPConnection:
+    def _take(self, url: SplitResult, deadline: "Deadline") -> http.client.HTTPConnection:
         if self._process != os.getpid():
             # The connections belong to the parent; used by both, answers would be mixed up.
             self._process = os.getpid()
@@ -92,7 +112,7 @@ class HttpClient:
             return connection
         if connection is not None:
             connection.close()
-        return _connect(url, self._timeout)
+        return _connect(url, deadline)
 
     def _give_back(self, url: SplitResult, connection: http.client.HTTPConnection) -> None:
         with self._lock:
@@ -103,11 +123,26 @@ class HttpClient:
         connection.close()
 
 
+class Deadline:
+    """When a request must be done with."""
+
+    def __init__(self, ambient: Ambient, seconds: float) -> None:
+        self._ambient = ambient
+        self._seconds = seconds
+        self._end = ambient.monotonic() + seconds
+
+    def remaining(self) -> float:
+        """Return how many seconds are left; raises TimeoutError when none are."""
+        left = self._end - self._ambient.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"it took longer than {self._seconds:g} s")
+        return left
+
+
 def check_url(url: str) -> str:
     """Refuse what is no address of a server, or holds a password; return it without a slash at the end."""
+    origin_of(url)
     parts = urlsplit(url)
-    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-        raise InvalidInput("the address of a REST catalog is http://host/path or https://host/path")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInput(
             "the address of a REST catalog has a user, a query or a fragment in it",
@@ -116,10 +151,22 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _connect(url: SplitResult, timeout: float) -> http.client.HTTPConnection:
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an address: whom one speaks to. (RFC 6454, section 4)"""
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        scheme, host, port = "", None, None
+    if scheme not in DEFAULT_PORTS or not host or not url.isascii() or not url.isprintable() or " " in url:
+        raise InvalidInput("the address of a REST catalog is http://host/path or https://host/path")
+    return f"{scheme}://{host.lower()}:{port or DEFAULT_PORTS[scheme]}"
+
+
+def _connect(url: SplitResult, deadline: Deadline) -> http.client.HTTPConnection:
     assert url.hostname is not None
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = kind(url.hostname, url.port or DEFAULT_PORTS[url.scheme], timeout=timeout)
+    connection = kind(url.hostname, url.port or DEFAULT_PORTS[url.scheme], timeout=deadline.remaining())
     try:
         connection.connect()
     except OSError as error:
@@ -133,20 +180,75 @@ def _was_closed(connection: http.client.HTTPConnection) -> bool:
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
 
-def _exchange(connection: http.client.HTTPConnection, url: SplitResult, request: Request) -> Answer:
+def _exchange(connection: http.client.HTTPConnection, url: SplitResult, request: Request, deadline: Deadline) -> Answer:
     target = url.path or "/"
     if request.query:
         target = f"{target}?{urlencode(request.query)}"
     body, headers = _encode(request)
     try:
+        connection.sock.settimeout(deadline.remaining())
         connection.request(request.method, target, body, headers)
+        connection.response_class = partial(_TimedResponse, deadline)  # type: ignore[assignment]
         response = connection.getresponse()
-        data = response.read()
-    except (OSError, http.client.HTTPException) as error:
+        data, fault = _read(response, request.max_bytes)
+    except (OSError, http.client.HTTPException, zlib.error) as error:
         raise CommitStateUnknown(
             f"the answer of {url.netloc} to {request.method} {url.path} did not come: {type(error).__name__}: {error}"
         ) from error
-    return Answer(response.status, {key.lower(): value for key, value in response.getheaders()}, data)
+    headers = {key.lower(): value for key, value in response.getheaders()}
+    return Answer(response.status, headers, data, fault)
+
+
+class _TimedReader(io.RawIOBase):
+    """A socket to read from until a deadline, however little comes at a time."""
+
+    def __init__(self, sock: Any, deadline: Deadline) -> None:
+        self._sock = sock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(self._deadline.remaining())
+        found: int | None = self._raw.readinto(buffer)
+        return found
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    """An answer that must be there by a deadline, from its first line on."""
+
+    def __init__(self, deadline: Deadline, sock: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp.close()
+        self.fp = io.BufferedReader(_TimedReader(sock, deadline))
+
+
+def _read(response: http.client.HTTPResponse, max_bytes: int) -> tuple[bytes, str | None]:
+    """Read a body, or say why not."""
+    limit = max_bytes if response.status < 400 else min(max_bytes, FAILURE_BYTES)
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", ""):
+        return b"", f"it is encoded as {encoding!r}, which was not asked for"
+    too_large = f"it has more than {limit:,} bytes"
+    if response.length is not None and response.length > limit:
+        return b"", too_large
+    inflate = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+    found = bytearray()
+    while chunk := response.read(_CHUNK_BYTES):
+        found += chunk if inflate is None else inflate.decompress(chunk, limit + 1 - len(found))
+        if len(found) > limit:
+            return b"", too_large
+    if inflate is not None and not inflate.eof:
+        raise zlib.error("the compressed body is not whole")
+    if response.length:
+        raise http.client.IncompleteRead(bytes(found), response.length)
+    return bytes(found), None
 
 
 def _encode(request: Request) -> tuple[bytes | None, dict[str, str]]:

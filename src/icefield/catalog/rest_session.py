@@ -6,8 +6,8 @@ a token is not taken, a new one is asked for and the request is sent again, once
 Raises CatalogError, CommitStateUnknown, and what `rest_errors` says.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -16,9 +16,10 @@ import msgspec
 from icefield.ambient import Ambient
 from icefield.catalog.rest_auth import Authorization
 from icefield.catalog.rest_errors import Verb, error_of
-from icefield.catalog.rest_http import Answer, HttpClient, Request, check_url
-from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError, NotFound
+from icefield.catalog.rest_http import SMALL_ANSWER_BYTES, Answer, HttpClient, Request, check_url, origin_of
+from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError, InvalidInput, NotFound
 from icefield.model.names import Namespace, TableName
+from icefield.secrets import protect, reveal, secrets_of, without_secrets
 
 TRIES = 4
 FIRST_PAUSE_SECONDS = 0.2
@@ -33,6 +34,11 @@ REGISTER_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/register-view"
 ASSUMED = frozenset({TRANSACTIONS, METRICS})
 # How a client that knows better says so. (Iceberg's catalog properties)
 ASSUME_VIEWS = "view-endpoints-supported"
+
+# Names of settings; `rest_settings` reads them.
+MAX_ANSWER, TRUSTED = "rest-max-answer-bytes", "rest-trusted-origins"
+MAX_PAGES = 10_000
+_LEADS_AWAY = ("", ".", "..")
 
 T = TypeVar("T")
 
@@ -51,6 +57,7 @@ class RestConfig:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoints: frozenset[str] = ASSUMED
     takes_idempotency_keys: bool = False
+    max_answer_bytes: int = SMALL_ANSWER_BYTES
 
     @property
     def separator(self) -> str:
@@ -76,6 +83,9 @@ class RestSession:
     def path(self, *parts: str) -> str:
         """Return an address below the catalog's prefix; every part is one segment, whatever is in it."""
         prefix = self.config.properties.get("prefix", "").strip("/")
+        for part in parts:
+            if part in _LEADS_AWAY:
+                raise InvalidInput(f"a REST catalog cannot be asked for something called {part!r}")
         segments = [quote(part, safe="") for part in parts]
         return "/".join([self.url, "v1", *([quote(prefix, safe="/%")] if prefix else []), *segments])
 
@@ -96,21 +106,27 @@ class RestSession:
         return self.config.separator.join(namespace)
 
     def read(self, url: str, doing: str, missing: type[IcefieldError] = NotFound, **more: Any) -> Answer:
-        """Ask for something, again and again while the server is busy. more: query, headers."""
+        """Ask for something, again and again while the server is busy. more: query, headers, max_bytes."""
         return self._checked(Request("GET", url, **more), doing, Verb.READ, missing)
 
+    def read_metadata(self, url: str, doing: str, missing: type[IcefieldError], **more: Any) -> Answer:
+        """Ask for the metadata of a table or a view, which may be large."""
+        return self.read(url, doing, missing, max_bytes=self.config.max_answer_bytes, **more)
+
     def change(self, request: Request, doing: str, missing: type[IcefieldError] = NotFound) -> Answer:
-        """Have something changed."""
+        """Have something changed; the answer may hold metadata."""
+        request = replace(request, max_bytes=self.config.max_answer_bytes)
         return self._checked(request, doing, Verb.CHANGE, missing)
 
     def commit(self, request: Request, doing: str, missing: type[IcefieldError] = NotFound) -> Answer:
-        """Have something changed, if what it rests on still holds."""
+        """Have something changed, if what it rests on still holds; the answer may hold metadata."""
+        request = replace(request, max_bytes=self.config.max_answer_bytes)
         return self._checked(request, doing, Verb.COMMIT, missing)
 
     def pages(self, url: str, doing: str, query: Mapping[str, str]) -> Iterator[bytes]:
         """Yield the pages of a list. (rest-catalog-open-api.yaml: PageToken)"""
         seen: set[str] = set()
-        while True:
+        for _ in range(MAX_PAGES):
             answer = self.read(url, doing, query=query)
             yield answer.body
             token = decode_answer(answer.body, _Page, doing).next_page_token
@@ -120,9 +136,21 @@ class RestSession:
                 raise CatalogError(f"cannot {doing}: the catalog gives the same page again and again")
             seen.add(token)
             query = {**query, "pageToken": token}
+        raise CatalogError(f"cannot {doing}: the catalog gives more than {MAX_PAGES:,} pages")
+
+    def secrets(self) -> list[str]:
+        """Return what no message may show."""
+        return [*self.authorization.secrets(), *secrets_of(self.config.properties)]
 
     def _checked(self, request: Request, doing: str, verb: Verb, missing: type[IcefieldError]) -> Answer:
-        answer = self._authorised(request, doing)
+        with without_secrets(self.secrets):
+            return self._judged(self._authorised(request, doing), doing, verb, missing)
+
+    def _judged(self, answer: Answer, doing: str, verb: Verb, missing: type[IcefieldError]) -> Answer:
+        if answer.fault is not None and answer.status < 400:
+            kind = CatalogError if verb is Verb.READ else CommitStateUnknown
+            hint = f"Set {MAX_ANSWER} if it may be that large" if "bytes" in answer.fault else None
+            raise kind(f"cannot {doing}: the catalog's answer was not read: {answer.fault}", hint=hint)
         if answer.is_success or (answer.status == 304 and verb is Verb.READ):
             return answer
         raise error_of(answer, doing, verb, missing)
@@ -155,19 +183,40 @@ class RestSession:
             return None
 
 
-def load_config(session: RestSession, settings: Mapping[str, str]) -> RestSession:
-    """Ask the server for its configuration; what it overrides counts, then what the client says, then its defaults."""
+def load_config(session: RestSession, trusted_origins: Container[str] = ()) -> RestSession:
+    """Ask the server for its configuration; what it overrides counts, then what the client says, then its defaults.
+
+    trusted_origins: where the server may send us; elsewhere it does not get our credentials to.
+    """
+    settings = session.config.properties
     query = {"warehouse": settings["warehouse"]} if "warehouse" in settings else {}
     doing = f"open the catalog at {session.url}"
     answer = session.read(f"{session.url}/v1/config", doing, query=query)
     said = decode_answer(answer.body, _Config, doing)
-    merged = {**_present(said.defaults), **settings, **_present(said.overrides)}
+    merged = protect({**_present(said.defaults), **settings, **_present(said.overrides)})
     endpoints = ASSUMED if said.endpoints is None else frozenset(said.endpoints)
     if merged.get(ASSUME_VIEWS) == "true":
         endpoints |= {VIEWS}
-    config = RestConfig(merged, endpoints, said.idempotency_key_lifetime is not None)
-    url = check_url(merged.get("uri", session.url))
-    return RestSession(url, session.http, session.authorization, session.ambient, session.headers, config)
+    keys = said.idempotency_key_lifetime is not None
+    config = replace(session.config, properties=merged, endpoints=endpoints, takes_idempotency_keys=keys)
+    url = check_url(reveal(merged.get("uri", session.url)))
+    if origin_of(url) != origin_of(session.url) and origin_of(url) not in trusted_origins:
+        raise CatalogError(
+            f"cannot {doing}: it sends us on to {origin_of(url)}, which would get the credentials",
+            hint=f"Connect to that server itself, or name it in {TRUSTED}",
+        )
+    _check_prefix(merged.get("prefix", ""), doing)
+    return replace(session, url=url, config=config)
+
+
+def _check_prefix(prefix: str, doing: str) -> None:
+    """Refuse a prefix that leads to other addresses of the server than those below it."""
+    plain = prefix
+    while (decoded := unquote(plain)) != plain:
+        plain = decoded
+    segments = plain.strip("/").split("/")
+    if plain.strip("/") and (any(part in _LEADS_AWAY for part in segments) or not plain.isprintable() or "\\" in plain):
+        raise CatalogError(f"cannot {doing}: the prefix {prefix!r} does not name a path below it")
 
 
 def decode_answer(body: bytes, kind: type[T], doing: str) -> T:
@@ -187,5 +236,4 @@ def _present(said: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _with_headers(request: Request, headers: Mapping[str, str]) -> Request:
-    merged = {**headers, **request.headers}
-    return Request(request.method, request.url, request.query, merged, request.body, request.form)
+    return replace(request, headers={**headers, **request.headers})

@@ -72,7 +72,7 @@ class RestTables:
         location, tag = self._tags.get(table, (None, None))
         headers = {"If-None-Match": tag} if tag is not None and known == location else {}
         doing = f"load table {table}"
-        answer = self._session.read(self._session.table_path(table), doing, NoSuchTable, headers=headers)
+        answer = self._session.read_metadata(self._session.table_path(table), doing, NoSuchTable, headers=headers)
         if answer.status == 304:
             return None
         loaded = self._decode(table, answer, doing)

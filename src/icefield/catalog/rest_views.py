@@ -49,7 +49,7 @@ class RestViews:
         if not self.are_there:
             raise NotFound(f"there is no view {view}: the catalog has none")
         doing = f"load view {view}"
-        return _decode(self._session.read(self._session.view_path(view), doing), doing)
+        return _decode(self._session.read_metadata(self._session.view_path(view), doing, NotFound), doing)
 
     def create(self, view: TableName, location: str | None, metadata: ViewMetadata) -> LoadedView:
         """Create a view; without a location, at one that the server chooses."""

@@ -16,9 +16,10 @@ from typing import Any, TextIO
 
 import rich_click as click
 
-from icefield.cli.output import colour_system, print_error, print_warning
+from icefield.cli.output import colour_system, print_error, print_warning, safe
 from icefield.cli.settings import LakeGroup, Settings, settings_from
 from icefield.errors import IcefieldError, IcefieldWarning
+from icefield.secrets import redact, secrets_of, secrets_of_environment, secrets_of_text
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -114,7 +115,7 @@ def _run(arguments: Sequence[str]) -> int:
         return USERS_FAULT
     except Exception as error:
         _show_traceback(settings)
-        what = str(error).strip().splitlines()
+        what = redact(str(error), _secrets(settings)).strip().splitlines()
         summary = f"{type(error).__name__}: {what[0]}" if what else type(error).__name__
         print_error(f"{summary} (this is a bug in icefield)", None if settings.debug else "Run it again with --debug")
         return OUR_FAULT
@@ -148,4 +149,9 @@ def _show_warning(
 
 def _show_traceback(settings: Settings) -> None:
     if settings.debug:
-        traceback.print_exc()
+        sys.stderr.write(safe(redact(traceback.format_exc(), _secrets(settings)), keep_lines=True))
+
+
+def _secrets(settings: Settings) -> list[str]:
+    own = [*secrets_of(settings.properties), *secrets_of_text(settings.lake or "")]
+    return [*own, *secrets_of_environment(os.environ)]

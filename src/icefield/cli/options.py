@@ -66,7 +66,8 @@ def parse_pairs(_: click.Context, option: click.Parameter, texts: tuple[str, ...
         key, equals, value = text.partition("=")
         if not key or not equals:
             name = option.opts[0]
-            raise InvalidInput(f"cannot read {name} {text!r}", hint=f"Write it as {name} key=value")
+            # The text itself is not shown: it may be a secret.
+            raise InvalidInput(f"{name} has no key or no =", hint=f"Write it as {name} key=value")
         pairs[key] = value
     return pairs
 

@@ -17,7 +17,8 @@ them: they are refused. Pauses inside the reading client are its own, not the Am
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -33,6 +34,7 @@ from icefield.errors import (
     MissingFile,
     Unsupported,
 )
+from icefield.secrets import without_secrets
 from icefield.storage.location import Location, check_inside, parse_location
 from icefield.storage.object_store_client import PREFIX_OF_SCHEME, Clients, obstore
 from icefield.storage.object_store_conditional import Versioned
@@ -53,6 +55,23 @@ _CONCURRENT_PARTS = 4
 _WRITE_TRIES = 5
 _FIRST_PAUSE_SECONDS = 0.1
 _WORTH_ANOTHER_TRY = frozenset({Failure.UNKNOWN, Failure.BUSY, Failure.UNREACHABLE})
+
+
+Returned = TypeVar("Returned")
+Arguments = ParamSpec("Arguments")
+
+
+def _protected(
+    method: "Callable[Concatenate[ObjectStore, Arguments], Returned]",
+) -> "Callable[Concatenate[ObjectStore, Arguments], Returned]":
+    """Keep what a server or the client says of a request from showing the credentials that it was made with."""
+
+    @wraps(method)
+    def protected(store: "ObjectStore", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        with without_secrets(store.secrets):
+            return method(store, *args, **kwargs)
+
+    return protected
 
 
 class ObjectStore:
@@ -79,11 +98,17 @@ class ObjectStore:
     def check(self, location: str) -> None:
         self._key(location)
 
+    def secrets(self) -> Sequence[str]:
+        """Return what no message may show."""
+        return self._clients.secrets()
+
+    @_protected
     def read(self, location: str) -> bytes:
         key = self._key(location)
         with _reading(location):
             return bytes(obstore.get(self._clients.reading(location), key).bytes())
 
+    @_protected
     def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         if offset < 0 or length < 0:
             raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
@@ -102,6 +127,7 @@ class ObjectStore:
                     raise
                 return b""
 
+    @_protected
     def size(self, location: str) -> int:
         key = self._key(location)
         with _reading(location):
@@ -110,6 +136,7 @@ class ObjectStore:
     def put_new(self, location: str, data: bytes) -> None:
         self.put_with_id(location, data, str(self._ambient.random_uuid()))
 
+    @_protected
     def delete(self, location: str) -> None:
         key = self._key(location)
         try:
@@ -122,6 +149,7 @@ class ObjectStore:
         root = self._parse(prefix.rstrip("/"))
         return self._list(prefix, root, _key_of(root, prefix) if root.path else "")
 
+    @_protected
     def open_input(self, location: str) -> pa.NativeFile:
         key = self._key(location)
         with _reading(location):
@@ -142,6 +170,7 @@ class ObjectStore:
         target.refuse_taken()
         return ObjectNewFile(target)
 
+    @_protected
     def read_versioned(self, location: str) -> Versioned | None:
         key = self._key(location)
         try:
@@ -151,6 +180,7 @@ class ObjectStore:
         except MissingFile:
             return None
 
+    @_protected
     def put_if_match(self, location: str, data: bytes, version: str | None) -> None:
         error, lost = self._send(location, data, "create" if version is None else _decode_version(version), {})
         if error is None:
@@ -165,6 +195,7 @@ class ObjectStore:
     def list_keys(self, prefix: str) -> Iterator[str]:
         return (found.location for found in self.list(prefix))
 
+    @_protected
     def put_with_id(self, location: str, data: bytes, write_id: str) -> None:
         """Write a new object that carries an id; put_new with an id that the caller knows."""
         error, lost = self._send(location, data, "create", {_WRITE_ID: write_id})
@@ -175,6 +206,7 @@ class ObjectStore:
         if not (lost and self.find_write_id(location) == write_id):
             raise FileAlreadyExists(f"cannot write {location}: it exists already") from error
 
+    @_protected
     def put_parts_with_id(self, location: str, parts: Iterator[bytes], write_id: str) -> None:
         """Write an object from parts, whatever stands at its key; an error of the iterator ends it without a trace."""
         key, client = self._key(location), self._clients.reading(location)
@@ -192,6 +224,7 @@ class ObjectStore:
             if self.find_write_id(location) != write_id:
                 raise explain(error, "write", location) from error
 
+    @_protected
     def find_write_id(self, location: str) -> str | None:
         """Return the id that the object at a key was written with; None if it has none, or is not there."""
         key = self._key(location)
@@ -248,7 +281,8 @@ class ObjectStore:
                     location = str(Location(root.scheme, root.authority, f"/{found['path']}"))
                     yield StoredFile(location, found["size"], int(found["last_modified"].timestamp() * 1000))
         except CLIENT_ERRORS as error:
-            raise explain(error, "list", prefix) from error
+            with without_secrets(self.secrets):
+                raise explain(error, "list", prefix) from error
 
     def _read_tail(self, location: str, key: str) -> tuple[int, bytes]:
         """Return the size of an object and its last bytes, where Parquet keeps its footer, in one request."""

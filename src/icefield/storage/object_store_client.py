@@ -17,8 +17,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from icefield.errors import InvalidInput, LocationRefused, StorageError, Unsupported
+from icefield.secrets import protect, reveal, secrets_of, secrets_of_environment, without_secrets
 from icefield.storage.location import parse_location
 
 try:
@@ -52,10 +54,14 @@ class Clients:
     """The clients of every bucket that was touched, for threads of one process."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self.properties = {_ALIASES.get(key, key): value for key, value in properties.items()}
+        _check_properties(properties)
+        self.properties = protect({_ALIASES.get(key, key): value for key, value in properties.items()})
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str, bool], Client] = {}
-        _check_properties(self.properties)
+
+    def secrets(self) -> list[str]:
+        """Return what no message may show."""
+        return [*secrets_of(self.properties), *secrets_of_environment(os.environ)]
 
     def reading(self, location: str) -> Client:
         """Return the client that repeats by itself; for reads, deletes and the parts of an upload."""
@@ -74,7 +80,9 @@ class Clients:
         key = (prefix, parsed.authority, writes)
         with self._lock:
             if key not in self._made:
-                self._made[key] = _make(prefix, parsed.authority, self.properties, _WRITING if writes else _READING)
+                retries = _WRITING if writes else _READING
+                with without_secrets(self.secrets):
+                    self._made[key] = _make(prefix, parsed.authority, self.properties, retries)
             return self._made[key]
 
 
@@ -95,7 +103,9 @@ def _refuse_fork() -> None:
 def _make(prefix: str, bucket: str, properties: Mapping[str, str], retries: "RetryConfig") -> Client:
     own = f"{prefix}."
     config: dict[str, Any] = {
-        key.removeprefix(own).replace("-", "_"): value for key, value in properties.items() if key.startswith(own)
+        key.removeprefix(own).replace("-", "_"): reveal(value)
+        for key, value in properties.items()
+        if key.startswith(own)
     }
     if (path_style := config.pop(_PATH_STYLE, None)) is not None:
         config["virtual_hosted_style_request"] = "false" if path_style == "true" else "true"
@@ -112,11 +122,29 @@ def _make(prefix: str, bucket: str, properties: Mapping[str, str], retries: "Ret
 
 def _check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
-        if not key.startswith(tuple(f"{prefix}." for prefix in PREFIX_OF_SCHEME.values())):
+        if _ALIASES.get(key, key) == key and not key.startswith(
+            tuple(f"{prefix}." for prefix in PREFIX_OF_SCHEME.values())
+        ):
             raise InvalidInput(f"unknown property {key!r} of an object store", hint="Known are s3.*, gs.* and az.*")
         if not isinstance(value, str):
-            raise InvalidInput(f"the property {key} of an object store must be text, not {value!r}")
-        if key.endswith(".endpoint") and not value.startswith(("http://", "https://")):
-            raise InvalidInput(f"the property {key} cannot be {value!r}", hint="Write it as https://host[:port]")
+            raise InvalidInput(f"the property {key} of an object store must be text, not {type(value).__name__}")
+        if key.endswith(("endpoint", "endpoint-url")):
+            _check_endpoint(key, value)
         if key == "s3.path-style-access" and value not in ("true", "false"):
-            raise InvalidInput(f"the property {key} cannot be {value!r}", hint="Write true or false")
+            raise InvalidInput(f"the property {key} must be true or false")
+
+
+def _check_endpoint(key: str, value: str) -> None:
+    """Refuse what is no address, without quoting it: there may be a password in it."""
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInput(f"the property {key} is no address", hint="Write it as https://host[:port]")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise InvalidInput(
+            f"the property {key} has a user, a password or a query in it",
+            hint="Write it as https://host[:port], and give credentials as properties of their own",
+        )
