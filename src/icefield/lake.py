@@ -39,7 +39,7 @@ from icefield.properties import SERIALIZABLE
 from icefield.rows import load_spark_engine
 from icefield.scan.point import AsOf
 from icefield.storage.location import check_inside, join_location, parse_location
-from icefield.storage.store import Store
+from icefield.storage.store import StaysInProcess, Store
 from icefield.table import Table
 from icefield.table_definition import define_table
 from icefield.table_head import LiveHead
@@ -52,7 +52,7 @@ MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's
 
 
 @check_arguments
-class Lake:
+class Lake(StaysInProcess):
     """Namespaces, tables and views."""
 
     def __init__(

@@ -31,6 +31,7 @@ from icefield.scan.inspect import OF_THE_TABLE, open_metadata_table
 from icefield.scan.inspect_source import Inspected
 from icefield.scan.point import AsOf, find_point
 from icefield.storage.location import parse_location
+from icefield.storage.store import StaysInProcess
 from icefield.table_adoption import Files, adopt_files
 from icefield.table_changes import AppendScan
 from icefield.table_compaction import compact
@@ -44,7 +45,7 @@ from icefield.table_write import OVERWRITE, TableWrite
 
 
 @check_arguments
-class Table(TableHistory):
+class Table(TableHistory, StaysInProcess):
     """A handle on one table of a lake."""
 
     def at(self, branch: str) -> "Table":

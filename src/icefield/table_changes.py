@@ -15,12 +15,12 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.scan.changes import Span, plan_appends
 from icefield.scan.plan import ScanPlan
-from icefield.storage.store import Store
+from icefield.storage.store import StaysInProcess, Store
 from icefield.table_scan import TableScan
 from icefield.types.schema import Schema
 
 
-class AppendScan:
+class AppendScan(StaysInProcess):
     """What to read of the appended rows, and every way to read it."""
 
     def __init__(

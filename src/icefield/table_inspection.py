@@ -15,11 +15,12 @@ from icefield.expr.bound import TRUE, columns_of
 from icefield.parquet.project import Projection
 from icefield.rows import bind_filter, load_spark_engine
 from icefield.scan.inspect_source import MetadataTable, Request
+from icefield.storage.store import StaysInProcess
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 
 
-class TableInspection:
+class TableInspection(StaysInProcess):
     """What to read of a metadata table, and every way to read it."""
 
     def __init__(

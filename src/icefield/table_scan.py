@@ -33,7 +33,7 @@ from icefield.scan.plan import ScanPlan, plan_scan
 from icefield.scan.point import Point
 from icefield.scan.splits import Split, plan_splits
 from icefield.scan.why import explain_file
-from icefield.storage.store import Store
+from icefield.storage.store import StaysInProcess, Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
 from icefield.types.metadata_columns import DELETED, with_metadata_columns
@@ -43,7 +43,7 @@ SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes",
 
 
 @check_arguments
-class TableScan:
+class TableScan(StaysInProcess):
     """What to read, and every way to read it."""
 
     def __init__(

@@ -33,12 +33,12 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.properties import SERIALIZABLE, SNAPSHOT
 from icefield.scan.point import AsOf
-from icefield.storage.store import Store
+from icefield.storage.store import StaysInProcess, Store
 from icefield.table import Table
 
 
 @check_arguments
-class Transaction:
+class Transaction(StaysInProcess):
     """Gathers changes to tables; `lake.transaction()` makes it, and the end of its block commits it."""
 
     def __init__(

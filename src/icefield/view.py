@@ -25,7 +25,7 @@ from icefield.model.view import (
     ViewVersion,
 )
 from icefield.rows import as_schema, load_spark_engine
-from icefield.storage.store import Store
+from icefield.storage.store import StaysInProcess, Store
 from icefield.table import Table
 from icefield.table_head import LiveHead
 from icefield.types.schema import Schema, assign_fresh_ids
@@ -52,7 +52,7 @@ class Source:
         return view_publisher_of(self.catalog, self.store, self.ambient)
 
 
-class View:
+class View(StaysInProcess):
     """A handle on one view of a lake."""
 
     def __init__(self, source: Source, name: TableName) -> None:

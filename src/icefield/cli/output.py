@@ -31,8 +31,16 @@ class Column:
 
 
 def print_json(value: object) -> None:
-    """Write one JSON document to stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Write one JSON document to stdout; characters that would steer a terminal are escaped, as JSON can."""
+    sys.stdout.write(json_text(value, indent=2) + "\n")
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Write a value as JSON, in which no character steers a terminal."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def print_text(text: str) -> None:

@@ -1,7 +1,6 @@
 """icefield query: rows to stdout, through Arrow, without a JVM."""
 
 import csv
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,7 +9,7 @@ import rich_click as click
 
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, select_option, table_argument, where_option
-from icefield.cli.output import Column, print_grid, talk
+from icefield.cli.output import Column, json_text, print_grid, talk
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.cli.values import csv_cell, grid_cell, plain
 from icefield.scan.point import AsOf
@@ -92,7 +91,7 @@ def _write_json(schema: pa.Schema, rows: Rows) -> None:
     before = "[\n"
     for row in rows:
         value = {name: plain(cell) for name, cell in zip(names, row, strict=True)}
-        sys.stdout.write(before + json.dumps(value, ensure_ascii=False))
+        sys.stdout.write(before + json_text(value))
         before = ",\n"
     sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
 

@@ -26,7 +26,7 @@ from icefield.spark.session import session
 from icefield.spark.types import schema_from_spark
 from icefield.spark.view import conform_to_view, run_query
 from icefield.spark.write import write_frames
-from icefield.storage.store import Store
+from icefield.storage.store import Store, check_reachable
 from icefield.types.schema import Schema
 
 
@@ -53,6 +53,7 @@ class Engine:
         self, frame: DataFrame, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
     ) -> pa.Table:
         """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
+        check_reachable(store)
         check_schema(schema_from_spark(frame.schema), base.schema)
         frames = [frame]
         for scan in replaced:
@@ -63,6 +64,7 @@ class Engine:
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
+        check_reachable(store)
         readable = readable_schema(metadata, scan.point.schema)
         tops = {readable.paths[i][0] for i in (*select.by_id, *columns_of(scan.where))}
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))

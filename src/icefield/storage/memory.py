@@ -87,7 +87,10 @@ class MemoryStore:
             self._files[_key(location)] = kept
 
     def __reduce__(self) -> NoReturn:
-        raise Unsupported("a memory store cannot leave its process", hint="Use a location that executors can reach")
+        raise Unsupported(
+            "a lake in memory is in this process alone, and Spark cannot reach it",
+            hint="Read with to_arrow(), or connect to a directory or an object store",
+        )
 
     def _kept(self, location: str) -> _Kept:
         with self._lock:

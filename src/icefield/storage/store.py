@@ -11,12 +11,15 @@ LocationRefused     the location is outside the roots of the store, or of anothe
 StorageError        the store failed; a write may or may not have happened, so look before writing under another name
 """
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import NoReturn, Protocol, Self
 
 import pyarrow as pa
+
+from icefield.errors import Unsupported
 
 
 @dataclass(frozen=True)
@@ -119,3 +122,18 @@ class Store(Protocol):
     def open_new(self, location: str) -> NewFile:
         """Claim a free key and open it for writing; raise FileAlreadyExists here, or at close() in object stores."""
         ...
+
+
+class StaysInProcess:
+    """A handle that cannot be pickled: it holds connections and caches of its process, and credentials."""
+
+    def __reduce__(self) -> NoReturn:
+        raise Unsupported(
+            f"a {type(self).__name__.lstrip('_')} cannot be pickled: it holds connections and credentials",
+            hint="Call icefield.connect(...) where it is used, such as in the task or the other process",
+        )
+
+
+def check_reachable(store: Store) -> None:
+    """Raise Unsupported for a store whose bytes no other process can reach, such as Spark's executors."""
+    pickle.dumps(store)
