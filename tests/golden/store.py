@@ -3,7 +3,7 @@
 Tables hold absolute locations; the golden ones say `/icefield-golden/<name>/...`, with and without `file:`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,6 +49,9 @@ class GoldenStore:
 
     def native_uri(self, location: str) -> str:
         return self._files.native_uri(_here(location))
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        return self._files.native_uris(map(_here, locations))
 
     def open_new(self, location: str) -> NewFile:
         raise _read_only(location)

@@ -194,3 +194,18 @@ def record_syncs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr(os, "fsync", fsync)
     return synced
+
+
+def test_other_programs_are_led_through_no_link_out_of_the_roots(root: Path) -> None:
+    store = LocalStore(roots=[location_of_path(str(root))])
+    (root / "link").symlink_to(root.parent / "beside")
+    (root / "file").symlink_to(root.parent / "beside" / "secret")
+    (root / "kept").write_bytes(b"")
+    (root / "inside").symlink_to(root / "kept")
+    assert len(list(store.native_uris(location_of_path(str(root / name)) for name in ("kept", "inside", "new")))) == 3
+    (root.parent / "beside" / "back").symlink_to(root / "kept")
+    with pytest.raises(LocationRefused):
+        list(store.native_uris(location_of_path(f"{root}/link/{name}") for name in ("back", "secret")))
+    for name in ("link/secret", "file", "link/../../beside/secret", "link"):
+        with pytest.raises(LocationRefused):
+            store.native_uri(location_of_path(f"{root}/{name}"))

@@ -3,7 +3,7 @@
 It is the store itself in all it does. In another process it is only that: the cache stays behind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -49,6 +49,9 @@ class CachedStore:
 
     def native_uri(self, location: str) -> str:
         return self._store.native_uri(location)
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        return self._store.native_uris(locations)
 
     def open_new(self, location: str) -> NewFile:
         return self._store.open_new(location)

@@ -18,6 +18,7 @@ is not listed is never cleaned up.
 import errno
 import itertools
 import os
+import stat
 import threading
 from collections.abc import Iterable, Iterator
 from io import FileIO
@@ -101,11 +102,20 @@ class LocalStore:
             return pa.OSFile(str(self._path(location)), "rb")
 
     def native_uri(self, location: str) -> str:
-        path = os.path.normpath(local_path(location))
-        # By its text first: a scan asks for very many files, and to follow links looks at each of their directories.
-        if self._roots is not None and not _is_inside(path, self._roots):
-            self._path(location)
-        return f"file://{quote(os.fsencode(path))}"
+        return next(self.native_uris([location]))
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        # To follow links looks at every directory above a file: once for all files that lie together.
+        inside: dict[str, bool] = {}
+        for location in locations:
+            path = os.path.normpath(local_path(location))
+            if self._roots is not None:
+                directory = path.rpartition("/")[0]
+                if directory not in inside:
+                    inside[directory] = _is_inside(os.path.realpath(directory), self._roots)
+                if not inside[directory] or _is_link(path):
+                    _check_inside(os.path.realpath(path), self._roots)
+            yield f"file://{quote(os.fsencode(path))}"
 
     def open_new(self, location: str) -> LocalNewFile:
         return LocalNewFile(self._path(location), location, durable=self._durable)
@@ -159,6 +169,13 @@ def _link(temporary: Path, path: Path) -> bool:
             return False
         raise
     return True
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _check_inside(path: str, roots: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ Safe for threads. It cannot be pickled, because a copy in another process would 
 
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -73,6 +73,9 @@ class MemoryStore:
 
     def native_uri(self, location: str) -> str:
         raise Unsupported(f"no other program can read {location}", hint="Use a lake on disk for Spark")
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        return map(self.native_uri, locations)
 
     def open_new(self, location: str) -> "MemoryNewFile":
         self._claim(location, None)

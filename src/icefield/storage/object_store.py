@@ -165,6 +165,9 @@ class ObjectStore:
             )
         return f"{self._native_scheme}://{parsed.authority}{quote(parsed.path)}"
 
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        return map(self.native_uri, locations)
+
     def open_new(self, location: str) -> ObjectNewFile:
         target = _Target(self, location, str(self._ambient.random_uuid()))
         target.refuse_taken()

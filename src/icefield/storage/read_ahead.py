@@ -130,6 +130,9 @@ class ReadAhead:
     def native_uri(self, location: str) -> str:
         return self.store.native_uri(location)
 
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        return self.store.native_uris(locations)
+
     def open_new(self, location: str) -> NewFile:
         return self.store.open_new(location)
 

@@ -4,7 +4,8 @@ For catalogs that choose the locations of tables themselves, as REST servers do.
 Raises what the two stores raise, and Unsupported for an object store where its client is not installed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -46,6 +47,10 @@ class RoutedStore:
 
     def native_uri(self, location: str) -> str:
         return self._at(location).native_uri(location)
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        for store, some in groupby(locations, self._at):
+            yield from store.native_uris(some)
 
     def open_new(self, location: str) -> NewFile:
         return self._at(location).open_new(location)

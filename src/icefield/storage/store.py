@@ -12,7 +12,7 @@ StorageError        the store failed; a write may or may not have happened, so l
 """
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Protocol, Self
@@ -117,6 +117,10 @@ class Store(Protocol):
 
         Raises Unsupported where only this process can.
         """
+        ...
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        """Yield the URIs of very many files, each as native_uri gives it."""
         ...
 
     def open_new(self, location: str) -> NewFile:
