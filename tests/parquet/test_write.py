@@ -28,6 +28,7 @@ from icefield.model.partition import PartitionField, PartitionSpec, parse_partit
 from icefield.model.sort_order import parse_order_by
 from icefield.parquet import write as write_module
 from icefield.parquet.file_layout import FileLayout
+from icefield.parquet.stored_columns import file_name, fingerprint_of, stored_columns
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.storage.local import LocalStore
 from icefield.storage.location import is_inside, location_of_path
@@ -56,6 +57,11 @@ def plan_for(schema: Schema, spec: PartitionSpec | Sequence[str] = (), **propert
         properties=properties,
     )
     return plan_write(table, "w1")
+
+
+def name_in(plan: WritePlan, task: str = "0") -> str:
+    """Return the name of a task's first file."""
+    return file_name(f"{task}-w1-00001", fingerprint_of(stored_columns(plan.schema)))
 
 
 def written(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Store | None = None) -> tuple[pa.Table, Any]:
@@ -399,7 +405,7 @@ def test_an_abort_removes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(store.list(LOCATION))
     writer.abort()
     assert not list(store.list(LOCATION))
-    store.put_new(f"{LOCATION}/data/id=0/0-w1-00001.parquet", b"")  # no key stays claimed
+    store.put_new(f"{LOCATION}/data/id=0/{name_in(plan)}", b"")  # no key stays claimed
     writer.abort()
 
 
@@ -451,7 +457,7 @@ def test_nothing_is_left_when_a_file_cannot_be_begun() -> None:
         writer.close()
     writer.abort()
     assert not list(store.list(LOCATION))
-    store.put_new(f"{LOCATION}/data/0-w1-00001.parquet", b"")
+    store.put_new(f"{LOCATION}/data/{name_in(plan)}", b"")
 
 
 def test_rows_that_do_not_fit_leave_what_was_written_to_the_abort() -> None:
@@ -466,9 +472,10 @@ def test_rows_that_do_not_fit_leave_what_was_written_to_the_abort() -> None:
 
 def test_a_file_of_somebody_else_is_neither_overwritten_nor_removed() -> None:
     store = MemoryStore()
-    theirs = f"{LOCATION}/data/0-w1-00001.parquet"
+    plan = plan_for(parse_schema("id long"))
+    theirs = f"{LOCATION}/data/{name_in(plan)}"
     store.put_new(theirs, b"theirs")
-    writer = DataWriter(plan_for(parse_schema("id long")), store, "0")
+    writer = DataWriter(plan, store, "0")
     writer.write(numbers(1))
     with pytest.raises(FileAlreadyExists):
         writer.close()
@@ -550,8 +557,9 @@ def test_a_hostile_name_of_a_partition_field_stays_inside_too() -> None:
 )
 def test_directories_are_for_people(term: str, value: int | None, directory: str) -> None:
     schema = parse_schema("c timestamp")
-    files, _ = written(plan_for(schema, [term]), [batch_of([{1: value}], schema)])
-    assert files.column("file_path")[0].as_py() == f"{LOCATION}/data/{directory}/00000-0-w1-00001.parquet"
+    plan = plan_for(schema, [term])
+    files, _ = written(plan, [batch_of([{1: value}], schema)])
+    assert files.column("file_path")[0].as_py() == f"{LOCATION}/data/{directory}/{name_in(plan, '00000-0')}"
 
 
 # What is written.

@@ -26,7 +26,12 @@ def file_schema(schema: Schema) -> Schema:
     """Return the columns of new files of a table."""
     for path, field in walk(schema.struct):
         _check_writable(field, path)
-    return replace(schema, fields=_stored(schema.fields))
+    return replace(schema, fields=stored_fields(schema))
+
+
+def stored_fields(schema: Schema) -> tuple[NestedField, ...]:
+    """Return the columns that files of a table hold, whether or not they can be written here."""
+    return _stored(schema.fields)
 
 
 def _check_writable(field: NestedField, path: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 A `WritePlan` says everything that a task needs and travels to Spark's workers; a `DataWriter` takes batches, splits
 them by partition, rolls files at the target size and returns one row per file. Files are written once, under their
 final name, which holds the write id and the task: a retry never meets another attempt's file, and files of a write
-that did not commit can be told from all others.
+that did not commit can be told from all others. It ends in a fingerprint of the file's columns (`stored_columns`).
 
 Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
 """
@@ -35,6 +35,7 @@ from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_stat
 from icefield.parquet.order_check import OrderCheck
 from icefield.parquet.parquet_options import ColumnChoice, ParquetOptions, open_writer, parquet_options
 from icefield.parquet.row_check import RowCheck
+from icefield.parquet.stored_columns import file_name, fingerprint_of, stored_columns
 from icefield.parquet.write_dictionary import columns_with_dictionary
 from icefield.properties import (
     DISTRIBUTE_HASH,
@@ -133,6 +134,7 @@ class DataWriter:
         self._plan = plan
         self._store = store
         self._task = task
+        self._fingerprint = fingerprint_of(stored_columns(plan.schema))
         self._count = 0
         self._open: OrderedDict[bytes, _OpenFile] = OrderedDict()  # by the partition's key
         self._finished: list[DescribedFile] = []
@@ -175,7 +177,7 @@ class DataWriter:
             self._open.move_to_end(key)
             return self._open[key]
         self._count += 1
-        name = f"{self._task}-{self._plan.write_id}-{self._count:05d}.parquet"
+        name = file_name(f"{self._task}-{self._plan.write_id}-{self._count:05d}", self._fingerprint)
         location = self._plan.layout.location(name, [*partition_path(partition.values, self._plan)])
         self._open[key] = _OpenFile(self._plan, self._store, location, partition.values)
         return self._open[key]
