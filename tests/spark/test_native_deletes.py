@@ -9,7 +9,7 @@ from tests.spark_places import explained
 
 from icefield.lake import Lake
 from icefield.spark import native_deletes
-from icefield.spark.native_read import INNER_ROW_NUMBER
+from icefield.spark.file_names import INNER_ROW_NUMBER
 from icefield.table import Table
 from icefield.table_scan import TableScan
 

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark_places import explained
 
-from icefield.errors import SchemaMismatch
+from icefield.errors import LocationRefused, SchemaMismatch
 from icefield.lake import Lake
 from icefield.storage.location import local_path
 from icefield.table import Table
@@ -249,3 +249,27 @@ def test_nan_is_found_by_the_users_own_filters(lake: Lake, spark: SparkSession) 
         assert [r.id for r in frame.where(filter_).collect()] == [2], filter_
     assert table.scan(where="f > 5").count() == 1
     assert table.scan(where="f < 0.5").files().num_rows == 0, "the manifest still has bounds"
+
+
+def test_a_link_out_of_the_roots_is_refused_whoever_reads(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    """A data file, its directory, and a delete file; a link that stays inside is followed."""
+    table = lake.create_table("a.linked", "id long", properties={"write.delete.mode": "merge-on-read"})
+    table.append(pa.table({"id": [1, 2, 3]}))
+    table.delete("id = 2")
+    assert sorted(row.id for row in table.scan().to_spark().collect()) == [1, 3]
+    data = Path(local_path(table.location)) / "data"
+    for path in (*data.iterdir(), data):
+        moved = tmp_path / "outside" / path.name
+        moved.parent.mkdir(exist_ok=True)
+        path.rename(moved)
+        path.symlink_to(moved)
+        with pytest.raises(LocationRefused):
+            table.scan().to_spark()
+        with pytest.raises(LocationRefused):
+            table.scan().to_arrow().read_all()
+        path.unlink()
+        moved.rename(path)
+    inside = Path(local_path(table.location)) / "beside"
+    data.rename(inside)
+    data.symlink_to(inside)
+    assert sorted(row.id for row in table.scan().to_spark().collect()) == [1, 3]

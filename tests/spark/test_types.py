@@ -7,7 +7,7 @@ from tests.expr.cases import effort
 from tests.schema_cases import ALL_TYPES, schemas
 
 from icefield.errors import InvalidInput, SchemaMismatch
-from icefield.spark.types import FIELD_ID_KEY, reads_natively, schema_from_spark, stored_field, stored_type
+from icefield.spark.types import FIELD_ID_KEY, schema_from_spark, stored_field, stored_type
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -192,11 +192,3 @@ def test_a_schema_survives_the_way_through_spark_but_for_what_spark_lacks(schema
 
 def required_inside(kind: Type) -> list[bool]:
     return [flag for f in children(kind) for flag in (f.required, *required_inside(f.type))]
-
-
-def test_nanoseconds_that_were_a_date_are_not_read_natively() -> None:
-    now = NestedField(1, "a", StructType((NestedField(2, "b", TimestampNsType()), NestedField(3, "c", LongType()))))
-    once = NestedField(1, "a", StructType((NestedField(2, "b", DateType()),)))
-    assert not reads_natively(now, [Schema((once,))])
-    assert reads_natively(now, [Schema((now,)), Schema((NestedField(9, "x", DateType()),))])
-    assert reads_natively(NestedField(2, "b", TimestampType()), [Schema((NestedField(2, "b", DateType()),))])

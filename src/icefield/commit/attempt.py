@@ -5,7 +5,7 @@ keyboard interrupt. Everything that was written for it can go. Once the catalog 
 A file is noted before it is written, for a write that fails may have happened.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -74,6 +74,9 @@ class _NotingStore:
 
     def native_uri(self, location: str) -> str:
         return self._store.native_uri(location)
+
+    def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
+        return self._store.native_uris(locations)
 
     def open_new(self, location: str) -> NewFile:
         self._written.append(location)

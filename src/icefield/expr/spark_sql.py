@@ -62,6 +62,11 @@ def quoted_path(path: Sequence[str]) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in path)
 
 
+def is_plain_name(name: str) -> bool:
+    """Return whether a name may stand in SQL text: Spark replaces ${name} there, in quotes too."""
+    return "$" not in name
+
+
 def _guarded(expression: Bound) -> Bound:
     match expression:
         case AllOf(parts):

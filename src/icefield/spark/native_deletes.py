@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from icefield.expr.spark_sql import quoted_path
 from icefield.parquet.file_task import DeleteFile, DeleteKind, FileTask
 from icefield.parquet.read import TableReader
 from icefield.spark.types import presented_field
@@ -79,18 +80,20 @@ class Deletes:
     def drop_keys(self, spark: SparkSession, frame: DataFrame, names: dict[int, str], applies: str) -> DataFrame:
         """Leave out the rows whose keys are deleted. `names`: of key columns. `applies`: of the files' numbers."""
         for keys in self.keys:
-            shown = [presented_field(replace(f, name=key_name(f.field_id))) for f in keys.fields.fields]
+            shown = [presented_field(replace(f, name=_key_name(f.field_id))) for f in keys.fields.fields]
             gone = spark.createDataFrame(keys.rows, StructType([*shown, StructField(DELETE_NUMBER, IntegerType())]))
             number = gone[DELETE_NUMBER]
             word = F.get(frame[applies], F.shiftright(number, 6))
             matches = F.getbit(word, number.bitwiseAND(WORD_BITS - 1)) == 1
             for field in keys.fields.fields:
-                matches = matches & frame[names[field.field_id]].eqNullSafe(gone[key_name(field.field_id)])
+                matches = matches & frame[quoted_path([names[field.field_id]])].eqNullSafe(
+                    gone[_key_name(field.field_id)]
+                )
             frame = frame.join(gone, matches, "left_anti")
         return frame
 
 
-def key_name(field_id: int) -> str:
+def _key_name(field_id: int) -> str:
     """Return the name of a key column among the rows of an equality delete file."""
     return f"icefield_key_{field_id}"
 
@@ -139,7 +142,7 @@ def _load(tasks: Sequence[FileTask], reader: TableReader) -> Deletes:
 
 def _load_keys(ids: tuple[int, ...], numbers: dict[DeleteFile, int], reader: TableReader) -> KeyDeletes:
     fields = reader.key_schema(ids)
-    names = [*(key_name(f.field_id) for f in fields.fields), DELETE_NUMBER]
+    names = [*(_key_name(f.field_id) for f in fields.fields), DELETE_NUMBER]
     parts = []
     for delete, number in numbers.items():
         if tuple(sorted(delete.equality_ids)) == ids:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
-from icefield.expr.spark_sql import quoted_path
+from icefield.expr.spark_sql import is_plain_name, quoted_path
 from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, UUIDType, children
 from icefield.types.schema import Schema
 
-ColumnOrName = Column | str
+ColumnOrText = Column | str
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
@@ -36,23 +36,35 @@ def present(column: Column, kind: Type) -> Column:
             return column
 
 
+def present_as(stored: str, field: NestedField) -> ColumnOrText:
+    """Turn a stored column into what users see, under its own name."""
+    if is_plain_name(stored) and is_plain_name(field.name) and not holds_uuid(field.type):
+        return f"{quoted_path([stored])} AS {quoted_path([field.name])}"
+    return present(F.col(quoted_path([stored])), field.type).alias(field.name)
+
+
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
     """Keep the selected columns; of a struct that was selected in part, keep that part."""
     if full.fields == select.fields:
         return frame
-    return select_all(frame, [_chosen(f, full.by_id[f.field_id].type) for f in select.fields])
+    # By place: to Spark, names that differ by case alone are one.
+    places = {f.field_id: f"icefield_{at}" for at, f in enumerate(full.fields)}
+    placed = frame.toDF(*places.values())
+    return select_all(placed, [_chosen(places[f.field_id], f, full.by_id[f.field_id].type) for f in select.fields])
 
 
-def select_all(frame: DataFrame, columns: Sequence[ColumnOrName]) -> DataFrame:
-    """Select columns; as texts if all are names, for a column takes three calls to the JVM, and a text one."""
-    names = [column for column in columns if isinstance(column, str)]
-    return frame.selectExpr(*names) if len(names) == len(columns) else frame.select(list(columns))
+def select_all(frame: DataFrame, columns: Sequence[ColumnOrText]) -> DataFrame:
+    """Select columns; as texts if all are, for a column takes three calls to the JVM, and a text one."""
+    texts = [column for column in columns if isinstance(column, str)]
+    if len(texts) == len(columns):
+        return frame.selectExpr(*texts)
+    return frame.select([F.expr(column) if isinstance(column, str) else column for column in columns])
 
 
-def _chosen(field: NestedField, full: Type) -> ColumnOrName:
-    # By name where that is enough: each object of Spark takes several calls to the JVM.
-    name = quoted_path([field.name])
-    return name if field.type == full else _narrowed(F.col(name), full, field.type).alias(field.name)
+def _chosen(name: str, field: NestedField, full: Type) -> ColumnOrText:
+    if field.type == full and is_plain_name(field.name):
+        return f"{name} AS {quoted_path([field.name])}"
+    return _narrowed(F.col(name), full, field.type).alias(field.name)
 
 
 def _narrowed(column: Column, full: Type, kept: Type) -> Column:

@@ -2,7 +2,8 @@
 
     by Spark's reader    files whose columns have field ids; also with deletes, if these are not too many to hand round
     by tasks of ours     the others: in stores that Spark has no connector for, without ids, without columns that only
-                         the table knows the values of; they run the Arrow reader in Python workers
+                         the table knows the values of, with values in other units than Spark takes them for; they run
+                         the Arrow reader in Python workers
 
 A DataFrame of both is a union.
 """
@@ -26,11 +27,11 @@ from icefield.parquet.read import table_reader
 from icefield.scan.packed_tasks import pack_tasks
 from icefield.scan.residuals import group_by_residual
 from icefield.spark.file_log import BLOCK_BYTES
+from icefield.spark.file_names import Reading, group_by_names
 from icefield.spark.native_deletes import are_few, choose_for_spark, load_deletes
-from icefield.spark.native_read import INNER_ROW_NUMBER, FilesToRead, read_native
+from icefield.spark.native_read import FilesToRead, read_native
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
-from icefield.spark.types import presented_field, reads_natively
-from icefield.spark.written_names import group_by_names
+from icefield.spark.types import presented_field
 from icefield.types.datatypes import DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
 from icefield.types.schema import Schema
@@ -44,8 +45,11 @@ def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Ro
     natively = _reads_natively(request)
     frames: list[DataFrame] = []
     others = [_part(request, ~natively).files]
-    for names, files in group_by_names(request.metadata, request.schema, _part(request, natively).files):
-        named = replace(request, names=names, files=files)
+    for reading, files in _group_by_names(_part(request, natively)):
+        if not reading.is_native:
+            others.append(files)
+            continue
+        named = replace(request, reading=reading, files=files)
         has_deletes = files.column("delete_keys").is_valid().to_numpy()
         frames += _read_plain(spark, _part(named, ~has_deletes), where, rows)
         if has_deletes.any():
@@ -58,22 +62,25 @@ def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Ro
     return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], _shown_schema(request.schema))
 
 
+def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, pa.Table]]:
+    needs_numbers = request.files.column("delete_keys").is_valid().to_numpy()
+    if any(is_metadata_column(f.field_id) for f in request.schema.fields):
+        needs_numbers = np.ones_like(needs_numbers)
+    return group_by_names(request.store, request.metadata, request.schema, request.files, needs_numbers)
+
+
 def _reads_natively(request: FilesToRead) -> Mask:
     """Say of which files Spark's reader gives the columns."""
-    known = find_name_mapping(request.metadata.properties) is None and all(
-        _is_native(f, request) for f in request.schema.fields
-    )
-    # Files with a column of this name cannot tell Spark the numbers of their rows.
-    is_odd = any(f.name == INNER_ROW_NUMBER for schema in request.history for f in schema.fields)
-    if not known or is_odd or not _is_within_reach(request):
+    known = find_name_mapping(request.metadata.properties) is None and all(map(_is_native, request.schema.fields))
+    if not known or not _is_within_reach(request):
         return np.zeros(request.files.num_rows, np.bool_)
     return request.files.column("is_complete").to_numpy()  # type: ignore[no-any-return]
 
 
-def _is_native(field: NestedField, request: FilesToRead) -> bool:
+def _is_native(field: NestedField) -> bool:
     if is_metadata_column(field.field_id):
         return field.field_id != PARTITION_ID or not is_shown_otherwise(field.type)
-    return reads_natively(field, request.history) and not _has_difficult_default(field)
+    return not _has_difficult_default(field)
 
 
 def _is_within_reach(request: FilesToRead) -> bool:

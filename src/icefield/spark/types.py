@@ -3,12 +3,11 @@
 Some types have no counterpart in stock Spark and appear as the nearest one that keeps every value: `uuid` as string,
 `fixed` as binary, `time` as a bigint of microseconds since midnight, `timestamp_ns` and `timestamptz_ns` as a bigint of
 nanoseconds since the epoch, `geometry` and `geography` as binary that holds WKB. `unknown` is read as Spark's void and
-`variant` as its variant; the way back is closed, for neither can be written. Spark's own Parquet reader reads them all;
-the one exception is a matter of history: `reads_natively`.
+`variant` as its variant; the way back is closed, for neither can be written. Spark's own Parquet reader reads them all.
 Raises SchemaMismatch for a Spark type that the format cannot hold.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from pyspark.sql import types as spark
 
@@ -42,7 +41,6 @@ from icefield.types.datatypes import (
     UnknownType,
     UUIDType,
     VariantType,
-    walk,
 )
 from icefield.types.schema import Schema, assign_fresh_ids
 
@@ -142,16 +140,6 @@ def _presented_type(kind: Type) -> spark.DataType:
             return spark.MapType(_presented_type(kind.key_type), _presented_type(kind.value_type))
         case _:
             return stored_type(kind)
-
-
-def reads_natively(field: NestedField, history: Iterable[Schema]) -> bool:
-    """Say whether Spark's Parquet reader gives a column's values, and all that is inside it, in files of any schema.
-
-    A file from when a column of nanoseconds was a date is the exception: Spark takes its days for the bigint itself.
-    """
-    columns = (field, *(inner for _, inner in walk(field.type)))
-    nanos = {f.field_id for f in columns if isinstance(f.type, TimestampNsType)}
-    return not any(isinstance(s.by_id[i].type, DateType) for s in history for i in nanos if i in s.by_id)
 
 
 def _fields_from_spark(struct: spark.StructType, draw: Callable[[], int], path: str) -> tuple[NestedField, ...]:
