@@ -290,6 +290,20 @@ def test_a_table_of_sparks_own_catalog_is_refused_for_it_loses_its_options(lake:
         lake.spark.sql("CREATE TABLE from_lake USING icefield OPTIONS (table 'shop.orders')")
 
 
+def test_an_entry_in_sparks_own_catalog_says_what_to_do_at_its_first_use(lake: Lake, tmp_path: Path) -> None:
+    """With a list of columns Spark makes the entry without asking the source, and later tells it nothing."""
+    spark = lake.spark
+    with pytest.raises(PySparkException, match="makes no table of a lake"):
+        spark.sql(f"CREATE TABLE from_location USING icefield LOCATION '{tmp_path}/x'")
+    spark.sql("CREATE TABLE entry (id BIGINT) USING icefield")
+    try:
+        for statement in ("SELECT * FROM entry", "INSERT INTO entry VALUES (1)"):
+            with pytest.raises(PySparkException, match="drop it. Create tables with lake.create_table"):
+                spark.sql(statement).collect()
+    finally:
+        spark.sql("DROP TABLE entry")
+
+
 def test_a_frame_keeps_its_version_and_options_choose_another(lake: Lake, table: Table) -> None:
     frame = read(lake, columns="id")
     first = table.metadata.current_snapshot

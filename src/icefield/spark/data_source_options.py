@@ -25,6 +25,8 @@ OF_THE_LAKE = ("lake", "warehouse", "catalog", LAKE_PROPERTY)
 TIME_TRAVEL = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 # What Spark's own catalog puts before the options of a table that it keeps.
 KEPT_OPTION = "option."
+PROVIDER = "provider"
+INSTEAD = "Create tables with lake.create_table, and name one in SQL by CREATE TEMP VIEW … USING icefield OPTIONS (…)"
 TO_READ = ("table", "path", "columns", "where", *TIME_TRAVEL, *OF_THE_LAKE)
 WRITE_PROPERTY = "write."
 TO_WRITE = ("table", "path", "branch", "token", "overwrite-mode", "merge-schema", WRITE_PROPERTY, *OF_THE_LAKE)
@@ -41,11 +43,12 @@ class SourceOptions:
 
     def check(self, known: tuple[str, ...]) -> None:
         """Refuse an option that means nothing."""
-        if any(key.startswith(KEPT_OPTION) for key in self.given):
+        if PROVIDER in self.given or any(key.startswith(KEPT_OPTION) for key in self.given):
             # At the time of a query they are gone.
             raise Unsupported(
-                "Spark's catalog does not tell a Python source the options of its tables",
-                hint="CREATE TEMP VIEW … USING icefield OPTIONS (…)",
+                "CREATE TABLE … USING icefield makes no table of a lake: Spark's catalog does not tell a Python source "
+                "the options and the location of its tables",
+                hint=INSTEAD,
             )
         prefixes = tuple(name for name in known if name in PREFIXES)
         for key in self.given:
@@ -59,7 +62,11 @@ class SourceOptions:
         named = [self.given[key] for key in ("table", "path") if self.given.get(key)]
         if len(named) != 1:
             problem = "names two tables" if named else "needs the name of a table"
-            raise InvalidInput(f"format icefield {problem}", hint='Write .load("shop.orders"), or .option("table", …)')
+            hint = 'Write .load("shop.orders"), or .option("table", …).'
+            if not self.given:
+                # With a list of columns Spark makes its entry without asking the source, and this is what a query has.
+                hint += f" For an entry that CREATE TABLE … USING icefield left in Spark's catalog: drop it. {INSTEAD}"
+            raise InvalidInput(f"format icefield {problem}", hint=hint)
         return named[0]
 
     @property
