@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
+from py4j.java_gateway import JavaObject
 from tests.golden.expected import plain_value
 
 _FRACTIONS = {"TIMESTAMP": 10**6, "TIMESTAMP_NANO": 10**9}
