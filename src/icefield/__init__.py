@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from icefield.commit.token import StreamBatch
     from icefield.connection import connect
-    from icefield.errors import IcefieldError
+    from icefield.errors import IcefieldError, IcefieldWarning
     from icefield.expr.builder import col
     from icefield.lake import Lake
     from icefield.spark.data_source import register
     from icefield.table import Table
     from icefield.table_scan import TableScan
 
-__all__ = ["IcefieldError", "Lake", "StreamBatch", "Table", "TableScan", "col", "connect", "register"]
+__all__ = ["IcefieldError", "IcefieldWarning", "Lake", "StreamBatch", "Table", "TableScan", "col", "connect", "register"]
 
 _ROOMS = {
     "IcefieldError": "icefield.errors",
+    "IcefieldWarning": "icefield.errors",
     "Lake": "icefield.lake",
     "StreamBatch": "icefield.commit.token",
     "Table": "icefield.table",
