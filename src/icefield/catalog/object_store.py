@@ -42,9 +42,12 @@ from icefield.errors import (
     CatalogError,
     CommitConflict,
     CommitStateUnknown,
+    CorruptFile,
+    IcefieldError,
     InvalidInput,
     NamespaceNotEmpty,
     NoSuchNamespace,
+    StorageError,
     Unsupported,
 )
 from icefield.model.names import Namespace, TableName, parse_namespace
@@ -184,21 +187,37 @@ class ObjectStoreCatalog:
         """Take a pointer back that somebody else made impossible while it was written.
 
         Of two who come at once, each looks after it has written, so at least one of them sees the other. Both may, and
-        then neither stays.
+        then neither stays. Whatever else goes wrong here, the pointer is written: that is a CommitStateUnknown, and
+        nobody removes the file that it names.
         """
         try:
-            guard(self.entries())
-        except (AlreadyExists, InvalidInput):
+            refusal = self._find_refusal(guard)
+            if refusal is None:
+                return
             found = self._read_settled(change.table)
-            if found is None or found.record.pointer != change.new:
-                raise CommitStateUnknown(
-                    f"{change.table} was made at the same time as another entry that it must not be beside, and was "
-                    "changed before it could be taken back",
-                    hint="Look at both, and drop one of them",
-                ) from None
-            record = NameRecord(self._records.new_token(), change.kind, change.expected, arrived=found.record.arrived)
-            self._records.put_name(change.table, record, found)
-            raise
+            if found is not None and found.record.pointer == change.new:
+                record = NameRecord(
+                    self._records.new_token(), change.kind, change.expected, arrived=found.record.arrived
+                )
+                self._records.put_name(change.table, record, found)
+                raise refusal
+        except (CatalogError, CommitConflict, CorruptFile, StorageError) as error:
+            raise CommitStateUnknown(
+                f"{change.table} was written, and whether it may stay beside the other entries is not known: {error}",
+                hint="Look at the table before trying again, and delete nothing",
+            ) from error
+        raise CommitStateUnknown(
+            f"{change.table} was made at the same time as another entry that it must not be beside, and was "
+            "changed before it could be taken back",
+            hint="Look at both, and drop one of them",
+        ) from refusal
+
+    def _find_refusal(self, guard: Guard) -> IcefieldError | None:
+        try:
+            guard(self.entries())
+        except (AlreadyExists, InvalidInput) as refusal:
+            return refusal
+        return None
 
     def _rename(self, old: TableName, new: TableName, kind: Kind) -> None:
         check_new_table(new)

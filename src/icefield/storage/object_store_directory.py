@@ -13,6 +13,7 @@ File systems without hard links are refused (Unsupported). Names must fit into 2
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from icefield.errors import (
@@ -56,7 +57,7 @@ class DirectoryStore:
         except FileAlreadyExists as error:
             raise CommitConflict(f"{location} is not at the version that was read") from error
         except StorageError as error:
-            if self._numbers(location)[-1:] == numbers[-1:]:
+            if self._numbers_after(location)[-1:] == numbers[-1:]:
                 raise
             raise CommitStateUnknown(f"{location} may have been written: {error}") from error
         self._check_first(location, number)
@@ -67,12 +68,21 @@ class DirectoryStore:
 
     def _check_first(self, location: str, number: int) -> None:
         """Make sure that the number was not taken and removed before, and remove what is old."""
-        numbers = self._numbers(location)
-        if numbers[-1] >= number + KEPT:
+        numbers = self._numbers_after(location)
+        if not numbers or numbers[-1] >= number + KEPT:
             raise CommitStateUnknown(f"{location} was replaced {KEPT} times while it was written")
         for old in numbers:
             if old <= number - KEPT:
-                self._files.delete(_numbered(location, old))
+                # The key is written; what stays is removed by the next one who writes it.
+                with suppress(StorageError):
+                    self._files.delete(_numbered(location, old))
+
+    def _numbers_after(self, location: str) -> list[int]:
+        """List the numbers after a write that may have landed, so that a failure leaves the outcome open."""
+        try:
+            return self._numbers(location)
+        except StorageError as error:
+            raise CommitStateUnknown(f"{location} may have been written: {error}") from error
 
     def _numbers(self, location: str) -> list[int]:
         names = (file.location.rpartition("/")[2] for file in self._files.list(location))
