@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from icefield.table import Table
     from icefield.table_scan import TableScan
 
-__all__ = ["IcefieldError", "IcefieldWarning", "Lake", "StreamBatch", "Table", "TableScan", "col", "connect", "register"]
+__all__ = [
+    "IcefieldError",
+    "IcefieldWarning",
+    "Lake",
+    "StreamBatch",
+    "Table",
+    "TableScan",
+    "col",
+    "connect",
+    "register",
+]
 
 _ROOMS = {
     "IcefieldError": "icefield.errors",
