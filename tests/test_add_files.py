@@ -236,3 +236,31 @@ def test_spark_reads_files_of_others(lake: Lake, outside: Path, spark: Any) -> N
         (5, "n5", DAY),
     ]
     assert rows.where("day = DATE '2026-01-01' AND name IS NULL").count() == 1
+
+
+@pytest.mark.parametrize("change", ["renamed", "other unit", "without ids", "none"])
+def test_a_name_of_icefield_is_refused_on_a_file_with_other_columns(lake: Lake, outside: Path, change: str) -> None:
+    """Spark would look columns up, and compare their values, as the name says."""
+    schema = "id long, x int, y int, at timestamp"
+    source = lake.create_table("t.source", schema)
+    moments = [datetime.datetime(2026, 1, 1, 0, 0, 0, 1500)]
+    source.append(pa.table({"id": [1], "x": pa.array([2], pa.int32()), "y": pa.array([3], pa.int32()), "at": moments}))
+    own = Path(source.scan().files()["file_path"][0].as_py().removeprefix("file://"))
+    rows = pq.read_table(own)
+    if change == "renamed":
+        rows = rows.rename_columns(["id", "y", "x", "at"])
+    if change == "without ids":
+        rows = rows.replace_schema_metadata(None).cast(pa.schema([f.remove_metadata() for f in rows.schema]))
+    unit = "ms" if change == "other unit" else "us"
+    pq.write_table(rows, outside / own.name, coerce_timestamps=unit, allow_truncated_timestamps=True)
+    table = lake.create_table("t.copy", schema)
+    if change == "none":
+        table.add_files([outside / own.name])
+        assert table.count() == 1
+        return
+    with pytest.raises(SchemaMismatch, match="has the name of a file that Icefield wrote") as caught:
+        table.add_files([outside / own.name])
+    assert "Rename it" in (caught.value.hint or "")
+    (outside / own.name).rename(outside / "copy.parquet")
+    table.add_files([outside / "copy.parquet"])
+    assert table.count() == 1

@@ -22,6 +22,7 @@ from icefield.parquet.adopt_partition import ColumnRange, GivenPartition, Partit
 from icefield.parquet.described import DescribedFile
 from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
 from icefield.parquet.metrics import Beside, MetricsMode, exact_bounds, footer_metrics, metrics_modes, null_count
+from icefield.parquet.stored_columns import has_false_name
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_type, field_id_of, schema_from_arrow
 from icefield.types.datatypes import DoubleType, FloatType, ListType, MapType, NestedField, StructType, Type, walk
@@ -67,6 +68,12 @@ def describe_file(store: Store, location: str, adoption: Adoption) -> DescribedF
         physical = with_mapped_ids(own, adoption.mapping)
     except (pa.ArrowException, OSError) as error:
         raise CorruptFile(location, f"it is no Parquet file: {error}") from error
+    if has_false_name(location, footer):
+        # Readers take the name as proof of what the file stores.
+        raise SchemaMismatch(
+            f"{location} has the name of a file that Icefield wrote with other columns or types than this one has",
+            hint="Rename it: a copy that was written again must not end in -s and twelve digits before .parquet",
+        )
     fitting = _Fitting(adoption)
     stored = Schema(fitting.fields(list(physical), adoption.schema.fields, ()))
     fitting.check_required(footer, stored)

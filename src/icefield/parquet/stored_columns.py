@@ -104,6 +104,16 @@ def footer_columns(footer: pq.FileMetaData) -> StoredColumns:
     return StoredColumns(known, tuple(f.name for f in physical if field_id_of(f) is None))
 
 
+def has_false_name(location: str, footer: pq.FileMetaData) -> bool:
+    """Return whether a file's name has the fingerprint of other columns than the file stores."""
+    (named,) = fingerprints_in(pa.chunked_array([[location]], pa.string())).to_pylist()
+    if named is None:
+        return False
+    found = footer_columns(footer)
+    own = {i: column for i, column in found.by_id.items() if not is_metadata_column(i)}
+    return bool(found.other_names) or fingerprint_of(StoredColumns(own)) != named
+
+
 @lru_cache(maxsize=256)
 def _with_fingerprint(schema: Schema) -> tuple[str, StoredColumns]:
     columns = stored_columns(schema)
