@@ -341,3 +341,24 @@ def test_what_is_no_batch_of_a_stream_is_refused(table: Table, token: StreamBatc
     with pytest.raises(InvalidInput, match="stream"):
         table.append(rows(1), token=token)
     assert table.snapshots() == []
+
+
+def test_a_branch_from_a_tag_whose_way_to_main_expired_knows_its_batches(table: Table) -> None:
+    for batch in (1, 2, 3, 4, 5):
+        table.append(rows(batch), token=StreamBatch("clicks", batch))
+        if batch == 3:
+            table.tag("q1")
+    table.expire_snapshots(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC), keep_last=1)
+    table.branch("fix", at="q1")
+    fix = table.at("fix")
+    for batch in (1, 2, 3):
+        fix.append(rows(batch), token=StreamBatch("clicks", batch))
+    assert fix.count() == 3
+    fix.append(rows(4), token=StreamBatch("clicks", 4))
+    assert fix.count() == 4
+
+
+def test_a_mark_that_no_batch_can_have_is_refused(table: Table) -> None:
+    table.set_properties({"icefield.stream.clicks@main": "9" * 5000})
+    with pytest.raises(InvalidInput, match="must be the number of a batch"):
+        table.append(rows(1), token=StreamBatch("clicks", 3))

@@ -26,6 +26,7 @@ PREVIOUS_KEY = "icefield.previous-batch"
 TOKENS = "icefield.commit-tokens@"
 STREAM = "icefield.stream."
 MAX_STREAMS = 1000
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def recorded_batch(properties: Mapping[str, str], branch: str, stream: str) -> i
     text = properties.get(key)
     if text is None:
         return None
-    if not text.isascii() or not text.isdecimal():
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise InvalidInput(f"table property {key} cannot be {text!r}: it must be the number of a batch")
     return int(text)
 
@@ -121,7 +122,11 @@ def begin_branch(base: TableMetadata, branch: str, at: Snapshot) -> list[Update]
         is_branch = base.refs[source].kind is RefKind.BRANCH
         if is_branch and any(s.snapshot_id == at.snapshot_id for s in base.ancestors(base.ref_head(source))):
             return _updates(base, branch, _memory_at(base, source, at))
-    return forget_branches(base, [branch])
+    # Snapshots between it and the heads have expired: what its own history tells is what there is.
+    memory = Memory()
+    for snapshot in reversed(list(base.ancestors(at))):
+        memory = memory.with_summary(snapshot.summary)
+    return _updates(base, branch, memory)
 
 
 def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update]:
