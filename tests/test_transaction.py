@@ -205,3 +205,38 @@ def test_a_catalog_that_moves_one_pointer_at_a_time_says_so_before_any_work(tmp_
         with pytest.raises(Unsupported, match="one pointer at a time"):
             lake.transaction()
         assert ids(lake.table("t.a")) == [1]
+
+
+def test_a_handle_of_a_transaction_that_is_over_is_refused_and_leaves_nothing(lake: Lake) -> None:
+    with lake.transaction() as tx:
+        changed, unchanged = tx.table("t.a"), tx.table("t.b")
+        changed.append(rows(2))
+    before = files(lake)
+    for handle in (changed, unchanged):
+        with pytest.raises(InvalidInput, match="the transaction is over"):
+            handle.append(rows(3))
+    with pytest.raises(InvalidInput, match="the transaction is over"):
+        changed.count()
+    with pytest.raises(InvalidInput, match="the transaction is over"):
+        tx.__enter__()
+    assert files(lake) == before
+    assert (ids(lake.table("t.a")), ids(lake.table("t.b"))) == ([1, 2], [1])
+
+
+@pytest.mark.parametrize("token", ["job-1", icefield.StreamBatch("jobs", 1)])
+def test_a_change_that_another_run_made_meanwhile_leaves_no_file(lake: Lake, token: icefield.StreamBatch | str) -> None:
+    with lake.transaction() as tx:
+        inside = tx.table("t.a")
+        inside.append(rows(2), token=token)
+        inside.append(rows(3))
+        lake.table("t.a").append(rows(2), token=token)
+        between = files(lake)
+    assert ids(lake.table("t.a")) == [1, 2, 3]
+    new = {location for location in files(lake) - between if location.endswith(".parquet")}
+    assert new == set()
+    stored = {location for location in files(lake) if "/t/a-" in location and not location.endswith(".json")}
+    table = lake.table("t.a")
+    lists = {snapshot.manifest_list for snapshot in table.snapshots()}
+    manifests = set(table.inspect("all_manifests").to_arrow().read_all()["path"].to_pylist())
+    data = set(table.inspect("all_files").to_arrow().read_all()["file_path"].to_pylist())
+    assert stored == lists | manifests | data

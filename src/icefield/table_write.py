@@ -242,7 +242,8 @@ class TableWrite:
 
     def commit(self, make: Callable[[], SnapshotAction | None], files: pa.Table) -> Snapshot | None:
         """Commit an action that brings files; without one, there is nothing to do."""
-        own = OwnFiles(files.column("file_path").to_pylist(), self.base)
+        is_optional = self.target.token is not None
+        own = OwnFiles(files.column("file_path").to_pylist(), self.base, is_optional)
         preparing = begin_attempt(self.store)
         try:
             action = make()

@@ -26,7 +26,7 @@ from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part, propose_al
 from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
 from icefield.commit.reads import Reads, RowsRead
-from icefield.commit.references import remove_quietly
+from icefield.commit.references import remove_quietly, remove_unreferenced
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable
 from icefield.expr.ast import Predicate
 from icefield.model.metadata import TableMetadata
@@ -82,16 +82,21 @@ class Transaction(StaysInProcess):
         self._pin([parse_table_name(name) for name in names])
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_over = True
-        if error is not None:
-            self._abandon()
-            return
-        self._commit()
+        try:
+            if error is not None:
+                self._abandon()
+            else:
+                self._commit()
+        finally:
+            for head in self._heads.values():
+                head.is_over = True
 
     def _pin(self, tables: Sequence[TableName]) -> None:
         """Take the versions of all tables at one moment; what was read of those that were taken before must hold then.
@@ -99,8 +104,7 @@ class Transaction(StaysInProcess):
         Tables that moved since are taken as they are now, with the transaction's own changes on them. Nobody has seen
         the older version, or has seen what is the same in the newer one.
         """
-        if self._is_over:
-            raise InvalidInput("the transaction is over", hint="Begin another one")
+        self._check_open()
         known = {name: head.base for name, head in self._heads.items()}
         found = publisher_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
         for table in tables:
@@ -118,6 +122,10 @@ class Transaction(StaysInProcess):
             if table not in self._heads:
                 self._heads[table] = _StagedHead(table, found[table], self._store, self._ambient, self._committer)
 
+    def _check_open(self) -> None:
+        if self._is_over:
+            raise _over()
+
     @property
     def _committer(self) -> Committer:
         return Committer(self._catalog, self._store, self._ambient, self._lanes)
@@ -128,13 +136,17 @@ class Transaction(StaysInProcess):
             return
         counts = self._isolation == SERIALIZABLE
         read = [head for head in self._heads.values() if not head.actions and head.reads.rows and counts]
-        self._committer.commit([head.part(with_reads=counts) for head in (*changed, *read)])
-        for head in changed:
-            head.forget_staged()
+        landed = self._committer.commit([head.part(with_reads=counts) for head in (*changed, *read)])
+        for head, table in zip(changed, landed, strict=False):
+            head.forget_staged(table.metadata)
 
     def _abandon(self) -> None:
         for head in self._heads.values():
             self._committer.discard(head.part(with_reads=False))
+
+
+def _over() -> InvalidInput:
+    return InvalidInput("the transaction is over", hint="Begin another one, or open the table again")
 
 
 class _StagedHead:
@@ -145,6 +157,8 @@ class _StagedHead:
         self.base = base
         self.actions: list[Action] = []
         self.reads = Reads(base.metadata)
+        self.is_over = False
+        self._opened = base.metadata
         self._own: list[OwnFiles] = []
         self._store = store
         self._ambient = ambient
@@ -153,6 +167,8 @@ class _StagedHead:
         self._staged = base.metadata
 
     def load(self) -> Committed:
+        if self.is_over and self.actions:
+            raise _over()  # what its changes looked like is gone
         return Committed(self._staged, self.base.location)
 
     def committed(self, loaded: TableMetadata) -> TableMetadata:
@@ -163,6 +179,8 @@ class _StagedHead:
 
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
         try:
+            if self.is_over:
+                raise _over()
             self._staged = self._propose(actions, self._staged)
         except BaseException:
             part = Part(self.name, actions, self.base.metadata.table_uuid, self.base, own=[own])
@@ -184,9 +202,13 @@ class _StagedHead:
         own = [*self._own, OwnFiles(self._only_staged(), self.base.metadata)]
         return Part(self.name, self.actions, uuid, self.base, reads, own)
 
-    def forget_staged(self) -> None:
-        """Remove what nothing but the block itself could see."""
+    def forget_staged(self, now: TableMetadata) -> None:
+        """Remove what nothing but the block itself could see, and files of changes that another run made."""
         remove_quietly(self._store, self._only_staged())
+        if any(own.is_optional for own in self._own):
+            reusable = [location for action in self.actions for location in action.reusable_files()]
+            own = [location for own in self._own for location in own.locations]
+            remove_unreferenced(self._store, [*own, *reusable], now, self._opened)
 
     def _only_staged(self) -> list[str]:
         reusable = {location for action in self.actions for location in action.reusable_files()}

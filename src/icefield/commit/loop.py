@@ -36,10 +36,15 @@ from icefield.storage.store import Store
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """Data files that were written for a change; `since`: the version of the table from before they were written."""
+    """Data files that were written for a change.
+
+    since: the version of the table from before they were written. is_optional: the change is not made if another run
+    of it has landed.
+    """
 
     locations: Sequence[str] = ()
     since: TableMetadata | None = None
+    is_optional: bool = False
 
 
 NO_FILES = OwnFiles()
