@@ -58,6 +58,7 @@ READS: dict[str, Verb] = {
     "scan by time": lambda t: t.scan(as_of=LATER).count(),
     "metadata column": lambda t: t.scan("_pos >= 0").count(),
     "inspect": lambda t: t.inspect("partitions").count(),
+    "refs": lambda t: t.refs(),
     "scan_appends": lambda t: t.scan_appends(None).count(),
     "changed_files": lambda t: t.changed_files(None),
     "metadata": lambda t: t.metadata.current_snapshot,
@@ -272,3 +273,27 @@ def test_the_check_is_what_keeps_them_apart(lake: Lake, table: Table, monkeypatc
     monkeypatch.setattr(Reads, "check", lambda *_: None)
     run(lake, READS["scan"], lambda t: t.append(rows((9, 9))), lambda: table.append(rows((4, 4))))
     assert len(contents(table)) == 5
+
+
+LINEAGE_READS: dict[str, Verb] = {
+    "filter": lambda t: t.scan("_last_updated_sequence_number <= 1").count(),
+    "column": lambda t: t.scan(select=["id", "_last_updated_sequence_number"]).to_arrow().read_all(),
+    "row id": lambda t: t.scan("_row_id = 0").to_arrow().read_all(),
+}
+
+
+@pytest.mark.parametrize("read", LINEAGE_READS)
+def test_who_reads_lineage_is_disturbed_by_rows_that_were_written_again_as_they_were(lake: Lake, read: str) -> None:
+    table = make_table(lake, 3, "copy-on-write")
+
+    def run(change: Verb, verb: Verb) -> None:
+        with lake.transaction() as tx:
+            verb(tx.table(NAME))
+            tx.table(NAME).append(rows((9, 9)))
+            change(table)
+
+    run(lambda t: t.upsert(rows((1, 10)), on=["id"]), lambda t: t.count())
+    run(lambda t: t.compact(), LINEAGE_READS[read])
+    again: Verb = lambda t: (t.delete("id = 1"), t.append(rows((1, 10))))  # noqa: E731
+    with pytest.raises(ConcurrentChange, match="changed concurrently"):
+        run(again, LINEAGE_READS[read])

@@ -155,7 +155,7 @@ class Table(TableHistory, StaysInProcess):
         """Plan a read of the rows that match, with some columns or all, now or as of a snapshot id, time or ref."""
         metadata = self.refresh()
         scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
-        self._reading(metadata, as_of, scan.where)
+        self._reading(metadata, as_of, scan.where, scan.schema.by_id)
         return scan
 
     def scan_appends(

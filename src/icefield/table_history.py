@@ -83,7 +83,7 @@ class TableHistory:
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Return branches and tags."""
-        return dict(self.refresh().refs)
+        return dict(self.metadata.refs)
 
     def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
         """Make a branch, which goes on from this one or from another version.
@@ -137,10 +137,13 @@ class TableHistory:
             raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
 
-    def _reading(self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE) -> Point:
+    def _reading(
+        self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE, columns: Iterable[int] = ()
+    ) -> Point:
         """Return the version to read, and let the head know which rows of it."""
         point = self._point(metadata, as_of)
-        if (read := find_read(metadata, point, self._ref if as_of is None else as_of, where)) is not None:
+        read = find_read(metadata, point, self._ref if as_of is None else as_of, where, columns)
+        if read is not None:
             self._head.note_read(read)
         return point
 

@@ -9,7 +9,7 @@ delete of other rows in the same file, or an append of rows that do not match ch
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +29,7 @@ from icefield.scan.point import AsOf, Point
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import KeyIndex
-from icefield.types.metadata_columns import is_metadata_column
+from icefield.types.metadata_columns import LINEAGE, is_metadata_column, with_columns
 from icefield.types.schema import Schema
 
 MAX_BYTES_TO_COMPARE = 64 * 1024 * 1024
@@ -44,16 +44,22 @@ class RowsRead:
     schema: Schema
 
 
-def find_read(metadata: TableMetadata, point: Point, as_of: AsOf, where: Bound) -> RowsRead | None:
+def find_read(
+    metadata: TableMetadata, point: Point, as_of: AsOf, where: Bound, columns: Iterable[int] = ()
+) -> RowsRead | None:
     """Return what is read of a branch or tag; None for a version by its id or an earlier time, which never changes.
 
-    A filter on where rows lie (`_file`, `_pos`, …) stands for all rows, wherever they lie.
+    A filter on where rows lie (`_file`, `_pos`, …) stands for all rows, wherever they lie. Who reads the lineage of
+    rows, by a filter or as one of the columns, is disturbed by a row that was written again as it was.
     """
     is_head = not isinstance(as_of, int) and point.snapshot == metadata.current_snapshot
     ref = as_of if isinstance(as_of, str) and as_of in metadata.refs else MAIN if is_head else None
     if ref is None:
         return None
-    return RowsRead(ref, TRUE if any(map(is_metadata_column, columns_of(where))) else where, point.schema)
+    named = columns_of(where)
+    lineage = tuple(f for f in LINEAGE if f.field_id in {*named, *columns})
+    schema = with_columns(point.schema, lineage) if lineage else point.schema
+    return RowsRead(ref, TRUE if any(map(is_metadata_column, named)) else where, schema)
 
 
 @dataclass
