@@ -105,7 +105,8 @@ class _NativeScan:
     def _stored_field(self, column: NestedField) -> NestedField:
         """Return a column as it is read: under a name of the file, or under one that no file has, as all inside it."""
         field_id, reading = column.field_id, self._request.reading
-        known = is_metadata_column(field_id) or field_id in reading.known
+        # Where only a part is asked for, Spark forgets the ids of the column and of the part, and goes by their names.
+        known = is_metadata_column(field_id) or (field_id in reading.known and field_id in self._names)
         kind = column.type if known else _renamed(column.type, self._free)
         return replace(column, name=self._names.get(field_id, self._free.of(field_id)), type=kind)
 
