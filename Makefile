@@ -5,12 +5,13 @@ PYTHON ?= python3
 ARGS ?=
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick everywhere sim lint format interop bench lock clean environment interop-environment python
+.PHONY: help demo test quick deep everywhere sim lint format interop bench lock clean environment interop-environment python
 
 help:
 	@echo 'make demo        a lake from nothing: tables, commits, time travel'
 	@echo 'make test        lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
 	@echo 'make quick       the tests that need neither a JVM nor patience'
+	@echo 'make deep        every case of the differential matrices that make test has a sample of (ICEFIELD_DEEP=1)'
 	@echo 'make everywhere  all that needs Spark again, in executor processes and over Spark Connect'
 	@echo 'make sim         100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
 	@echo 'make lint        ruff and mypy only; make format mends what ruff can mend'
@@ -32,6 +33,9 @@ test: environment
 
 quick: environment
 	@.venv/bin/python -m pytest -m 'not interop and not spark and not slow' -n auto --dist loadgroup $(ARGS)
+
+deep: environment
+	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' tests/matrix $(ARGS)
 
 # One place after the other: each has JVMs of its own.
 everywhere: environment

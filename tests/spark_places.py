@@ -83,8 +83,23 @@ def running_hosts() -> Iterator[str]:
 
 
 @contextmanager
+def running_server(port: int | None = None) -> Iterator[int]:
+    """Run a server of Spark Connect, and yield its port."""
+    port = port or _free_port()
+    with tempfile.TemporaryDirectory(prefix="icefield-connect-") as directory:
+        process = _start_server(Path(directory), port)
+        try:
+            _wait_for(process, port, Path(directory) / "log")
+            yield port
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(60)
+
+
+@contextmanager
 def _local() -> Iterator[SparkSession]:
-    spark = session("local[2]")
+    spark = session(master="local[2]")
     yield spark
     spark.stop()
 
@@ -94,26 +109,18 @@ def _cluster() -> Iterator[SparkSession]:
     # Executors work in a directory below Spark's home, which must not be that of the package.
     with tempfile.TemporaryDirectory(prefix="icefield-spark-") as home:
         _link_spark(Path(home))
-        spark = session("local-cluster[2,1,1024]")
+        spark = session(master="local-cluster[2,1,1024]")
         yield spark
         spark.stop()
 
 
 @contextmanager
 def _connect() -> Iterator[SparkSession]:
-    with tempfile.TemporaryDirectory(prefix="icefield-connect-") as directory:
-        port = _free_port()
-        process = _start_server(Path(directory), port)
-        try:
-            _wait_for(process, port, Path(directory) / "log")
-            SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
-            spark = session()
-            yield spark
-            spark.stop()
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait(60)
+    with running_server() as port:
+        SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+        spark = session()
+        yield spark
+        spark.stop()
 
 
 _PLACES: dict[SparkPlace, Callable[[], AbstractContextManager[SparkSession]]] = {

@@ -36,7 +36,7 @@ from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
 from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
 from icefield.properties import SERIALIZABLE
-from icefield.rows import load_spark_engine
+from icefield.rows import SessionChoice, load_spark_engine
 from icefield.scan.point import AsOf
 from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import StaysInProcess, Store
@@ -59,6 +59,7 @@ class Lake(StaysInProcess):
         self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient, lanes: Lanes = NO_LANES
     ) -> None:
         self._lanes = lanes
+        self._sessions = SessionChoice()
         self.catalog = catalog
         self.store = store
         self.warehouse = warehouse
@@ -69,9 +70,14 @@ class Lake(StaysInProcess):
     def spark(self) -> Any:
         """The Spark session that rows go through; started on first use. Its format "icefield" means this lake."""
         engine = load_spark_engine()
-        session = engine.session()
+        session = engine.session(self._sessions.session)
         engine.register_source(session, self)
         return session
+
+    def use(self, session: Any | None) -> Self:
+        """Use a Spark session of yours for rows of this lake; None: the active one. DataFrames keep their own."""
+        self._sessions.choose(session)
+        return self
 
     def read(
         self,
@@ -261,7 +267,9 @@ class Lake(StaysInProcess):
                 "this catalog moves one pointer at a time, so that it has no transactions over several tables",
                 hint="Commit the tables one after another, or keep the catalog in a database",
             )
-        return Transaction(self.catalog, self.store, self.ambient, self._lanes, isolation=isolation)
+        transaction = Transaction(self.catalog, self.store, self.ambient, self._lanes, isolation=isolation)
+        transaction.sessions = self._sessions
+        return transaction
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
@@ -309,11 +317,12 @@ class Lake(StaysInProcess):
 
     def _handle(self, name: TableName, known: Committed | None = None) -> Table:
         head = LiveHead(self.catalog, self.store, self.ambient, name, self._lanes, known)
+        head.sessions = self._sessions
         return Table(head, self.store, self.ambient)
 
     @property
     def _source(self) -> Source:
-        return Source(self.catalog, self.store, self.ambient)
+        return Source(self.catalog, self.store, self.ambient, self._sessions)
 
     def _known(self, name: str) -> TableName:
         """Check a name, and say what there is when the table is not."""

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -31,11 +32,24 @@ SPARK_SESSION = "icefield.spark.session"
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
+@dataclass
+class SessionChoice:
+    """The Spark session that a lake was told to use, shared by all its handles; None for the one that is active."""
+
+    session: Any = None
+
+    def choose(self, session: Any | None) -> None:
+        """Let the handles use a session from now on."""
+        if session is not None and not is_spark(session):
+            raise InvalidInput(f"a Spark session is expected, not a {type(session).__name__}")
+        self.session = session
+
+
 class SparkEngine(Protocol):
     """What the Spark room offers to the rooms below it."""
 
-    def session(self) -> Any:
-        """Return the Spark session, starting one if there is none."""
+    def session(self, chosen: Any = None) -> Any:
+        """Return the session that was chosen, else the one that is active, starting one if there is none."""
         ...
 
     def register_source(self, session: Any, lake: Any) -> None:
@@ -56,19 +70,19 @@ class SparkEngine(Protocol):
         """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
         ...
 
-    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> Any:
-        """Open a planned scan as a DataFrame."""
+    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store, chosen: Any = None) -> Any:
+        """Open a planned scan as a DataFrame of the session that was chosen, or of the active one."""
         ...
 
-    def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema) -> Any:
+    def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema, chosen: Any = None) -> Any:
         """Make a DataFrame of Arrow rows that this process has; the schema says what their columns are."""
         ...
 
-    def cluster(self) -> Cluster | None:
-        """Return where plans can run: in the session that is there, if there is one."""
+    def cluster(self, chosen: Any = None) -> Cluster | None:
+        """Return where plans can run: in the session that was chosen or is active, if there is one."""
         ...
 
-    def query(self, query: Query, frames: Mapping[Parts, Any], scope: str) -> Any:
+    def query(self, query: Query, frames: Mapping[Parts, Any], scope: str, chosen: Any = None) -> Any:
         """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
         ...
 
@@ -77,9 +91,9 @@ class SparkEngine(Protocol):
         ...
 
 
-def active_cluster() -> Cluster | None:
+def active_cluster(chosen: Any = None) -> Cluster | None:
     """Return the cluster of the Spark session that is there; None if there is none, for planning starts none."""
-    return load_spark_engine().cluster() if "pyspark.sql" in sys.modules else None
+    return load_spark_engine().cluster(chosen) if "pyspark.sql" in sys.modules else None
 
 
 def load_spark_engine() -> SparkEngine:

@@ -156,7 +156,7 @@ class Table(TableHistory, StaysInProcess):
         metadata = self.refresh()
         scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
         self._reading(metadata, as_of, scan.where, scan.schema.by_id)
-        return scan
+        return scan.using(self._head.sessions)
 
     def scan_appends(
         self,
@@ -175,7 +175,7 @@ class Table(TableHistory, StaysInProcess):
         span = find_span(metadata, after, self._point(metadata, until))
         appends = AppendScan(self._store, self._head.name, metadata, span, where, select)
         self._reading(metadata, until, appends.where)
-        return appends
+        return appends.using(self._head.sessions)
 
     def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
         """List the data and delete files that were added and removed between two versions, in all.
@@ -200,7 +200,7 @@ class Table(TableHistory, StaysInProcess):
             raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
         point = self._reading(loaded.metadata, as_of)
         source = Inspected(self._store, loaded.metadata, loaded.location, point)
-        return TableInspection(open_metadata_table(name, source), where, select)
+        return TableInspection(open_metadata_table(name, source), where, select).using(self._head.sessions)
 
     def replace(
         self,

@@ -5,7 +5,7 @@ Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile whe
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from icefield.expr.ast import Predicate
 from icefield.expr.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
+from icefield.rows import SessionChoice
 from icefield.scan.changes import Span, plan_appends
 from icefield.scan.plan import ScanPlan
 from icefield.storage.store import StaysInProcess, Store
@@ -35,6 +36,11 @@ class AppendScan(StaysInProcess):
         self._scan = _AppendedRows(store, table, metadata, span.until, where, select)
         self._scan.span = span
 
+    def using(self, sessions: SessionChoice) -> Self:
+        """Let DataFrames be of the session that a lake was told to use."""
+        self._scan.using(sessions)
+        return self
+
     @property
     def schema(self) -> Schema:
         """The columns that the scan gives."""
@@ -50,9 +56,9 @@ class AppendScan(StaysInProcess):
         """The version up to which appends are read; the next scan can start after it."""
         return self._scan.snapshot_id
 
-    def to_spark(self) -> Any:
-        """Return a DataFrame; rows are read by Spark's executors, not by this process."""
-        return self._scan.to_spark()
+    def to_spark(self, session: Any | None = None) -> Any:
+        """Return a DataFrame, as `TableScan.to_spark` does."""
+        return self._scan.to_spark(session)
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return a stream of batches; no JVM is started, and memory does not grow with the rows."""

@@ -17,6 +17,7 @@ from icefield.commit.reads import RowsRead
 from icefield.errors import NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
+from icefield.rows import SessionChoice
 from icefield.storage.store import Store
 
 
@@ -24,6 +25,7 @@ class TableHead(Protocol):
     """The newest version of one table, as a handle sees it."""
 
     name: TableName
+    sessions: SessionChoice
 
     def load(self) -> Committed:
         """Return the newest metadata, and where it is."""
@@ -60,6 +62,7 @@ class LiveHead:
         self._store = store
         self._ambient = ambient
         self._known = known
+        self.sessions = SessionChoice()
 
     def load(self) -> Committed:
         known = self._known

@@ -5,7 +5,7 @@ Raises InvalidInput and InvalidFilter when made, MissingFile and CorruptFile whe
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from icefield.expr.arrow import arrow_filter
 from icefield.expr.ast import Predicate
 from icefield.expr.bound import TRUE, columns_of
 from icefield.parquet.project import Projection
-from icefield.rows import bind_filter, load_spark_engine
+from icefield.rows import SessionChoice, bind_filter, load_spark_engine
 from icefield.scan.inspect_source import MetadataTable, Request
 from icefield.storage.store import StaysInProcess
 from icefield.types.arrow import arrow_schema
@@ -30,6 +30,12 @@ class TableInspection(StaysInProcess):
         self._where = bind_filter(where, table.schema)
         self._select = table.schema.column_names if select is None else list(select)
         self._schema = table.schema.select(self._select)
+        self._sessions = SessionChoice()
+
+    def using(self, sessions: SessionChoice) -> Self:
+        """Let DataFrames be of the session that a lake was told to use."""
+        self._sessions = sessions
+        return self
 
     @property
     def schema(self) -> Schema:
@@ -40,9 +46,10 @@ class TableInspection(StaysInProcess):
         """Return a stream of batches; memory is bounded by some manifests at a time."""
         return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), self._batches(self._select))
 
-    def to_spark(self) -> Any:
+    def to_spark(self, session: Any | None = None) -> Any:
         """Return a DataFrame of the rows that match; they pass through this process."""
-        return load_spark_engine().from_arrow(self.to_arrow(), self._schema)
+        chosen = session or self._sessions.session
+        return load_spark_engine().from_arrow(self.to_arrow(), self._schema, chosen)
 
     def count(self) -> int:
         """Count the rows; of columns only those that the filter looks at are read."""

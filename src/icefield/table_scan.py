@@ -6,7 +6,7 @@ first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from icefield.model.names import TableName
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import table_reader
 from icefield.parquet.read_ahead import read_ahead
-from icefield.rows import active_cluster, bind_filter, load_spark_engine
+from icefield.rows import SessionChoice, active_cluster, bind_filter, load_spark_engine
 from icefield.scan.answers import Longs, count_by_partition, count_rows
 from icefield.scan.explain import Explanation
 from icefield.scan.extremes import Extreme, Side, find_extreme
@@ -64,6 +64,12 @@ class TableScan(StaysInProcess):
         self._select = list(select) if select is not None else point.schema.column_names
         self._schema = _chosen(self._readable, tuple(self._select))
         self._planned: ScanPlan | None = None
+        self._sessions = SessionChoice()
+
+    def using(self, sessions: SessionChoice) -> Self:
+        """Let DataFrames be of the session that a lake was told to use."""
+        self._sessions = sessions
+        return self
 
     @property
     def schema(self) -> Schema:
@@ -80,9 +86,13 @@ class TableScan(StaysInProcess):
         """The filter."""
         return self._where
 
-    def to_spark(self) -> Any:
-        """Return a DataFrame; rows are read by Spark's executors, not by this process."""
-        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store)
+    def to_spark(self, session: Any | None = None) -> Any:
+        """Return a DataFrame; rows are read by Spark's executors, not by this process.
+
+        session: the Spark session that it is to be of, if not the lake's (`lake.use`) or the active one.
+        """
+        chosen = session or self._sessions.session
+        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store, chosen)
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return a stream of batches; no JVM is started, and memory does not grow with the table."""
@@ -126,7 +136,9 @@ class TableScan(StaysInProcess):
     def _plan(self) -> ScanPlan:
         # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan in turn.
         if self._planned is None:
-            self._planned = plan_scan(self._store, self._metadata, self._point, self._where, active_cluster())
+            self._planned = plan_scan(
+                self._store, self._metadata, self._point, self._where, active_cluster(self._sessions.session)
+            )
         return self._planned
 
     def _tasks(self, files: pa.Table) -> Iterator[FileTask]:

@@ -32,6 +32,7 @@ from icefield.expr.ast import Predicate
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.properties import SERIALIZABLE, SNAPSHOT
+from icefield.rows import SessionChoice
 from icefield.scan.point import AsOf
 from icefield.storage.store import StaysInProcess, Store
 from icefield.table import Table
@@ -59,13 +60,16 @@ class Transaction(StaysInProcess):
         self._isolation = isolation
         self._heads: dict[TableName, _StagedHead] = {}
         self._is_over = False
+        self.sessions = SessionChoice()
 
     def table(self, name: str) -> Table:
         """Open a table as of the moment of the transaction."""
         table = parse_table_name(name)
         if table not in self._heads:
             self._pin([table])
-        return Table(self._heads[table], self._store, self._ambient)
+        head = self._heads[table]
+        head.sessions = self.sessions
+        return Table(head, self._store, self._ambient)
 
     def read(
         self,
@@ -154,6 +158,7 @@ class _StagedHead:
 
     def __init__(self, name: TableName, base: Committed, store: Store, ambient: Ambient, committer: Committer) -> None:
         self.name = name
+        self.sessions = SessionChoice()
         self.base = base
         self.actions: list[Action] = []
         self.reads = Reads(base.metadata)

@@ -24,7 +24,7 @@ from icefield.model.view import (
     ViewMetadata,
     ViewVersion,
 )
-from icefield.rows import as_schema, load_spark_engine
+from icefield.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.storage.store import StaysInProcess, Store
 from icefield.table import Table
 from icefield.table_head import LiveHead
@@ -45,6 +45,7 @@ class Source:
     catalog: Catalog
     store: Store
     ambient: Ambient
+    sessions: SessionChoice = field(default_factory=SessionChoice)
 
     @property
     def views(self) -> ViewPublisher:
@@ -195,7 +196,8 @@ class Reading:
             raise NoSuchTable(f"{reader} {name}, which is neither a table nor a view of the lake")
         if found.kind is Kind.TABLE:
             head = LiveHead(source.catalog, source.store, source.ambient, name)
-            return _Opened(Table(head, source.store, source.ambient).scan().to_spark(), 1)
+            scan = Table(head, source.store, source.ambient).scan()
+            return _Opened(scan.to_spark(source.sessions.session), 1)
         self._check_way(name)
         self._inside.append(name)
         try:
@@ -225,7 +227,7 @@ class Reading:
             raise InvalidInput(f"the query reads {tables} tables in all, more than {MAX_TABLES}")
         frames = {parts: each.frame for parts, each in opened.items()}
         scope = self._source.ambient.random_uuid().hex
-        return _Opened(load_spark_engine().query(query, frames, scope), tables)
+        return _Opened(load_spark_engine().query(query, frames, scope, self._source.sessions.session), tables)
 
     def _resolve(self, parts: Parts, default_namespace: Namespace) -> TableName:
         if len(parts) == 1:

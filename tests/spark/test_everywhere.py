@@ -63,7 +63,7 @@ def test_workers_without_the_package_are_told_of_in_one_line(
 def python_without_icefield(directory: Path) -> Path:
     """Make an environment with all packages of this one but icefield."""
     packages = Path(pytest.__file__).parents[1]
-    (directory / "bin").mkdir()
+    (directory / "bin").mkdir(parents=True)
     python = directory / "bin" / "python"
     python.symlink_to(Path(sys.executable).resolve())
     (directory / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")

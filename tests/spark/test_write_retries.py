@@ -20,7 +20,7 @@ from pyspark import TaskContext
 import icefield
 from icefield.spark.session import session
 
-spark = session("local[2,4]")
+spark = session(master="local[2,4]")
 ATTEMPTS = Path(sys.argv[1], "attempts")
 ATTEMPTS.mkdir()
 

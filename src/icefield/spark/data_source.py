@@ -23,6 +23,7 @@ from icefield.scan.point import Point
 from icefield.spark.data_source_options import TO_READ, TO_WRITE, SourceOptions
 from icefield.spark.data_source_read import TAKES_FILTERS, SourceTable, make_reader, shown_schema
 from icefield.spark.data_source_write import begin_write
+from icefield.spark.session import active_in_jvm
 
 # Without it, Spark refuses a source that takes filters.
 PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -102,4 +103,5 @@ def register(spark: SparkSession, lake: Lake | str | os.PathLike[str] | None = N
     source = type(IcefieldSource.__name__, (IcefieldSource,), {"default_lake": opener})
     if TAKES_FILTERS:
         spark.conf.set(PUSH_FILTERS, "true")
-    spark.dataSource.register(source)
+    with active_in_jvm(spark):  # where Spark looks for the name, though it registers it in the session itself
+        spark.dataSource.register(source)

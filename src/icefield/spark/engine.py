@@ -33,9 +33,9 @@ from icefield.types.schema import Schema
 class Engine:
     """Rows on Spark."""
 
-    def session(self) -> SparkSession:
-        """Return the session, starting a local one if there is none."""
-        return session()
+    def session(self, chosen: SparkSession | None = None) -> SparkSession:
+        """Return the session that was chosen, else the active one, starting a local one if there is none."""
+        return session(chosen)
 
     def register_source(self, session: SparkSession, lake: Lake) -> None:
         """Make the format "icefield" known to a session, with the lake that is meant where none is named."""
@@ -59,29 +59,40 @@ class Engine:
         for scan in replaced:
             if scan.partial_files.num_rows:
                 partial = FilesToRead(store, base, scan, scan.partial_files, plan.schema)
-                frames.append(read_files(self.session(), partial, scan.where, Rows.REST))
+                frames.append(read_files(self.session(frame.sparkSession), partial, scan.where, Rows.REST))
         return write_frames(frames, plan, base.sort_order, store)
 
-    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store) -> DataFrame:
+    def read(
+        self,
+        scan: ScanPlan,
+        select: Schema,
+        metadata: TableMetadata,
+        store: Store,
+        chosen: SparkSession | None = None,
+    ) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
         check_reachable(store)
         readable = readable_schema(metadata, scan.point.schema)
         tops = {readable.paths[i][0] for i in (*select.by_id, *columns_of(scan.where))}
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))
         request = FilesToRead(store, metadata, scan, scan.files, columns)
-        return narrow(read_files(self.session(), request, scan.where), columns, select)
+        return narrow(read_files(self.session(chosen), request, scan.where), columns, select)
 
-    def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema) -> DataFrame:
+    def from_arrow(
+        self, batches: pa.RecordBatchReader, schema: Schema, chosen: SparkSession | None = None
+    ) -> DataFrame:
         """Make a DataFrame of Arrow rows that this process has."""
-        return frame_of_arrow(self.session(), batches, schema)
+        return frame_of_arrow(self.session(chosen), batches, schema)
 
-    def cluster(self) -> SparkCluster | None:
-        """Return where plans can run: in the session that is there, if there is one."""
-        return active_cluster()
+    def cluster(self, chosen: SparkSession | None = None) -> SparkCluster | None:
+        """Return where plans can run: in the session that was chosen or is active, if there is one."""
+        return active_cluster() if chosen is None else SparkCluster(chosen)
 
-    def query(self, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
+    def query(
+        self, query: Query, frames: Mapping[Parts, DataFrame], scope: str, chosen: SparkSession | None = None
+    ) -> DataFrame:
         """Analyse a query in which each name stands for a DataFrame."""
-        return run_query(self.session(), query, frames, scope)
+        return run_query(self.session(chosen), query, frames, scope)
 
     def conform_to_view(self, frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
         """Give the result of a query the columns of a view."""

@@ -32,6 +32,7 @@ from icefield.spark.native_deletes import are_few, choose_for_spark, load_delete
 from icefield.spark.native_read import FilesToRead, read_native
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.types import presented_field
+from icefield.spark.workers import check_workers
 from icefield.types.datatypes import DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
 from icefield.types.schema import Schema
@@ -132,6 +133,7 @@ def _read_with_deletes(
 
 
 def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
+    check_workers(spark)
     metadata = request.metadata
     history = metadata.schemas_newest_first
     mapping = find_name_mapping(metadata.properties)

@@ -2,16 +2,21 @@
 
 A local session needs nothing but this package: the Java runtime is found or comes with a wheel, and Python workers
 run this very interpreter. A session of Spark Connect is as good as any other; where SPARK_REMOTE names a server, one is
-opened there. Raises Unsupported where there is no usable Java runtime, and for a Spark that is too old.
+opened there. Raises Unsupported where there is no usable Java runtime, for a Spark that is too old, and for a session
+that is not alive.
 """
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyspark
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote as is_in_connect_mode
 
 from icefield.errors import Unsupported
 from icefield.spark.java import find_java_home
@@ -19,15 +24,17 @@ from icefield.spark.java import find_java_home
 # Files are read by field id, so that renamed, moved and re-added columns keep their values.
 READ_BY_FIELD_ID = "spark.sql.parquet.fieldId.read.enabled"
 OLDEST_MAJOR = 4
+FORGOTTEN = ("INVALID_HANDLE", "SESSION_CHANGED", "SESSION_CLOSED", "SESSION_NOT_FOUND", "NO_ACTIVE_SESSION")
+HAND_IN = "Make a session, and hand it in: lake.use(spark), or to_spark(session=spark)"
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-def session(master: str = "local[*]") -> SparkSession:
-    """Return the session that is there, in whichever thread it was made, or start one: a local one if none is named."""
-    try:
-        spark = SparkSession.active()
-    except PySparkRuntimeError:
-        spark = SparkSession.builder.getOrCreate() if "SPARK_REMOTE" in os.environ else _start(master)
+def session(chosen: SparkSession | None = None, master: str = "local[*]") -> SparkSession:
+    """Return the session that was chosen, else the one that is there, in whichever thread it was made, or start one.
+
+    One that is stopped, or that its server has forgotten, is refused if it was chosen and passed over otherwise.
+    """
+    spark = _check_alive(chosen) if chosen is not None else _find_alive() or _new(master)
     check_version(spark.version)
     if spark.conf.get(READ_BY_FIELD_ID) != "true":
         spark.conf.set(READ_BY_FIELD_ID, "true")
@@ -51,6 +58,77 @@ def is_remote(spark: SparkSession) -> bool:
 def is_on_this_machine(spark: SparkSession) -> bool:
     """Say whether the server of a session of Spark Connect has an address of this machine only."""
     return spark.client.host in {"localhost", "127.0.0.1", "::1", "[::1]"}
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Return whether a session can still be used; over Spark Connect the server is asked."""
+    if not is_remote(spark):
+        classic: Any = spark
+        context = classic._sc._jsc  # noqa: SLF001 - a session does not say whether it was stopped
+        return context is not None and not context.sc().isStopped()
+    if spark.is_stopped:  # type: ignore[attr-defined]
+        return False
+    try:
+        spark.conf.get(READ_BY_FIELD_ID)
+    except PySparkException as error:
+        # A server that was restarted knows none of its sessions; any other fault may pass.
+        if any(word in str(error) for word in FORGOTTEN):
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def active_in_jvm(spark: SparkSession) -> Iterator[None]:
+    """Make a session the active one of Spark's own thread, for the time of a block."""
+    if is_remote(spark):
+        yield
+        return
+    classic: Any = spark
+    sessions = classic._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001 - pyspark has no such call
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(classic._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def _check_alive(chosen: SparkSession) -> SparkSession:
+    if not is_alive(chosen):
+        raise Unsupported("the Spark session that was chosen is stopped, or its server was restarted", hint=HAND_IN)
+    return chosen
+
+
+def _find_alive() -> SparkSession | None:
+    """Find the session of this thread, or of the process, that can be used."""
+    while (found := _active()) is not None:
+        if is_alive(found):
+            return found
+        # Or else pyspark would go on giving it to everybody in this process.
+        with suppress(PySparkException):
+            found.stop()
+        if _active() is found:
+            break
+    return None
+
+
+def _active() -> SparkSession | None:
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def _new(master: str) -> SparkSession:
+    if "SPARK_REMOTE" in os.environ:
+        return SparkSession.builder.getOrCreate()
+    if is_in_connect_mode():
+        raise Unsupported("this process uses Spark Connect, and has no session whose server knows it", hint=HAND_IN)
+    return _start(master)
 
 
 def _start(master: str) -> SparkSession:

@@ -19,6 +19,7 @@ from icefield.model.sort_order import SortOrder
 from icefield.parquet.write import WritePlan
 from icefield.spark.distribute import distribute
 from icefield.spark.worker_faults import explain_worker_fault
+from icefield.spark.workers import check_workers
 from icefield.spark.write_settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write_task import RESULT_SCHEMA, WriteTask
 from icefield.storage.store import Store
@@ -26,6 +27,7 @@ from icefield.storage.store import Store
 
 def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
     """Write all rows, whose schemas were checked, and return one row per file, as columns of a manifest entry."""
+    check_workers(frames[0].sparkSession)
     spread = distribute(frames, plan, order)
     try:
         with changed_task_bytes(frames[0].sparkSession, task_bytes_of(plan)):

@@ -1,0 +1,79 @@
+"""A session can be handed in, frames are written through their own, and one that is dead is never kept."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.spark.test_everywhere import ROOT, python_without_icefield
+from tests.spark_places import SparkPlace, chosen_place
+
+from icefield.errors import InvalidInput
+from icefield.lake import Lake
+
+OTHER_PROCESS = pytest.mark.skipif(chosen_place() is not SparkPlace.LOCAL, reason="it starts a Spark of its own")
+
+
+@pytest.mark.slow
+@OTHER_PROCESS
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_sessions_one_after_the_other_and_side_by_side(kind: str, tmp_path: Path) -> None:
+    done = run(["-m", f"tests.spark.{kind}_sessions", str(tmp_path)], ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_only_a_session_can_be_handed_in(memory_lake: Lake) -> None:
+    with pytest.raises(InvalidInput, match="a Spark session is expected, not a str"):
+        memory_lake.use("local[*]")
+
+
+USES_WORKERS = """
+import sys
+from pyspark.sql import SparkSession
+import icefield
+from icefield.errors import Unsupported
+from icefield.spark.java import find_java_home
+import os
+os.environ["JAVA_HOME"] = str(find_java_home().path)
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+with icefield.connect(sys.argv[1], durable=False) as lake:
+    table = lake.create_table("a.t", "id long")
+    try:
+        table.append(spark.range(3))
+    except Unsupported as error:
+        assert table.snapshots() == []
+        print(error)
+        print(error.hint)
+"""
+
+
+@pytest.mark.slow
+@OTHER_PROCESS
+@pytest.mark.parametrize("fault", ["no package", "shadowed", "no such program"])
+def test_workers_that_cannot_run_tasks_are_told_of_with_what_to_set(fault: str, tmp_path: Path) -> None:
+    directory = tmp_path / "here"
+    directory.mkdir()
+    python = str(python_without_icefield(tmp_path / "environment")) if fault == "no package" else sys.executable
+    if fault == "shadowed":
+        (directory / "icefield").mkdir()
+        (directory / "icefield" / "__init__.py").touch()
+    script = tmp_path / "script.py"
+    script.write_text(USES_WORKERS)
+    named = str(tmp_path / "nowhere") if fault == "no such program" else python
+    # Here the script's own directory comes first in the path, in workers the working directory.
+    done = run([str(script), str(tmp_path / "lake")], directory, PYSPARK_PYTHON=named)
+    assert "the Python of Spark's workers cannot run icefield's tasks: " in done.stdout, done.stdout + done.stderr
+    assert f"Set PYSPARK_PYTHON to {sys.executable}" in done.stdout
+
+
+def run(arguments: list[str], directory: Path, **more: str) -> "subprocess.CompletedProcess[str]":
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SPARK_", "PYSPARK_"))}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=directory,
+        env={**kept, **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
