@@ -185,6 +185,17 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
         ("SELECT t.1 FROM t", InvalidInput, "backquotes"),
         ("SELECT 1) UNION (SELECT 2", InvalidInput, "too much"),
         ("SELECT 1 /* open", InvalidInput, "not closed"),
+        ('SELECT from_json(a, \'{"type": "udt"}\') FROM t', Unsupported, "one string of DDL"),
+        (r"SELECT from_json(a, '\173') FROM t", Unsupported, "one string of DDL"),
+        ("SELECT from_json(a, concat('a ', 'int')) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT from_json(a, 'a ' 'int') FROM t", Unsupported, "one string of DDL"),
+        ("SELECT from_json(struct(a, b), c) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT `FROM_json`(a, (SELECT b)) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT from_json(schema => 'a int', json => a) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT from_json(a, schema_of_json('1') || b) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT from_csv(a, b) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT variant_get(a, '$.b', c) FROM t", Unsupported, "one string of DDL"),
+        ("SELECT try_variant_get(a, '$.b', '{}') FROM t", Unsupported, "one string of DDL"),
         ("SELECT * FROM t VERSION AS OF 3", Unsupported, "older version"),
         ("SELECT * FROM t TABLESAMPLE (10 ROWS)", Unsupported, "without an alias"),
     ],
@@ -192,3 +203,18 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
 def test_what_is_no_plain_query_is_refused(sql: str, error: type[Exception], fault: str) -> None:
     with pytest.raises(error, match=fault):
         parse_query(sql)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "from_json(a, 'id INT, c STRUCT<d: ARRAY<STRING>>')",
+        "from_json(a, 'id INT', map('mode', 'FAILFAST'))",
+        """from_json('{"a": [1]}', schema_of_json('{"a": [1]}'))""",
+        "from_csv(a, schema_of_csv('1,x'), map('sep', ';'))",
+        "variant_get(a, '$.b[0]', 'int')",
+        "try_variant_get(parse_json(a), '$.b')",
+    ],
+)
+def test_schemas_in_ddl_are_taken(call: str) -> None:
+    assert parse_query(f"SELECT {call} AS x FROM t").tables == [("t",)]

@@ -3,8 +3,11 @@
 import json
 import os
 import random
+import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +15,7 @@ from tests.expr.test_select import CASES
 from tests.test_views import put_view
 
 from icefield.errors import IcefieldError, Unsupported
+from icefield.expr.query_schemas import SCHEMA_ARGUMENTS
 from icefield.expr.query_words import KEYWORDS
 from icefield.expr.select import parse_query
 from icefield.expr.spark_functions import ALLOWED_FUNCTIONS, OPERATORS, PURE_FUNCTIONS, REFUSED_FUNCTIONS
@@ -267,9 +271,45 @@ def test_a_view_of_others_sees_nothing_of_its_reader(sql: str, lake: Lake, spark
         assert jvm.java.lang.System.getProperty("icefield.hit") is None
 
 
+@pytest.mark.parametrize("call", ["from_json('{}', '%s')", "from_csv('1', '%s')", "from_json('{}', concat('%s', ''))"])
+def test_a_schema_in_json_names_no_class(
+    call: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "icefield_named_by_a_view.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = {"type": "udt", "pyClass": "icefield_named_by_a_view.Type", "serializedClass": "", "sqlType": "string"}
+    schema = json.dumps({"type": "struct", "fields": [{"name": "a", "type": kind, "nullable": True, "metadata": {}}]})
+    sql = f"SELECT {call % schema} AS a"
+    put_view(lake, "other.v", ViewDefinition(parse_schema("a string"), (SqlRepresentation(sql, "spark"),), ("other",)))
+    with pytest.raises(Unsupported, match="one string of DDL"):
+        lake.view("other.v").to_spark()
+    assert "icefield_named_by_a_view" not in sys.modules
+
+
+def test_every_expression_that_parses_a_type_is_known() -> None:
+    import pyspark  # noqa: PLC0415 - only tests that ask for Spark load it
+
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-catalyst_*.jar")
+    with zipfile.ZipFile(jar) as classes:
+        names = [name for name in classes.namelist() if "/expressions/" in name]
+        parsing = {
+            PurePosixPath(n).stem for n in names if b"evalTypeExpr" in (c := classes.read(n)) or b"evalSchemaExpr" in c
+        }
+    # from_json, from_csv, variant_get and try_variant_get; from_xml, which is refused.
+    assert parsing - {"ExprUtils", "ExprUtils$"} == {
+        "JsonToStructs",
+        "CsvToStructs",
+        "VariantGetExpressionBuilderBase",
+        "XmlToStructs",
+    }
+    assert set(SCHEMA_ARGUMENTS) <= PURE_FUNCTIONS
+
+
 @pytest.mark.parametrize(
     ("key", "value", "sql", "fault"),
     [
+        ("spark.sql.parser.escapedStringLiterals", "TRUE", r"SELECT 'a\tb' AS a", "backslashes"),
+        ("spark.sql.parser.quotedRegexColumnNames", " True", "SELECT 'x' AS a", "patterns"),
         ("spark.sql.parser.escapedStringLiterals", "true", r"SELECT 'a\tb' AS a", "backslashes"),
         ("spark.sql.parser.quotedRegexColumnNames", "true", "SELECT 'x' AS a", "patterns"),
     ],

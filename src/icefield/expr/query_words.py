@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from icefield.errors import InvalidInput, Unsupported
+from icefield.expr.query_schemas import check_schema_argument
 from icefield.expr.query_tokens import Token, TokenKind
 from icefield.expr.spark_functions import ALLOWED_FUNCTIONS, words
 
@@ -78,6 +79,7 @@ def find_calls(tokens: Sequence[Token]) -> Calls:
         _check_word(tokens, at)
         if _text(tokens, at + 1) == "(" and not _is_no_call(tokens, at):
             functions.add(_function(tokens, at))
+            check_schema_argument(tokens, at)
             places.add(at)
     return Calls(frozenset(functions), frozenset(places))
 

@@ -40,7 +40,7 @@ def check_session(spark: SparkSession, query: Query) -> None:
     if query.has_escapes:
         meanings.append((_BACKSLASHES_ARE_LITERAL, "backslashes in strings as they are"))
     for setting, meaning in meanings:
-        if spark.conf.get(setting, "false") == "true":
+        if str(spark.conf.get(setting, "false")).strip().lower() == "true":
             raise Unsupported(f"views cannot be read while {setting} is set: it reads {meaning}", hint="Unset it")
     for name in sorted(query.functions - GRAMMAR_FUNCTIONS):
         if not _is_sparks_own(spark, name):
