@@ -31,8 +31,17 @@ _WORDS: dict[Any, tuple[str, str]] = {
     datetime.datetime: ("a datetime", "datetimes"),
     type(None): ("None", "None"),
 }
+_LONGEST_NUMBER = len(str(2**63))
 _LISTS = (Sequence, Iterable, list, tuple)
 _UNIONS = (typing.Union, types.UnionType)
+
+
+def whole_number(text: str | None) -> int | None:
+    """Read a number of up to 64 bits that others wrote as a text; None for any other text, and where there is none."""
+    if text is None or not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST_NUMBER:
+        return None
+    number = int(text)
+    return number if number < 2**63 else None
 
 
 def check_arguments(handle: type[T]) -> type[T]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from icefield.arguments import whole_number
 from icefield.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def definition_options() -> Callable[[F], F]:
 
 
 def _parse_as_of(_: click.Context, __: click.Parameter, text: str | None) -> "AsOf | None":
-    return int(text) if text is not None and text.isascii() and text.isdecimal() else text
+    return text if (number := whole_number(text)) is None else number
 
 
 def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 import rich_click as click
 
+from icefield.arguments import whole_number
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, talk
@@ -85,8 +86,7 @@ def refs_of(snapshot: Snapshot, metadata: TableMetadata) -> list[str]:
 
 def summary_number(snapshot: Snapshot, key: str) -> int | None:
     """Read a number of a snapshot's summary; None where its writer left it out."""
-    text = snapshot.summary.get(key)
-    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+    return whole_number(snapshot.summary.get(key))
 
 
 def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> list[object]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from icefield.arguments import whole_number
 from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.options import definition_options, table_argument
 from icefield.cli.output import counted, kebab, print_json, print_text, talk
@@ -180,5 +181,5 @@ def _plan_drop(lake: Lake, name: str) -> _Drop:
         lake.catalog.pointer(known),
         metadata.location,
         len(metadata.snapshots),
-        int(rows) if rows is not None and rows.isdecimal() else None,
+        whole_number(rows),
     )

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from icefield.arguments import whole_number
+
 MAX_DEPTH = 16
 MAX_NODES = 20_000
 
@@ -171,8 +173,8 @@ class _Parser:
         return self._part(tree.get("type"), name, parent_id, field_id, depth)
 
     def _part(self, tree: Any, name: str, parent_id: int, field_id: Any, depth: int) -> Field:
-        if isinstance(field_id, str) and field_id.isdecimal():
-            field_id = int(field_id)
+        if isinstance(field_id, str):
+            field_id = whole_number(field_id)
         if not isinstance(field_id, int):
             field_id = None
         node, null_branch = self.node(tree, parent_id if field_id is None else field_id, depth + 1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from icefield.ambient import Ambient
+from icefield.arguments import whole_number
 from icefield.catalog.catalog import Catalog, Guard, PointerSwap
 from icefield.codec.metadata_json import compress_metadata, encode_metadata
 from icefield.codec.metadata_outline import ENTRY_KEY, encode_entry
@@ -215,7 +216,7 @@ def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
     version = 0
     if previous_location is not None:
         number = previous_location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0]
-        version = int(number) + 1 if number.isdecimal() else 0
+        version = 0 if (known := whole_number(number)) is None else known + 1
     return f"{version:05d}-{ambient.random_uuid()}"
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from icefield.arguments import whole_number
 from icefield.catalog.catalog import Catalog, Entry, Kind, PointerSwap
 from icefield.codec.avro_container import parse_header
 from icefield.codec.deletion_vector import REFERENCED_DATA_FILE
@@ -158,7 +159,7 @@ class _Mover:
             if key in properties:
                 properties[key] = self.map(properties[key])
         number = here.rsplit("/", 1)[1].partition("-")[0].lstrip("v").partition(".")[0]
-        version = int(number) + 1 if number.isdecimal() else 0
+        version = 0 if (known := whole_number(number)) is None else known + 1
         place = f"{here.rsplit('/', 1)[0]}/{version:05d}-{self._id(here)}.metadata.json"
         self._put(place, msgspec.json.encode(document))
         return place

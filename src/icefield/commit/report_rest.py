@@ -1,5 +1,6 @@
 """Tell a REST catalog what was committed. (rest-catalog-open-api.yaml: CommitReport)"""
 
+from icefield.arguments import whole_number
 from icefield.catalog.rest_tables import RestTables
 from icefield.commit.publish import Proposal
 from icefield.model.snapshot import Snapshot
@@ -24,12 +25,13 @@ def report_commit(tables: RestTables, proposal: Proposal) -> None:
 
 
 def _encode(table: str, snapshot: Snapshot) -> dict[str, object]:
-    counted = {key: snapshot.summary[key] for key in COUNTERS if snapshot.summary.get(key, "").isdecimal()}
+    read = {key: whole_number(snapshot.summary.get(key)) for key in COUNTERS}
+    counted = {key: count for key, count in read.items() if count is not None}
     return {
         "report-type": "commit-report",
         "table-name": table,
         "snapshot-id": snapshot.snapshot_id,
         "sequence-number": snapshot.sequence_number,
         "operation": snapshot.operation or "",
-        "metrics": {key: {"unit": "count", "value": int(count)} for key, count in counted.items()},
+        "metrics": {key: {"unit": "count", "value": count} for key, count in counted.items()},
     }

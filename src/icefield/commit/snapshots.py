@@ -25,6 +25,8 @@ from icefield.model.snapshot import Operation, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
 from icefield.scan.manifests import load_manifests
 
+_HIGHEST_ROW_ID = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class SnapshotDraft:
@@ -111,6 +113,8 @@ def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int
     is_data = pc.equal(manifests["content"], DATA_MANIFEST)
     takes = pc.and_(is_data, given.is_null())
     rows = pc.if_else(takes, pc.add(manifests["added_rows_count"], manifests["existing_rows_count"]), 0).to_numpy()
+    if next_row_id + sum(rows.tolist()) > _HIGHEST_ROW_ID:
+        raise InvalidInput(f"no rows can be added: the next row id, {next_row_id}, is among the highest")
     ends = next_row_id + np.cumsum(rows)
     first = pc.if_else(takes, pa.array(ends - rows), pc.if_else(is_data, given, pa.scalar(None, pa.int64())))
     at = manifests.column_names.index("first_row_id")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.arguments import whole_number
 from icefield.codec.manifest_schema import EQUALITY_DELETES
 from icefield.model.snapshot import Operation, Snapshot
 
@@ -105,5 +106,4 @@ def summarise(operation: Operation, changes: Mapping[str, int], parent: Snapshot
 def _total_before(parent: Snapshot | None, key: str) -> int | None:
     if parent is None:
         return 0
-    text = parent.summary.get(key)
-    return int(text) if text is not None and text.isdecimal() else None
+    return whole_number(parent.summary.get(key))

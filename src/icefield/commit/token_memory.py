@@ -11,6 +11,7 @@ over what it brings, a new branch starts with what its first snapshot had.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from icefield.arguments import whole_number
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, RefKind, Snapshot
@@ -26,7 +27,6 @@ PREVIOUS_KEY = "icefield.previous-batch"
 TOKENS = "icefield.commit-tokens@"
 STREAM = "icefield.stream."
 MAX_STREAMS = 1000
-_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Memory:
         token, stream = summary.get(TOKEN_KEY), summary.get(STREAM_KEY)
         if token is not None and token not in self.tokens:
             return replace(self, tokens=(*self.tokens, token))
-        if stream is not None:
-            batch = max(int(summary[BATCH_KEY]), self.marks.get(stream, 0))
-            return replace(self, marks={**self.marks, stream: batch})
+        # A snapshot of others may say anything here.
+        if stream is not None and (batch := whole_number(summary.get(BATCH_KEY))) is not None:
+            return replace(self, marks={**self.marks, stream: max(batch, self.marks.get(stream, 0))})
         return self
 
     def without_summary(self, summary: Mapping[str, str]) -> "Memory":
@@ -51,8 +51,8 @@ class Memory:
         token, stream = summary.get(TOKEN_KEY), summary.get(STREAM_KEY)
         tokens = tuple(each for each in self.tokens if each != token)
         marks = {name: mark for name, mark in self.marks.items() if name != stream}
-        if stream is not None and PREVIOUS_KEY in summary:
-            marks[stream] = int(summary[PREVIOUS_KEY])
+        if stream is not None and (previous := whole_number(summary.get(PREVIOUS_KEY))) is not None:
+            marks[stream] = previous
         return Memory(tokens, marks)
 
 
@@ -67,9 +67,9 @@ def recorded_batch(properties: Mapping[str, str], branch: str, stream: str) -> i
     text = properties.get(key)
     if text is None:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
+    if (batch := whole_number(text)) is None:
         raise InvalidInput(f"table property {key} cannot be {text!r}: it must be the number of a batch")
-    return int(text)
+    return batch
 
 
 def recorded_branches(properties: Mapping[str, str]) -> list[str]:

@@ -26,6 +26,7 @@ from icefield.types.transforms import Unknown
 
 FORMAT_VERSIONS = (1, 2, 3)
 FORMAT_VERSION = 2
+HIGHEST_SEQUENCE_NUMBER = 2**63 - 1
 ROW_LINEAGE_VERSION = 3  # the first that gives every row an id
 
 
@@ -119,7 +120,13 @@ class TableMetadata:
     @property
     def next_sequence_number(self) -> int:
         """The number of the next snapshot; version 1 has none and reads as 0. (spec: Sequence Numbers)"""
-        return 0 if self.format_version == 1 else self.last_sequence_number + 1
+        if self.format_version == 1:
+            return 0
+        if self.last_sequence_number >= HIGHEST_SEQUENCE_NUMBER:
+            raise InvalidInput(
+                f"no snapshot can be added after sequence number {self.last_sequence_number}, the highest"
+            )
+        return self.last_sequence_number + 1
 
     @property
     def current_snapshot(self) -> Snapshot | None:

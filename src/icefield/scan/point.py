@@ -6,6 +6,7 @@ Raises NoSuchSnapshot, InvalidInput.
 import datetime
 from dataclasses import dataclass
 
+from icefield.arguments import whole_number
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, RefKind, Snapshot
@@ -41,8 +42,9 @@ def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
         ref = metadata.refs[as_of]
         head = metadata.snapshot_by_id(ref.snapshot_id)
         return Point(head, metadata.schema) if ref.kind is RefKind.BRANCH else _at_snapshot(metadata, head)
-    if as_of.isdecimal() and as_of.isascii() and metadata.snapshots.find(int(as_of)) is not None:
-        return _at_snapshot(metadata, metadata.snapshot_by_id(int(as_of)))
+    number = whole_number(as_of)
+    if number is not None and metadata.snapshots.find(number) is not None:
+        return _at_snapshot(metadata, metadata.snapshot_by_id(number))
     moment = _parse_time(as_of)
     if moment is None:
         metadata.ref_head(as_of)  # raises, naming the refs that there are
