@@ -3,6 +3,9 @@
 import errno
 import os
 import pickle
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -209,3 +212,32 @@ def test_other_programs_are_led_through_no_link_out_of_the_roots(root: Path) -> 
     for name in ("link/secret", "file", "link/../../beside/secret", "link"):
         with pytest.raises(LocationRefused):
             store.native_uri(location_of_path(f"{root}/{name}"))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        LocalStore.read,
+        lambda store, location: store.read_range(location, 0, 1),
+        lambda store, location: store.open_input(location).read(),
+    ],
+    ids=["read", "read_range", "open_input"],
+)
+def test_a_pipe_is_an_error_and_nobody_waits_for_it(read: Callable[[LocalStore, str], bytes], tmp_path: Path) -> None:
+    pipe = tmp_path / "list.avro"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with suppress(OSError):
+            pipe.write_bytes(b"x")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with pytest.raises(StorageError, match="no file"):
+            read(LocalStore(), pipe.as_uri())
+    finally:
+        # A reader lets the writer go on, whether the pipe was read above or not.
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        writer.join()
+        os.close(reader)

@@ -6,8 +6,10 @@ directory that was made for it. Each move raises OSError; `reading` and `writing
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from icefield.errors import FileAlreadyExists, MissingFile, StorageError
@@ -92,3 +94,24 @@ def read_at(descriptor: int, offset: int, length: int) -> bytes:
         parts.append(part)
         offset, length = offset + len(part), length - len(part)
     return b"".join(parts)
+
+
+def open_regular(path: str) -> FileIO:
+    """Open a file to read; a pipe, on which that would wait for ever, or a device is an OSError."""
+    file = FileIO(path, opener=_open_without_waiting)
+    try:
+        check_regular(path, os.fstat(file.fileno()))
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def check_regular(path: str, status: os.stat_result) -> None:
+    """Refuse what is neither a regular file nor a directory, which has errors of its own."""
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, and no file", path)
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -21,14 +21,22 @@ import os
 import stat
 import threading
 from collections.abc import Iterable, Iterator
-from io import FileIO
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 
 from icefield.errors import InvalidInput, MissingFile
-from icefield.storage.disk import create_exclusively, fill, read_at, reading, sync_directory, writing
+from icefield.storage.disk import (
+    check_regular,
+    create_exclusively,
+    fill,
+    open_regular,
+    read_at,
+    reading,
+    sync_directory,
+    writing,
+)
 from icefield.storage.local_new_file import LocalNewFile
 from icefield.storage.location import check_inside, join_location, local_path, location_of_path
 from icefield.storage.sizes import check_size
@@ -61,13 +69,13 @@ class LocalStore:
 
     def read(self, location: str) -> bytes:
         # Without pathlib and buffers: for the small files that plans begin with, they are half of the price.
-        with reading(location), FileIO(self._checked_path(location)) as file:
+        with reading(location), open_regular(self._checked_path(location)) as file:
             return file.readall()
 
     def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         if offset < 0 or length < 0:
             raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
-        with reading(location), self._path(location).open("rb", buffering=0) as file:
+        with reading(location), open_regular(self._checked_path(location)) as file:
             if of_size is not None:
                 check_size(location, os.fstat(file.fileno()).st_size, of_size)
             return read_at(file.fileno(), offset, length)
@@ -99,7 +107,9 @@ class LocalStore:
     def open_input(self, location: str) -> pa.NativeFile:
         # Not memory-mapped: a file cut short by somebody else would end the process, not the read.
         with reading(location):
-            return pa.OSFile(str(self._path(location)), "rb")
+            path = self._checked_path(location)
+            check_regular(path, os.stat(path))  # noqa: PTH116 - without an object for the path
+            return pa.OSFile(path, "rb")
 
     def native_uri(self, location: str) -> str:
         return next(self.native_uris([location]))
