@@ -135,6 +135,11 @@ def test_is_there_looks_at_local_lakes_only() -> None:
 @pytest.mark.parametrize(
     ("target", "warehouse", "properties", "message"),
     [
+        ("s3://me:hunter2@bucket/lake", None, {}, "takes no user"),
+        ("S3A://me:hunter2@bucket", None, {}, "takes no user"),
+        ("gs://me:hunter2@bucket/lake", None, {}, "takes no user"),
+        ("sqlite://me:hunter2@host/catalog.db", "w", {}, "takes no user"),
+        ("sqlite:///catalog.db", "s3://me:hunter2@bucket/lake", {}, "takes no user"),
         ("mysql://me:hunter2@host/db", None, {}, "mysql is not supported. A directory needs no scheme. There are:"),
         ("postgressql://me:hunter2@host/db", "w", {}, "Did you mean 'postgresql'?"),
         ("postgresql://me:hunter2@host/db", None, {}, "a catalog at postgresql:// needs to know where its tables are"),
@@ -186,3 +191,8 @@ def test_a_missing_extra_is_named(package: str, target: str, warehouse: str | No
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("Unsupported ")
     assert extra in done.stdout
+
+
+def test_a_target_with_a_nul_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="NUL"):
+        icefield.connect("lake\0")

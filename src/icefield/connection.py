@@ -69,6 +69,10 @@ SERVERS_PROPERTIES = (
 _LIKE_A_SERVER = re.compile(
     r"\bpassword\s*=|^(postgres(ql)?(\+\w+)?|https?|s3[an]?|gs|az|sqlite|mysql):(?!//)|^[^/]*:[^/]*@"
 )
+# Servers of databases and catalogs take a user and a password; buckets and files do not, and would be told of them.
+_USER_OF_NO_SERVER = re.compile(
+    r"(s3[an]?|gs|gcs|az|azure|adls?|abfss?|wasbs?|sqlite|files?)(\+\w+)?://[^/?#]*:[^/?#]*@", re.IGNORECASE
+)
 
 
 def connect(  # noqa: PLR0913 - one parameter per setting
@@ -158,6 +162,13 @@ def scheme_of(target: str) -> str:
         raise InvalidInput(
             "the target is neither a directory nor a URL",
             hint="A server is named as postgresql://user:password@host/database or https://host/path",
+        )
+    if "\0" in target:
+        raise InvalidInput("the target has a NUL character")
+    if _USER_OF_NO_SERVER.match(target):
+        raise InvalidInput(
+            f"a target that begins with {target.partition('://')[0]}:// takes no user and password",
+            hint="Give keys as properties, such as s3.access-key-id and s3.secret-access-key",
         )
     for word in ("memory", "files", "file"):
         if target.startswith(f"{word}:"):

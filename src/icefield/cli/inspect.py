@@ -18,7 +18,7 @@ from icefield.scan.point import AsOf
 @as_of_option()
 @click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=2**63 - 1),
     help=f"How many rows at most; 0 is all. [default: {GRID_ROWS} as a table, all as json]",
 )
 @click.pass_obj

@@ -25,7 +25,7 @@ Row = tuple[object, ...]
 @as_of_option()
 @click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=2**63 - 1),
     help=f"How many rows at most; 0 is all. [default: {GRID_ROWS} as a table, all as csv and json]",
 )
 @click.option(

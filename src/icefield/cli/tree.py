@@ -30,9 +30,19 @@ RANDOM_PART = re.compile(r"\b([0-9a-f]{8})(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0
 @click.command(cls=LakeCommand)
 @table_argument()
 @as_of_option()
-@click.option("--snapshots", type=click.IntRange(min=1), default=4, show_default=True, help="How many snapshots.")
-@click.option("--manifests", type=click.IntRange(min=0), default=8, show_default=True, help="How many manifests.")
-@click.option("--files", type=click.IntRange(min=0), default=2, show_default=True, help="How many files per manifest.")
+@click.option(
+    "--snapshots", type=click.IntRange(min=1, max=2**63 - 1), default=4, show_default=True, help="How many snapshots."
+)
+@click.option(
+    "--manifests", type=click.IntRange(min=0, max=2**63 - 1), default=8, show_default=True, help="How many manifests."
+)
+@click.option(
+    "--files",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=2,
+    show_default=True,
+    help="How many files per manifest.",
+)
 @click.pass_obj
 def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, manifests: int, files: int) -> None:
     """Draw the metadata tree of a table.
