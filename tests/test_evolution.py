@@ -300,3 +300,30 @@ def test_a_table_that_was_always_sorted_can_lose_its_order(memory_lake: Lake) ->
     with memory_lake.table("a.sorted").evolve() as change:
         change.set_order([])
     assert memory_lake.table("a.sorted").metadata.sort_order.is_unsorted
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_partition_field_is_dropped_and_added_again_and_again(
+    memory_lake: Lake, version: int, upgraded: bool
+) -> None:
+    """In version 1 dropped fields stay as void, and with them their names and ids, also after an upgrade."""
+    table = memory_lake.create_table("a.p", "id long, p string", partition_by=["p"], format_version=version)
+    for turn in range(3):
+        table.append(pa.table({"id": [3 * turn, 3 * turn + 1, 3 * turn + 2], "p": ["x", "null", None]}))
+        if upgraded and turn == 1:
+            table.upgrade(3)
+        with table.evolve() as change:
+            change.drop_partition_field("p")
+            if turn == 0:
+                change.add_partition_field("p")
+        if turn > 0:
+            table.append(pa.table({"id": [100 + turn], "p": ["x"]}))
+            with table.evolve() as change:
+                change.add_partition_field("p", name="other" if turn == 2 else None)
+    ids = [field.field_id for field in table.spec.fields]
+    assert len(set(ids)) == len(ids)
+    assert sorted(row["id"] for row in rows_of(table, where="p = 'x'")) == [0, 3, 6, 101, 102]
+    table.compact()
+    table.overwrite_partitions(pa.table({"id": [9], "p": pa.array([None], pa.string())}))
+    assert sorted(row["id"] for row in rows_of(table, where="p = 'null'")) == [1, 4, 7]

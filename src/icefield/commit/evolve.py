@@ -51,7 +51,7 @@ class Draft:
 
     def draw_partition_id(self, field: PartitionField) -> int:
         """Return the id that the same field had before, or one that no spec ever used."""
-        known = known_field_id(self.base.specs, field)
+        known = known_field_id(self.base.specs, field, self.spec)
         return next(self._partition_ids) if known is None else known
 
     def check(self) -> None:

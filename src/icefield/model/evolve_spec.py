@@ -21,9 +21,16 @@ def add_partition_field(
     source = find_source(schema, column, transform, text)
     chosen = name or transform.default_name(schema.name_of(source.field_id))
     field = PartitionField(source.field_id, 0, chosen, transform)
-    changed = replace(spec, fields=(*spec.fields, replace(field, field_id=draw_id(field))))
+    kept = tuple(_without_name(f, chosen) for f in spec.fields)
+    changed = replace(spec, fields=(*kept, replace(field, field_id=draw_id(field))))
     check_spec(changed, schema)
     return changed
+
+
+def _without_name(field: PartitionField, name: str) -> PartitionField:
+    """Free a name that only a dropped field of version 1 has, as Iceberg Java does."""
+    is_taken = field.name == name and isinstance(field.transform, Void)
+    return replace(field, name=f"{field.name}_{field.field_id}") if is_taken else field
 
 
 def drop_partition_field(spec: PartitionSpec, name: str, *, keep_void: bool) -> PartitionSpec:
@@ -51,10 +58,15 @@ def find_partition_field(spec: PartitionSpec, name: str) -> PartitionField:
     raise InvalidInput(f"no partition field {name!r} (partition fields: {known})")
 
 
-def known_field_id(specs: Iterable[PartitionSpec], field: PartitionField) -> int | None:
-    """Return the id that the same transform of the same column had in an older spec."""
+def known_field_id(specs: Iterable[PartitionSpec], field: PartitionField, current: PartitionSpec) -> int | None:
+    """Return the id that the same transform of the same column had in an older spec.
+
+    Dropped fields of version 1 stay in the current spec, as void, and keep their ids.
+    """
+    taken = {kept.field_id for kept in current.fields}
     for spec in specs:
         for old in spec.fields:
-            if (old.source_ids, old.transform) == (field.source_ids, field.transform):
+            is_same = (old.source_ids, old.transform) == (field.source_ids, field.transform)
+            if is_same and old.field_id not in taken:
                 return old.field_id
     return None
