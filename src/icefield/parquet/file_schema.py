@@ -26,7 +26,15 @@ def file_schema(schema: Schema) -> Schema:
     """Return the columns of new files of a table."""
     for path, field in walk(schema.struct):
         _check_writable(field, path)
-    return replace(schema, fields=stored_fields(schema))
+    stored = stored_fields(schema)
+    if not stored:
+        # Parquet counts rows by the values of columns: rows without one would be lost.
+        held = ", ".join(f"{field.name} {field.type}" for field in schema.fields)
+        raise Unsupported(
+            f"cannot write rows of this table: a data file holds none of its columns ({held})",
+            hint="Add a column of another type first",
+        )
+    return replace(schema, fields=stored)
 
 
 def stored_fields(schema: Schema) -> tuple[NestedField, ...]:
