@@ -212,6 +212,82 @@ def test_a_column_that_only_looks_like_row_labels_is_data(memory_lake: Lake) -> 
         assert table.scan().to_arrow().read_all().to_pylist() == [{"__index_level_0__": 7}]
 
 
+# Frames that Arrow cannot take, and rows that no file can hold.
+
+NO_ARROW: dict[str, object] = {
+    "values of several types": pd.DataFrame({"id": [1, "x"]}),
+    "one name twice": pd.DataFrame([[1, 2]], columns=["id", "id"]),
+    "sparse": pd.DataFrame({"id": pd.arrays.SparseArray([0, 0, 1])}),
+    "complex": pd.DataFrame({"id": [1 + 2j]}),
+    "no text": pd.DataFrame({"id": ["\ud800"]}),
+    "a column without a table": pa.chunked_array([[1, 2]]),
+}
+
+
+@pytest.mark.parametrize("name", NO_ARROW)
+def test_a_frame_that_arrow_cannot_take_is_one_error_and_changes_nothing(name: str, lake: Lake) -> None:
+    table = lake.create_table("a.t", "id long")
+    before = table.metadata_location
+    works: list[Callable[[], object]] = [
+        lambda: lake.create_table("a.other", NO_ARROW[name]),
+        lambda: table.append(NO_ARROW[name]),
+        lambda: table.append(NO_ARROW[name], merge_schema=True),
+        lambda: table.overwrite(NO_ARROW[name]),
+        lambda: table.upsert(NO_ARROW[name], on=["id"]),
+    ]
+    for work in works:
+        with pytest.raises(IcefieldError) as caught:
+            work()
+        assert caught.value.hint
+    assert (table.metadata_location, table.count(), lake.tables()) == (before, 0, ["a.t"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "hint"),
+    [
+        ([{"id": 1}], "from_pylist"),
+        ({"id": [1]}, "pyarrow.table"),
+        (iter([pa.record_batch({"id": [1]})]), "from_batches"),
+    ],
+)
+def test_what_holds_rows_but_is_no_arrow_data_gets_the_call_that_converts_it(
+    rows: object, hint: str, memory_lake: Lake
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        memory_lake.create_table("a.t", "id long").append(rows)
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        (pa.uint64(), "decimal"),
+        (pa.duration("s"), "int64"),
+        (pa.run_end_encoded(pa.int32(), pa.string()), "run_end_decode"),
+        (pa.json_(), "storage type string"),
+        (pa.month_day_nano_interval(), "another type"),
+    ],
+)
+def test_the_hint_for_a_type_that_tables_lack_is_about_that_type(
+    kind: pa.DataType, hint: str, memory_lake: Lake
+) -> None:
+    with pytest.raises(IcefieldError) as caught:
+        memory_lake.create_table("a.t", pa.schema([("c", kind)]))
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.struct([]), pa.struct([("a", pa.null())])])
+def test_rows_without_a_column_that_files_hold_are_refused_not_lost(kind: pa.DataType, memory_lake: Lake) -> None:
+    rows = pa.table({"c": pa.nulls(2, kind)})
+    table = memory_lake.create_table("a.t", rows.schema, format_version=3)
+    for write in (table.append, table.overwrite):
+        with pytest.raises(IcefieldError, match="a data file holds none of its columns"):
+            write(rows)
+    table.append(rows.append_column("n", pa.array([1, 2])), merge_schema=True)
+    table.append(rows)
+    assert table.count() == table.scan().to_arrow().read_all().num_rows == 4
+
+
 # Versions and times as text.
 
 

@@ -127,10 +127,11 @@ def as_schema(value: object) -> Schema:
     if hasattr(value, "__arrow_c_schema__"):
         return _schema_of_columns(pa.schema(value))
     if hasattr(value, "__arrow_c_stream__"):
-        return _schema_of_columns(pa.RecordBatchReader.from_stream(value).schema)
+        return _schema_of_columns(_open_stream(value).schema)
     raise InvalidInput(
         f"cannot read a schema from {type(value).__name__}",
-        hint="Give a text such as 'id long not null, name string', an Arrow or Spark schema, or a frame",
+        hint=_conversion_of(value)
+        or "Give a text such as 'id long not null, name string', an Arrow or Spark schema, or a frame",
     )
 
 
@@ -139,7 +140,7 @@ def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if not isinstance(rows, pa.RecordBatchReader) and hasattr(rows, "__arrow_c_stream__"):
-        rows = pa.RecordBatchReader.from_stream(rows)
+        rows = _open_stream(rows)
     if isinstance(rows, pa.RecordBatchReader):
         columns = _without_row_labels(rows.schema)
         if len(columns) == len(rows.schema):
@@ -147,8 +148,38 @@ def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return columns, (batch.select(columns.names) for batch in rows)
     raise InvalidInput(
         f"cannot write rows from {type(rows).__name__}",
-        hint="Give a Spark DataFrame, or Arrow data: a table, a batch, a reader, or what has Arrow's stream protocol",
+        hint=_conversion_of(rows)
+        or "Give a Spark DataFrame, or Arrow data: a table, a batch, a reader, or what has Arrow's stream protocol",
     )
+
+
+def _open_stream(rows: Any) -> pa.RecordBatchReader:
+    """Ask a frame for its rows as Arrow data; libraries raise errors of many kinds where they cannot convert them."""
+    try:
+        return pa.RecordBatchReader.from_stream(rows)
+    except Exception as error:
+        raise InvalidInput(
+            f"cannot take the {type(rows).__name__} as Arrow data: {_message_of(error)}",
+            hint="Give each column a name of its own and values of one type that Arrow has, or convert it to an Arrow "
+            "table first",
+        ) from error
+
+
+def _message_of(error: Exception) -> str:
+    """Return what an error says; those of Arrow about a pandas column have their text in several arguments."""
+    texts = [argument for argument in error.args if isinstance(argument, str)]
+    return "; ".join(texts) if len(texts) == len(error.args) and texts else str(error) or type(error).__name__
+
+
+def _conversion_of(rows: object) -> str | None:
+    """Return how to turn common values that hold rows, but are no Arrow data, into such."""
+    if type(rows).__module__.split(".")[0] == "polars" and hasattr(rows, "collect"):
+        return "Give rows.collect()"
+    if isinstance(rows, Mapping):
+        return "Give pyarrow.table(rows)"
+    if isinstance(rows, list | tuple | Iterator):
+        return "Give pyarrow.Table.from_pylist(rows), or pyarrow.Table.from_batches(rows) for batches"
+    return None
 
 
 def _schema_of_columns(columns: pa.Schema) -> Schema:

@@ -223,8 +223,21 @@ def _primitive_from_arrow(kind: pa.DataType, path: str) -> PrimitiveType:
             return result
     raise SchemaMismatch(
         f"column {path!r} has the Arrow type {kind}, which the table format cannot hold",
-        hint="Cast it first, for instance unsigned 64-bit integers to decimal(20, 0)",
+        hint=_cast_for(kind),
     )
+
+
+def _cast_for(kind: pa.DataType) -> str:
+    """Return what to do with a column of a type that the table format does not have."""
+    if kind == pa.uint64():
+        return "Cast it first, to decimal(20, 0), or to int64 if all values fit"
+    if pa.types.is_duration(kind):
+        return "Cast it to int64 first"
+    if pa.types.is_run_end_encoded(kind):
+        return "Decode it first, with pyarrow.compute.run_end_decode"
+    if isinstance(kind, pa.BaseExtensionType):
+        return f"Cast it to another type first, for instance to its storage type {kind.storage_type}"
+    return "Cast it to another type first"
 
 
 def _is_any(*wanted: pa.DataType) -> Callable[[pa.DataType], bool]:
