@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import append, contention, decode_manifest, object_store, planning, spark_rows
+from benchmarks import append, contention, decode_manifest, object_store, planning, spark_rows, wide
 
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
@@ -12,6 +12,7 @@ ALL: dict[str, Callable[..., None]] = {
     "object_store": object_store.run,
     "planning": planning.run,
     "spark_rows": spark_rows.run,
+    "wide": wide.run,
 }
 
 
