@@ -55,7 +55,10 @@ def swap(table: Table, one: str, other: str) -> None:
 
 def test_widened_decimals(lake: Lake) -> None:
     cases = []
-    for at, (old, new) in enumerate([((9, 2), (18, 2)), ((9, 2), (38, 2)), ((18, 2), (38, 2)), ((5, 0), (9, 0))]):
+    # A number whose digits, as an integer of the old size, are a negative one.
+    widenings = [((9, 2), (18, 2), "30000000.00"), ((9, 2), (38, 2), "30000000.00")]
+    widenings.append(((18, 2), (38, 2), "100000000000000000.00"))
+    for at, (old, new, wide) in enumerate(widenings):
         kind = f"decimal({old[0]}, {old[1]})"
         table = lake.create_table(f"d.t{at}", f"id long, d {kind}, s struct<d: {kind}>", properties=IN_PLACE)
         values = [Decimal(1), Decimal(10) ** (old[0] - old[1] - 1), None, Decimal(-1)]
@@ -66,12 +69,9 @@ def test_widened_decimals(lake: Lake) -> None:
         with table.evolve() as change:
             for name in ("d", "s.d"):
                 change.widen_column(name, f"decimal({new[0]}, {new[1]})")
-        wide = "3" + "0" * (new[0] - new[1] - 1)
-        last = "." + "0" * new[1] if new[1] else ""
-        texts = (f"< {wide}{last}", f"> {wide}{last}", f"> -{wide}{last}", f"IN (1, {wide}{last})", "= 1", "IS NULL")
-        filters = [f"{name} {text}" for name in ("d", "s.d") for text in texts]
-        filters = filters if at == 0 else filters[:2]
-        cases.append((table, filters))
+        texts = (f"< {wide}", f"> -{wide}", f"> {wide}", f"IN (1, {wide})", "= 1", "IS NULL")
+        filters = [f"{name} {text}" for text in texts for name in ("d", "s.d")]
+        cases.append((table, filters if at == 0 else filters[:4]))
         if at == 0:
             table.delete("id = 3")
     check(cases)
