@@ -157,7 +157,7 @@ class _NativeScan:
         for location, uri, size, key in zip(paths, uris, sizes, self._file_keys.tolist(), strict=True):
             if uri.startswith("file:"):
                 # Spark would read whatever file is there now.
-                check_local_size(location, size)
+                check_local_size(location, uri, size)
             yield NativeFile(uri, size, key)
 
     def _with_places(self, frame: DataFrame) -> DataFrame:

@@ -6,10 +6,10 @@ Raises CorruptFile, and what the store raises.
 """
 
 import os
+from urllib.parse import unquote_to_bytes
 
 from icefield.errors import CorruptFile
 from icefield.storage.disk import reading
-from icefield.storage.location import local_path
 from icefield.storage.store import Store
 
 
@@ -30,8 +30,9 @@ def read_sized(store: Store, location: str, expected: int | None) -> bytes:
     return data
 
 
-def check_local_size(location: str, expected: int) -> None:
-    """Check the size of a local file that another program is going to open."""
+def check_local_size(location: str, uri: str, expected: int) -> None:
+    """Check the size of a local file that another program is going to open by its URI."""
     with reading(location):
-        found = os.stat(local_path(location)).st_size  # noqa: PTH116 - of very many files, without objects for each
+        path = unquote_to_bytes(uri.removeprefix("file://"))
+        found = os.stat(path).st_size  # noqa: PTH116 - of very many files, without objects for each
     check_size(location, found, expected)
