@@ -95,6 +95,7 @@ def _draft(definition: TableDefinition, base: TableMetadata) -> Draft:
     ids: dict[int, int] = {}
     fields = tuple(_renumbered(field, draft, ids) for field in definition.schema.fields)
     draft.schema = Schema(fields, identifier_field_ids=tuple(ids[i] for i in definition.schema.identifier_field_ids))
+    draft.spec = PartitionSpec()  # nothing of the old spec stays, so that its ids are free for the same fields
     parts = (replace(f, source_id=ids[f.source_id]) for f in definition.spec.fields)
     draft.spec = PartitionSpec(tuple(replace(part, field_id=draft.draw_partition_id(part)) for part in parts))
     draft.order = SortOrder(tuple(replace(f, source_id=ids[f.source_id]) for f in definition.order.fields))
