@@ -130,6 +130,11 @@ class History:
         given = given.set_column(given.column_names.index(name), given.schema.field(name), pa.array(keys, pa.int64()))
         mode = self._draw_mode("write.merge.mode")
         self.table.upsert(given, on=[name])
+        before = {row[KEY_ID]: row for row in self.model.rows}
+        unnamed = [f.field_id for f in self.model.fields if f.name not in given.column_names]
+        for row in rows:
+            # What the rows do not name stays as it is.
+            row.update({i: before[row[KEY_ID]].get(i) for i in unnamed if row[KEY_ID] in before})
         self.model.rows = [row for row in self.model.rows if row[KEY_ID] not in keys] + rows
         self.steps.append(f"upsert by {mode}")
 
