@@ -19,7 +19,7 @@ from icefield.lake import Lake
 pytestmark = pytest.mark.spark
 
 DEEP = "ICEFIELD_DEEP" in os.environ
-SEEDS = [int(os.environ["ICEFIELD_SEED"])] if "ICEFIELD_SEED" in os.environ else range(2000 if DEEP else 16)
+SEEDS = [int(os.environ["ICEFIELD_SEED"])] if "ICEFIELD_SEED" in os.environ else range(2000 if DEEP else 4)
 FILTERS = 6
 
 
