@@ -28,7 +28,7 @@ def add_partition_field(
 
 
 def _without_name(field: PartitionField, name: str) -> PartitionField:
-    """Free a name that only a dropped field of version 1 has, as Iceberg Java does."""
+    """Free a name that only a dropped field of version 1 has."""
     is_taken = field.name == name and isinstance(field.transform, Void)
     return replace(field, name=f"{field.name}_{field.field_id}") if is_taken else field
 
