@@ -1,8 +1,8 @@
 """Which types a query gives to functions that parse them from a text.
 
-Spark parses the schema of `from_json` as DDL, and if that fails as JSON. JSON can name any class, as a user-defined type,
-for Spark and pyspark to load. So such an argument must be a string that cannot be JSON, which always has a brace, or a
-schema that Spark infers from a sample.
+Spark parses the schema of `from_json` as DDL, and if that fails as JSON. JSON can name any class, as a user-defined
+type, for Spark and pyspark to load. So such an argument must be a string that cannot be JSON, which always has a brace,
+or a schema that Spark infers from a sample.
 
 Raises Unsupported.
 """
