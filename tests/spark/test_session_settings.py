@@ -97,3 +97,14 @@ def test_a_file_that_is_gone_or_damaged_is_never_passed_over(table: Table, spark
         data.write_bytes(data.read_bytes()[:-8] + b"damaged!")
     with changed(spark, {setting: "true"}), pytest.raises((PySparkException, Py4JError), match=data.name):
         frame.collect()
+
+
+def test_a_frame_keeps_its_rows_when_the_settings_of_the_session_are_reset(lake: Lake, spark: SparkSession) -> None:
+    table = lake.create_table("a.renamed", "id long, before string, number double")
+    table.append(pa.table({"id": [1], "before": ["text"], "number": [0.5]}))
+    with table.evolve() as change:
+        change.rename_column("before", "after")
+    frame = table.scan().to_spark()
+    spark.conf.unset(READ_BY_FIELD_ID)  # as RESET does with all settings
+    assert frame.collect() == [(1, "text", 0.5)]
+    assert table.scan().to_spark().where("after = 'text'").count() == 1
