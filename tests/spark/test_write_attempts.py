@@ -75,7 +75,7 @@ def show(table):
 
 
 with running_hosts() as master, icefield.connect(Path(sys.argv[1], "lake"), durable=False) as lake:
-    spark = session(master)
+    spark = session(master=master)
     rows = spark.range(0, ROWS, 1, 4)
     for name in ("twice", "again"):
         lake.create_table(f"s.{name}", "id long", properties={"write.target-file-size-bytes": "20000"})

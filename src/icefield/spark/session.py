@@ -29,7 +29,7 @@ HAND_IN = "Make a session, and hand it in: lake.use(spark), or to_spark(session=
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-def session(chosen: SparkSession | None = None, master: str = "local[*]") -> SparkSession:
+def session(chosen: SparkSession | None = None, *, master: str = "local[*]") -> SparkSession:
     """Return the session that was chosen, else the one that is there, in whichever thread it was made, or start one.
 
     One that is stopped, or that its server has forgotten, is refused if it was chosen and passed over otherwise.
