@@ -4,6 +4,8 @@
 PYTHON ?= python3
 ARGS ?=
 MAKEFLAGS += --no-print-directory
+# Bytecode is kept: the suite starts hundreds of Pythons, and without it each compiles every module that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick deep everywhere sim lint format interop bench lock clean environment interop-environment python
 
