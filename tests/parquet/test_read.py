@@ -46,12 +46,15 @@ AT = "memory://lake/t/data/f.parquet"
 EVERYTHING = primitive_schema(*PRIMITIVES)
 
 
-def stored(groups: Iterable[Sequence[Row]], schema: Schema) -> tuple[MemoryStore, str]:
-    """Write one file as others do, with NaN left out of its footer; every list of rows becomes a row group."""
+def stored(groups: Iterable[Sequence[Row]], schema: Schema, *, store_schema: bool = False) -> tuple[MemoryStore, str]:
+    """Write one file as others do, with NaN left out of its footer; every list of rows becomes a row group.
+
+    store_schema: whether the file says of which Arrow types its columns were.
+    """
     store = MemoryStore()
     # A null struct may lie over required fields, which Arrow's writer takes only where it is told nothing of them.
     written = arrow_schema(_all_optional(schema))
-    with store.open_new(AT) as sink, pq.ParquetWriter(sink, written, store_schema=False) as writer:
+    with store.open_new(AT) as sink, pq.ParquetWriter(sink, written, store_schema=store_schema) as writer:
         for rows in groups:
             writer.write_table(pa.Table.from_batches([batch_of(rows, schema)]).cast(written))
     return store, AT
@@ -290,12 +293,12 @@ def filtered(draw: st.DrawFn) -> tuple[Schema, list[list[Row]], Bound]:
 
 
 @effort(100)
-@given(filtered())
+@given(filtered(), st.booleans())
 def test_a_filter_gives_exactly_the_rows_that_match_and_the_rest_all_others(
-    drawn: tuple[Schema, list[list[Row]], Bound],
+    drawn: tuple[Schema, list[list[Row]], Bound], store_schema: bool
 ) -> None:
     schema, groups, where = drawn
-    store, location = stored(groups, schema)
+    store, location = stored(groups, schema, store_schema=store_schema)
     rows = [row for group in groups for row in group]
     assert same(read(store, location, schema, where)) == same([row for row in rows if matches(where, row)])
     rest = [row for batch in read_rest(store, location, schema, where) for row in rows_from(batch, schema)]
@@ -513,6 +516,17 @@ def test_a_uuid_is_read_from_plain_bytes() -> None:
     schema = parse_schema("u uuid")
     assert read(store, AT, schema) == [{1: value}, {1: None}]
     assert read(store, AT, schema, bind(f"u = '{value}'", schema)) == [{1: value}]
+
+
+@pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">="])
+def test_a_uuid_is_compared_in_a_file_that_has_it_as_arrows_own_type(operator: str) -> None:
+    """Arrow fails to compare uuids with a file's statistics."""
+    values = [uuid.UUID(int=i) for i in (1, 5, 9)]
+    schema = parse_schema("u uuid, i int")
+    rows: list[Row] = [{1: value, 2: number} for number, value in enumerate(values)]
+    store, location = stored([[row] for row in rows], schema, store_schema=True)
+    where = bind(f"u {operator} '{values[1]}' AND i >= 0", schema)
+    assert read(store, location, schema, where) == [row for row in rows if matches(where, row)]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from icefield.storage.sizes import check_size
 from icefield.storage.store import Store
 from icefield.types import metadata_columns
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
-from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, Value
+from icefield.types.datatypes import NestedField, StructType, Type, Value
 from icefield.types.metadata_columns import DELETED, FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
 from icefield.types.schema import Schema
 
@@ -216,5 +216,10 @@ def _paths_with_same_type(
         if isinstance(field.type, StructType):
             children = [stored.type.field(i) for i in range(stored.type.num_fields)]
             yield from _paths_with_same_type(field.type.fields, children, inner)
-        elif not isinstance(field.type, ListType | MapType) and stored.type == arrow_type(field.type):
+        elif _is_judged_by_arrow(stored.type) and stored.type == arrow_type(field.type):
             yield field.field_id, inner
+
+
+def _is_judged_by_arrow(kind: pa.DataType) -> bool:
+    """Return whether Arrow can compare values of a type with statistics; it cannot for uuids, by its own type."""
+    return not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType)
