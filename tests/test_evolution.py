@@ -250,7 +250,7 @@ class Model:
         return [{name: row.get(key) for name, key in self.columns.items()} for row in self.rows]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["add", "drop", "rename", "append"]), st.integers(0, 9), st.integers(0, 3)),

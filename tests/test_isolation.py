@@ -1,7 +1,6 @@
 """Under serializable isolation a transaction lands only if it would read the same rows at that moment."""
 
 import datetime
-import os
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -13,11 +12,11 @@ from icefield.commit.reads import Reads
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.table import Table
+from tests.effort import DEEP
 
 NAME = "t.t"
 LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 Verb = Callable[[Table], object]
-DEEP = "ICEFIELD_DEEP" in os.environ
 MODES = [(2, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read")]
 
 

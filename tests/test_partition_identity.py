@@ -4,7 +4,6 @@ Random histories of writes, whose partition values print alike, are held against
 """
 
 import math
-import os
 import random
 import struct
 from collections import Counter
@@ -24,9 +23,9 @@ from icefield.lake import Lake
 from icefield.table import Table
 from icefield.types.arrow_keys import encode_keys
 from tests.commit.racing import race
+from tests.effort import DEEP
 
 IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
-DEEP = bool(os.environ.get("ICEFIELD_DEEP"))
 STEPS = 10
 WINDOW = 4  # so many values a history draws from: those that stand side by side print alike
 LONG = "x" * 6000

@@ -16,7 +16,7 @@ from icefield.properties import (
     Property,
 )
 from icefield.property_checks import check_properties
-from tests.expr.cases import effort
+from tests.effort import effort
 
 KEYS = [p.key for p in TABLE_PROPERTIES]
 

@@ -82,7 +82,7 @@ class Run:
         self.rows_of_rival.append(number)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.sampled_from(FAULTS), max_size=8), min_size=1, max_size=4), st.booleans())
 def test_acknowledged_rows_are_there_once_and_failed_ones_are_not(
     commits: Sequence[Sequence[str]], takes_keys: bool

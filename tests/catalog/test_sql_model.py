@@ -58,7 +58,7 @@ def check_answers(catalog: Catalog, calls: list[Call]) -> None:
             assert answer(catalog, call) == answer(model, call)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(CALLS, min_size=5, max_size=40))
 def test_sqlite_answers_as_memory_does(calls: list[Call]) -> None:
     with TemporaryDirectory() as directory:
@@ -66,7 +66,7 @@ def test_sqlite_answers_as_memory_does(calls: list[Call]) -> None:
         check_answers(open_sqlite_catalog(Path(directory) / "c.db", settings=fast), calls)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(CALLS, min_size=5, max_size=40))
 def test_postgres_answers_as_memory_does(postgres_server: PostgresServer, calls: list[Call]) -> None:
     check_answers(open_postgres_catalog(postgres_server.new_schema()), calls)

@@ -36,7 +36,7 @@ def contents(data: bytes, limits: Limits | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(values=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50), text=st.text(max_size=20))
 def test_what_is_written_is_read_by_us(codec: str, values: list[int], text: str) -> None:
     rows = [encode_long(value) for value in values]

@@ -25,7 +25,7 @@ from icefield.types.datatypes import DecimalType, IntegerType, LongType, NestedF
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EFFORT = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EFFORT = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 STATISTICS = {
     "lower": "lower_bounds",
     "upper": "upper_bounds",

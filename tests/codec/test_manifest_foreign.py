@@ -19,7 +19,7 @@ from icefield.types.datatypes import NestedField
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EFFORT = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EFFORT = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 # One partition field of each type whose values Avro and Arrow have alike.
 ALIKE = [

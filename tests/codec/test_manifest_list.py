@@ -28,7 +28,7 @@ from icefield.errors import CorruptFile, InvalidInput
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EFFORT = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EFFORT = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 HEADERS = {
     1: ManifestListHeader(1, None, 0, 1),
     2: ManifestListHeader(2, 1, 5, 2),

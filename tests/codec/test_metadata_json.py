@@ -17,7 +17,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import DecimalType, ListType, LongType, MapType, NestedField, StringType, StructType, TimestampType
 from tests.codec.metadata_cases import tables
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.codec.metadata_json import decode_metadata, encode_metadata
 from icefield.codec.metadata_snapshots import StoredSnapshot

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from hypothesis import given
-from tests.expr.cases import effort
+from tests.effort import effort
 from tests.schema_cases import schemas
 
 from icefield.codec.name_mapping import (

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema as PyIcebergSchema
 from tests.codec.metadata_cases import ORDERS, SPECS
-from tests.expr.cases import constants_of, effort
+from tests.effort import effort
+from tests.expr.cases import constants_of
 from tests.schema_cases import ALL_TYPES, schemas
 
 from icefield.codec.schema_json import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.commit.faults import RacingCatalog
 from tests.commit.test_loop import through
-from tests.expr.cases import effort
+from tests.effort import effort
 
 import icefield
 from icefield.ambient import SeededAmbient

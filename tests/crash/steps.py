@@ -7,9 +7,13 @@ its answer is lost.
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
+
+from tests.effort import sample
+
+SAMPLE = 6  # places of an operation that are hit with every run
 
 
 class Hit(Enum):
@@ -49,3 +53,10 @@ class Steps:
     def end(self) -> None:
         """Let every call pass from here on."""
         self._armed = False
+
+
+def some(steps: Sequence[tuple[str, bool]], places: Sequence[int]) -> list[int]:
+    """Return the first and the last place, those around the last commit, and a sample of the others."""
+    commit = max(at for at, (label, _) in enumerate(steps) if label == "COMMIT")
+    near = [at for at in places if abs(at - commit) <= 1]
+    return sorted({places[0], places[-1], *near, *sample(places, SAMPLE)})

@@ -2,13 +2,11 @@
 
 import itertools
 import math
-import os
 import struct
 import uuid
 from collections.abc import Callable, Sequence
 from functools import cache, reduce
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from icefield.expr.ast import Operator
@@ -55,17 +53,6 @@ from icefield.types.datatypes import (
 from icefield.types.single_value import scaled
 
 Row = dict[int, Value | None]
-
-# A longer search: ICEFIELD_EFFORT=50 pytest tests/expr
-EFFORT = int(os.environ.get("ICEFIELD_EFFORT", "1"))
-
-
-def effort(examples: int = 100) -> settings:
-    """How long to search; a busy machine is no fault of the code."""
-    # Half of what was asked for keeps the everyday run short; the rest is for ICEFIELD_EFFORT.
-    most = max(5, examples * EFFORT // 2)
-    return settings(max_examples=most, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 
 # The first and last of each length in UTF-8, the neighbours of the surrogates, and the last code point of all.
 CHARACTERS = "\0 a%_b\x7f\x80é\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"

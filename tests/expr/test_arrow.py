@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import effort
 from tests.expr.cases import (
     ALL_TYPES,
     Row,
     all_leaves,
-    effort,
     expressions,
     pool_of,
     references,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort, float32, values_of
+from tests.effort import effort
+from tests.expr.cases import float32, values_of
 
 from icefield.expr import ast, literals
 from icefield.expr import bind as bind_module

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import ALL_TYPES, constants_of, effort, sort_key
+from tests.effort import effort
+from tests.expr.cases import ALL_TYPES, constants_of, sort_key
 
 from icefield.expr.ast import Operator
 from icefield.expr.bounds import decode_bounds

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import effort
 from tests.expr.cases import (
     ALL_TYPES,
     Row,
     all_leaves,
-    effort,
     expressions,
     is_nan,
     is_ordinary,

@@ -5,7 +5,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import CHARACTERS, effort
+from tests.effort import effort
+from tests.expr.cases import CHARACTERS
 
 from icefield.expr.like import LikePattern, Wildcard, parse_like
 

@@ -5,7 +5,7 @@ import datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.expr.ast import Date, Time, Timestamp
 from icefield.expr.moments import (

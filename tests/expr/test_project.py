@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import ALL_TYPES, all_leaves, effort, expressions, pool_of, references, values_of
+from tests.effort import effort
+from tests.expr.cases import ALL_TYPES, all_leaves, expressions, pool_of, references, values_of
 
 from icefield.errors import InvalidInput
 from icefield.expr import project_numbers, project_text

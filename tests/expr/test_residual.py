@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import Row, effort, expressions, references, rows_of, typed_columns
+from tests.effort import effort
+from tests.expr.cases import Row, expressions, references, rows_of, typed_columns
 from tests.expr.statistics_cases import Writer, column_statistics
 
 from icefield.expr import residual as residuals

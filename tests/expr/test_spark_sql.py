@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort, expressions, rows_of, typed_columns
+from tests.effort import effort
+from tests.expr.cases import expressions, rows_of, typed_columns
 
 from icefield.expr.ast import Operator
 from icefield.expr.bind import bind

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.errors import InvalidFilter
 from icefield.expr import ast

@@ -9,7 +9,7 @@ with a watchdog and a bound on memory. At least 100,000 of each (of foreign deco
 from pathlib import Path
 
 import pytest
-from tests.expr.cases import EFFORT
+from tests.effort import EFFORT
 from tests.fuzz.apart import run_apart
 from tests.fuzz.harness import Decoder, check_sound, run
 from tests.fuzz.registry import DECODERS

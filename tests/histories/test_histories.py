@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import EFFORT, effort
+from tests.effort import EFFORT, effort
 from tests.histories.checks import Checks
 from tests.histories.history import History
 

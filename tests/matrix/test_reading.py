@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.effort import DEEP
 from tests.matrix import reading_paths
 from tests.matrix.reading_sessions import changed, draw_settings
 from tests.matrix.reading_tables import Drawing
@@ -18,7 +19,6 @@ from icefield.lake import Lake
 
 pytestmark = pytest.mark.spark
 
-DEEP = "ICEFIELD_DEEP" in os.environ
 SEEDS = [int(os.environ["ICEFIELD_SEED"])] if "ICEFIELD_SEED" in os.environ else range(2000 if DEEP else 4)
 FILTERS = 6
 

@@ -5,12 +5,12 @@ Each case has a number, which is its seed, and is run again alone by it:
     ICEFIELD_DEEP=1 python -m pytest tests/matrix/test_writing.py -k 'case-137]'
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.effort import DEEP
 from tests.matrix.writing_cases import FIRST_NEW, Case, make_case, spelled
 from tests.matrix.writing_check import (
     arrow_rows,
@@ -29,7 +29,6 @@ from icefield.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-DEEP = "ICEFIELD_DEEP" in os.environ
 SPARK_CASES = range(400 if DEEP else 16)
 ARROW_CASES = range(2000 if DEEP else 12)
 

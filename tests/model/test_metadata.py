@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.errors import InvalidInput
 from icefield.model.names import TableName, parse_namespace, parse_table_name

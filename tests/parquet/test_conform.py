@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 from tests.parquet.row_cases import array_of, batch_of, rows_from, rows_of, same, values_from
 from tests.schema_cases import schemas
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 from tests.parquet.row_cases import Row, array_of, batch_of, rows_of
 from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.commit.faults import Around
-from tests.expr.cases import effort, expressions
+from tests.effort import effort
+from tests.expr.cases import expressions
 from tests.parquet.row_cases import Row, batch_of, rows_from, rows_of, same
 from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.codec.deletion_vector import encode_deletion_vector
 from icefield.codec.name_mapping import NameMapping, decode_name_mapping

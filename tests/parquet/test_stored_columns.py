@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given
-from tests.expr.cases import effort
+from tests.effort import effort
 from tests.schema_cases import PRIMITIVES, schemas
 
 from icefield.lake import Lake

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.commit.faults import Around
-from tests.expr.cases import effort, values_of
+from tests.effort import effort
+from tests.expr.cases import values_of
 from tests.parquet.row_cases import Row, array_of, batch_of, rows_from, same, values_from
 from tests.schema_cases import PRIMITIVES, primitive_schema
 

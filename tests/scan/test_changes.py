@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.expr.cases import EFFORT
+from tests.effort import EFFORT
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -195,7 +195,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15 * EFFORT, deadline=None)
+@settings(max_examples=15 * EFFORT)
 @given(STEPS, st.data())
 def test_changed_files_lead_from_one_version_to_the_other(steps: list[tuple[str, int]], data: st.DataObject) -> None:
     with icefield.connect("memory:", ambient=SeededAmbient(7)) as lake:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.codec.manifest_schema import EQUALITY_DELETES, KINDS, POSITION_DELETES, partition_column
 from icefield.errors import CorruptFile, Unsupported

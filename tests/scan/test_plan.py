@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.expr.cases import EFFORT, TYPES, Row, expressions, references, rows_of
+from tests.effort import EFFORT
+from tests.expr.cases import TYPES, Row, expressions, references, rows_of
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -105,7 +106,7 @@ def check_plan(columns: Sequence[Reference], spec: Sequence[str], writes: Sequen
     assert funnel.files == funnel.files_read + pruned
 
 
-@settings(max_examples=60 * EFFORT, deadline=None)
+@settings(max_examples=60 * EFFORT)
 @given(tables())
 def test_pruning_never_drops_a_matching_row(case: tuple[Any, Any, Any, Any]) -> None:
     try:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
-from tests.expr.cases import EFFORT
+from tests.effort import EFFORT
 from tests.scan.test_plan import LONGS, build, planned, rows_in, tables
 
 from icefield.errors import InvalidInput
@@ -20,7 +20,7 @@ from icefield.scan.residuals import MOST_GROUPS, group_by_residual
 from icefield.types.schema import Schema
 
 
-@settings(max_examples=40 * EFFORT, deadline=None)
+@settings(max_examples=40 * EFFORT)
 @given(tables())
 def test_a_file_s_residual_matches_the_rows_that_the_filter_matches(case: tuple[Any, Any, Any, Any]) -> None:
     columns, spec, writes, where = case

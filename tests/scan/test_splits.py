@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.expr.bound import TRUE
 from icefield.lake import Lake

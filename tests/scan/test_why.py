@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
-from tests.expr.cases import EFFORT
+from tests.effort import EFFORT
 from tests.scan.test_plan import build, planned, tables
 
 import icefield
@@ -181,7 +181,7 @@ def test_values_for_programs_have_no_objects_in_them(table: Table) -> None:
     }
 
 
-@settings(max_examples=30 * EFFORT, deadline=None)
+@settings(max_examples=30 * EFFORT)
 @given(tables())
 def test_the_reason_for_a_file_is_what_planning_did(case: tuple[Any, Any, Any, Any]) -> None:
     columns, spec, writes, where = case

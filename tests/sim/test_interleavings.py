@@ -6,6 +6,7 @@ from itertools import combinations_with_replacement, permutations
 from random import Random
 
 import pytest
+from tests.effort import EFFORT
 from tests.sim.actor import arrow
 from tests.sim.explore import explore
 from tests.sim.model import Effect, Fate, Intent, Violation, appended, overwritten
@@ -29,8 +30,8 @@ CALLS = 4  # at least so many, of a writer to the catalog, before its swap
 START: Rows = ((1, 0), (2, 0))
 PAIRS = list(combinations_with_replacement(("append", "overwrite", "delete"), 2))
 TRIPLES = [("append",) * 3, ("append", "overwrite", "delete"), ("overwrite", "overwrite", "delete")]
-# Two writers are searched to the end; three so far in the normal run, and further in the marked one.
-MOST_OF_THREE, MORE_OF_THREE = 12, 100
+# Two writers are searched to the end; three so far in the quick run, further in the normal one, furthest in a deep one.
+MOST_OF_THREE, MORE_OF_THREE = 12, 25 * EFFORT
 
 
 class Meeting(Simulation):

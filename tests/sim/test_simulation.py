@@ -5,13 +5,14 @@ import subprocess
 import sys
 
 import pytest
+from tests.effort import EFFORT
 from tests.sim.planted import PLANTS, Plant
 from tests.sim.run import simulate
 from tests.sim.simulation import Failure
 
-SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", "200"))
+NORMAL_SEEDS = 100
+SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", NORMAL_SEEDS * EFFORT))
 CHUNK = 20
-NORMAL_SEEDS = 200
 DIGESTS = "import sys; from tests.sim.run import simulate; print(*(simulate(int(s)).digest for s in sys.argv[1:]))"
 
 

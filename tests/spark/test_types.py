@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from pyspark.sql import types as spark
-from tests.expr.cases import effort
+from tests.effort import effort
 from tests.schema_cases import ALL_TYPES, schemas
 
 from icefield.errors import InvalidInput, SchemaMismatch

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.effort import DEEP
 from tests.expr.test_select import CASES
 from tests.test_views import put_view
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-DEEP = os.environ.get("ICEFIELD_DEEP") == "1"
 ROUNDS = 20_000 if DEEP else 60
 SETTINGS: list[dict[str, str]] = [
     {},

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import ALL_TYPES, effort, is_nan, values_of
+from tests.effort import effort
+from tests.expr.cases import ALL_TYPES, is_nan, values_of
 
 from icefield.errors import SchemaMismatch
 from icefield.types.arrow import (

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import types as peer
 from pyiceberg.conversions import from_json
-from tests.expr.cases import ALL_TYPES, constants_of, effort
+from tests.effort import effort
+from tests.expr.cases import ALL_TYPES, constants_of
 from tests.schema_cases import V3_TYPES
 
 from icefield.types.datatypes import (

@@ -6,7 +6,7 @@ import mmh3
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.types.murmur3 import hash_bytes, hash_longs
 

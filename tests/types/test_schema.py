@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.schema import assign_fresh_schema_ids
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.codec.schema_json import encode_schema
 from icefield.errors import InvalidInput

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import types as peer
 from pyiceberg.conversions import from_bytes, to_bytes
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.types.datatypes import (
     BinaryType,

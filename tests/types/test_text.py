@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expr.cases import effort
+from tests.effort import effort
 from tests.schema_cases import V3_TYPES
 
 from icefield.errors import InvalidInput

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import transforms as peer
 from pyiceberg import types as peer_types
-from tests.expr.cases import effort
+from tests.effort import effort
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.types.arrow import arrow_array, python_values

@@ -1,0 +1,44 @@
+"""How far the suite searches: a sample with every run, all of it with `make deep`.
+
+    ICEFIELD_DEEP=1      every case of the suites that have a sample, and searches that go DEEP_EFFORT times as far
+    ICEFIELD_EFFORT=50   searches go so many times as far, whatever the sample
+
+A sample is drawn by a fixed seed, so that every run and every process of a run has the same one.
+"""
+
+import os
+from collections.abc import Hashable, Sequence
+from random import Random
+from typing import Protocol, TypeVar
+
+from hypothesis import HealthCheck, settings
+
+DEEP_EFFORT = 20
+DEEP = os.environ.get("ICEFIELD_DEEP", "0") not in ("", "0")
+EFFORT = int(os.environ.get("ICEFIELD_EFFORT", DEEP_EFFORT if DEEP else 1))
+
+Case = TypeVar("Case")
+
+
+class Group(Protocol[Case]):  # type: ignore[misc]
+    """Tell which group a case belongs to."""
+
+    def __call__(self, case: Case, /) -> Hashable: ...
+
+
+def sample(cases: Sequence[Case], count: int, group: Group[Case] = lambda case: None) -> list[Case]:
+    """Return every case of a deep run, else so many of each group, in their order."""
+    if DEEP:
+        return list(cases)
+    places: dict[Hashable, list[int]] = {}
+    for place, case in enumerate(cases):
+        places.setdefault(group(case), []).append(place)
+    random = Random(0)
+    chosen = [place for some in places.values() for place in random.sample(some, min(count, len(some)))]
+    return [cases[place] for place in sorted(chosen)]
+
+
+def effort(examples: int = 100) -> settings:
+    """Return how long hypothesis searches."""
+    most = max(5, examples * EFFORT // 2)
+    return settings(max_examples=most, suppress_health_check=[HealthCheck.too_slow])
