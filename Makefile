@@ -13,7 +13,7 @@ help:
 	@echo 'make demo        a lake from nothing: tables, commits, time travel'
 	@echo 'make test        lint, types and the whole suite but interop (ARGS="-k name" goes to pytest)'
 	@echo 'make quick       the tests that need neither a JVM nor patience'
-	@echo 'make deep        every case of the differential matrices that make test has a sample of (ICEFIELD_DEEP=1)'
+	@echo 'make deep        the suite with every case of what make test has a sample of, which takes hours (ICEFIELD_DEEP=1)'
 	@echo 'make everywhere  all that needs Spark again, in executor processes and over Spark Connect'
 	@echo 'make sim         100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
 	@echo 'make lint        ruff and mypy only; make format mends what ruff can mend'
@@ -30,14 +30,14 @@ demo: environment
 test: environment
 	@status=0; \
 	$(MAKE) lint || status=1; \
-	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS) || status=1; \
+	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup --durations=20 $(ARGS) || status=1; \
 	exit $$status
 
 quick: environment
 	@.venv/bin/python -m pytest -m 'not interop and not spark and not slow' -n auto --dist loadgroup $(ARGS)
 
 deep: environment
-	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' tests/matrix $(ARGS)
+	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS)
 
 # One place after the other: each has JVMs of its own.
 everywhere: environment

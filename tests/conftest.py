@@ -1,10 +1,12 @@
 """Fixtures that the whole suite shares: a lake of one's own, and one Spark session for all."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -14,18 +16,38 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# How long an example takes depends on the machine and says nothing about the code.
+settings.register_profile("icefield", settings(), deadline=None)
+settings.load_profile("icefield")
+
 # Suites that search, or that run other engines and servers: `make quick` does without them.
 SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py", "test_read_only.py"}
 SLOW_NAMES = ("test_object_store", "test_postgres", "test_sql_model", "test_sharing", "test_rest_faults")
 
 
+# Processes that run the tests of Spark beside each other, each with one session for all of its tests.
+SPARK_GROUPS = 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep everything that uses Spark in one process, so that there is one session whatever runs beside it."""
+    """Keep the tests that use Spark in few processes, and mark those that take long."""
+    groups = _spark_groups(items)
     for item in items:
         if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
         if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW or item.path.name.startswith(SLOW_NAMES):
             item.add_marker(pytest.mark.slow)
+
+
+def _spark_groups(items: list[pytest.Item]) -> dict[Path, str]:
+    """Divide the files with tests of Spark into groups of about as many tests."""
+    files = Counter(item.path for item in items if item.get_closest_marker("spark"))
+    sizes = dict.fromkeys((f"spark-{number}" for number in range(SPARK_GROUPS)), 0)
+    groups = {}
+    for path, tests in files.most_common():
+        groups[path] = min(sizes, key=sizes.__getitem__)
+        sizes[groups[path]] += tests
+    return groups
 
 
 @pytest.fixture
