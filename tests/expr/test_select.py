@@ -1,8 +1,13 @@
 """The tables of a query: found, renamed in place, and told from what only looks like them."""
 
+import random
+
 import pytest
+from tests.effort import DEEP
 
 from icefield.errors import InvalidInput, Unsupported
+from icefield.expr.query_schemas import SCHEMA_ARGUMENTS
+from icefield.expr.query_words import PLAIN_CALLS
 from icefield.expr.select import Parts, parse_query
 
 
@@ -29,6 +34,29 @@ CASES: list[tuple[str, list[Parts], str]] = [
         "SELECT /*+ BROADCAST(t) */ ' FROM t' -- FROM t\nFROM t",
         [("t",)],
         "SELECT /*+ BROADCAST ( `t` ) */ ' FROM t' FROM `T_t` AS `t`",
+    ),
+    (
+        "SELECT /*+ REPARTITION(3, a), COALESCE(1), merge (t), REBALANCE */ a FROM t",
+        [("t",)],
+        ("SELECT /*+ REPARTITION ( 3 , `a` ) , COALESCE ( 1 ) , merge ( `t` ) , REBALANCE */ `a` FROM `T_t` AS `t`"),
+    ),
+    # An alias comes after a sample.
+    (
+        "SELECT t.a FROM s.t TABLESAMPLE (10 ROWS), u TABLESAMPLE (BUCKET 1 OUT OF 2) REPEATABLE (7) WHERE u.b",
+        [("s", "t"), ("u",)],
+        ("SELECT `t` . `a` FROM `T_s_t` TABLESAMPLE ( 10 ROWS ) AS `t` , "
+        "`T_u` TABLESAMPLE ( BUCKET 1 OUT OF 2 ) REPEATABLE ( 7 ) AS `u` WHERE `u` . `b`"),
+    ),
+    (
+        "WITH c AS (SELECT 1) SELECT * FROM c TABLESAMPLE (1 PERCENT) JOIN c TABLESAMPLE (1 PERCENT) AS d",
+        [],
+        ("WITH `W0` AS ( SELECT 1 ) SELECT * FROM `W0` TABLESAMPLE ( 1 PERCENT ) AS `c` "
+        "JOIN `W0` TABLESAMPLE ( 1 PERCENT ) AS `d`"),
+    ),
+    (
+        "SELECT window.start FROM t GROUP BY window(ts, '1 day'), a",
+        [("t",)],
+        "SELECT `window` . `start` FROM `T_t` AS `t` GROUP BY window ( `ts` , '1 day' ) , `a`",
     ),
     ("SELECT/* /* x */ ' */1--\\\n, reflect('a')\n", [], "SELECT 1"),
     ("SELECT * FROM range(3) r", [], "SELECT * FROM range ( 3 ) `r`"),
@@ -93,6 +121,12 @@ CASES: list[tuple[str, list[Parts], str]] = [
         ("WITH `W0` ( `x` , `y` ) AS ( SELECT 1 , 2 ) , `W1` ( `z` ) AS ( SELECT 3 ) "
         "SELECT * FROM `W0` AS `b` ( `p` , `q` ) , ( SELECT 1 ) `c` ( `r` )"),
     ),
+    (
+        "SELECT t.a, row_number() OVER (ORDER BY b) r FROM t, u QUALIFY (r = 1) ORDER BY r",
+        [("t",), ("u",)],
+        ("SELECT `t` . `a` , row_number ( ) OVER ( ORDER BY `b` ) `r` FROM `T_t` AS `t` , `T_u` AS `u` "
+        "QUALIFY ( `r` = 1 ) ORDER BY `r`"),
+    ),
     # Words are quoted unless both Spark's grammar and the parser take them for keywords.
     (
         "SELECT date, user, o.end, DATE '2020-01-01' d, timestampadd(MONTH, 1, ts) FROM t",
@@ -113,6 +147,21 @@ CASES: list[tuple[str, list[Parts], str]] = [
 def test_tables_are_found_and_renamed(sql: str, tables: list[Parts], expected: str) -> None:
     assert sorted(parse_query(sql).tables) == sorted(tables)
     assert written(sql) == expected
+
+
+def test_plain_functions_are_read_alike_whatever_the_parser_knows_of_them() -> None:
+    """How many arguments they take, and of which kind, is for Spark to say."""
+    template = (
+        "SELECT {0}(), {0}(a, 'x').b, {0}(t.a)[0] FROM t JOIN u ON {0}(a) = {0}(b, c, 1) "
+        "WHERE NOT {0}(a) LIKE 'x' GROUP BY {0}(a, '1 day'), {0}() HAVING {0}(DISTINCT a) > 1 ORDER BY {0}(a, b) DESC"
+    )
+    names = sorted(PLAIN_CALLS - SCHEMA_ARGUMENTS.keys())
+    for name in names if DEEP else ["window", *random.Random(7).sample(names, 40)]:
+        assert written(template.format(name)) == (
+            "SELECT f ( ) , f ( `a` , 'x' ) . `b` , f ( `t` . `a` ) [ 0 ] FROM `T_t` AS `t` JOIN `T_u` AS `u` "
+            "ON f ( `a` ) = f ( `b` , `c` , 1 ) WHERE NOT f ( `a` ) LIKE 'x' GROUP BY f ( `a` , '1 day' ) , f ( ) "
+            "HAVING f ( DISTINCT `a` ) > 1 ORDER BY f ( `a` , `b` ) DESC"
+        ).replace("f (", f"{name} (")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +213,9 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
         ("SELECT * FROM sql_keywords()", Unsupported, "sql_keywords"),
         ("SELECT * FROM read_files('/etc')", Unsupported, "read_files"),
         ("MAP a USING 'cat' FROM t", Unsupported, "TRANSFORM"),
-        ("SELECT /*+ REPARTITION(100000) */ a FROM t", Unsupported, "REPARTITION"),
+        ("SELECT /*+ REPARTITION(2), SKEW(t) */ a FROM t", Unsupported, "hint SKEW"),
+        ("SELECT /*+ MERGE(t), x */ a FROM t", Unsupported, "hint x"),
+        ("SELECT /*+ REPARTITION(1 + 1) */ a FROM t", Unsupported, "whole numbers"),
         ("SELECT /*+ BROADCAST(reflect('a')) */ a FROM t", Unsupported, "hint"),
         ("SELECT a /*+ BROADCAST(t) */ FROM t", InvalidInput, "no hint"),
         ("SELECT :p", Unsupported, "parameters"),
@@ -196,8 +247,10 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
         ("SELECT from_csv(a, b) FROM t", Unsupported, "one string of DDL"),
         ("SELECT variant_get(a, '$.b', c) FROM t", Unsupported, "one string of DDL"),
         ("SELECT try_variant_get(a, '$.b', '{}') FROM t", Unsupported, "one string of DDL"),
+        ("SELECT qualify('a') FROM t", InvalidInput, "cannot parse"),
         ("SELECT * FROM t VERSION AS OF 3", Unsupported, "older version"),
-        ("SELECT * FROM t TABLESAMPLE (10 ROWS)", Unsupported, "without an alias"),
+        ("SELECT * FROM t TABLESAMPLE (reflect('a') ROWS)", Unsupported, "function reflect"),
+        ("SELECT a FROM t GROUP BY window(reflect('a'), '1 day')", Unsupported, "function reflect"),
     ],
 )
 def test_what_is_no_plain_query_is_refused(sql: str, error: type[Exception], fault: str) -> None:

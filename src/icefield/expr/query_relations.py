@@ -15,7 +15,9 @@ from icefield.expr.query_tokens import Token
 from icefield.expr.spark_functions import words
 
 # After these a FROM clause is over.
-_ENDS_FROM = words("where group having order sort cluster distribute limit offset window union intersect except minus")
+_ENDS_FROM = words(
+    "where group having qualify order sort cluster distribute limit offset window union intersect except minus"
+)
 _CLAUSES = _ENDS_FROM | words("select from join lateral values with on using by")
 _BEFORE_SELECT = words("union all distinct intersect except minus")
 _HAVE_FROM_INSIDE = words("extract trim substr substring overlay")

@@ -10,7 +10,7 @@ Raises Unsupported.
 from collections.abc import Mapping, Sequence
 
 from icefield.errors import Unsupported
-from icefield.expr.query_tokens import Token, TokenKind
+from icefield.expr.query_tokens import Token, TokenKind, find_end
 
 # Which argument is the schema, from 0.
 SCHEMA_ARGUMENTS: Mapping[str, int] = {"from_json": 1, "from_csv": 1, "variant_get": 2, "try_variant_get": 2}
@@ -36,35 +36,21 @@ def _is_plain(argument: Sequence[Token]) -> bool:
     first = argument[0] if argument else None
     if first is not None and first.is_name and first.name.lower() in _INFERRED:
         # The call, and nothing after it.
-        return _token_at(argument, 1) == "(" and _end(argument, 1) == len(argument) - 1
+        return _token_at(argument, 1) == "(" and find_end(argument, 1) == len(argument) - 1
     is_string = first is not None and first.kind is TokenKind.STRING and len(argument) == 1
     return is_string and not set(argument[0].text) & {"\\", "{"}
 
 
 def _arguments(tokens: Sequence[Token], opening: int) -> list[Sequence[Token]]:
     """Return the arguments in a pair of parentheses, each as its tokens."""
-    end = _end(tokens, opening)
+    end = find_end(tokens, opening)
     arguments, start, depth = [], opening + 1, 0
     for at in range(opening + 1, end):
-        depth += _depth(tokens[at])
+        depth += tokens[at].depth
         if tokens[at].text == "," and depth == 0:
             arguments.append(tokens[start:at])
             start = at + 1
     return [*arguments, tokens[start:end]]
-
-
-def _end(tokens: Sequence[Token], opening: int) -> int:
-    """Return where a parenthesis is closed, or the end of the tokens."""
-    depth = 0
-    for at in range(opening, len(tokens)):
-        depth += _depth(tokens[at])
-        if depth == 0:
-            return at
-    return len(tokens)
-
-
-def _depth(token: Token) -> int:
-    return (token.text in ("(", "[")) - (token.text in (")", "]"))
 
 
 def _token_at(tokens: Sequence[Token], at: int) -> str:

@@ -12,6 +12,7 @@ Raises InvalidInput.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -71,6 +72,11 @@ class Token:
         return self.kind in (TokenKind.WORD, TokenKind.QUOTED)
 
     @property
+    def depth(self) -> int:
+        """How many parentheses and brackets it opens; -1 if it closes one."""
+        return (self.text in ("(", "[")) - (self.text in (")", "]"))
+
+    @property
     def shape(self) -> str:
         """The token for a parser that need not know the value of a string: of the same length, without escapes."""
         if self.kind is not TokenKind.STRING:
@@ -93,6 +99,16 @@ def tokenize(text: str) -> list[Token]:
             if len(tokens) > MAX_TOKENS:
                 raise InvalidInput(f"the query has more than {MAX_TOKENS:,} words")
     return tokens
+
+
+def find_end(tokens: Sequence[Token], opening: int) -> int:
+    """Return where a parenthesis is closed, or the end of the tokens."""
+    depth = 0
+    for at in range(opening, len(tokens)):
+        depth += tokens[at].depth
+        if depth == 0:
+            return at
+    return len(tokens)
 
 
 def quoted(name: str) -> str:

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.query_schemas import check_schema_argument
 from icefield.expr.query_tokens import Token, TokenKind
-from icefield.expr.spark_functions import ALLOWED_FUNCTIONS, words
+from icefield.expr.spark_functions import ALLOWED_FUNCTIONS, PURE_FUNCTIONS, words
 
 MAX_NESTING = 200
 
 # A parenthesis may follow these, which call nothing then.
 _BEFORE_PARENTHESIS = words(
     """
-    select distinct all from where by having on using join lateral as in not and or when then else case between like
-    ilike rlike regexp is any some exists over filter group sets rollup cube union intersect except minus values limit
-    offset tablesample repeatable pivot unpivot nulls for placing div interval rows range escape
+    select distinct all from where by having qualify on using join lateral as in not and or when then else case between
+    like ilike rlike regexp is any some exists over filter group sets rollup cube union intersect except minus values
+    limit offset tablesample repeatable pivot unpivot nulls for placing div interval rows range escape
     """
 )
 KEYWORDS = _BEFORE_PARENTHESIS | words(
@@ -41,10 +41,13 @@ KEYWORDS = _BEFORE_PARENTHESIS | words(
     current_date current_timestamp current_time localtimestamp
     """
 )
-# They name how to join and change no rows.
-JOIN_HINTS = words(
+# Functions whose arguments the grammar does not know more of than that they are expressions.
+PLAIN_CALLS = PURE_FUNCTIONS - KEYWORDS - words("substr dateadd date_add datediff date_diff") | {"window"}
+# They say how to join, and how many partitions rows are in, and change no rows.
+HINTS = words(
     """
     broadcast broadcastjoin mapjoin merge shuffle_merge mergejoin shuffle_hash shuffle_replicate_nl
+    coalesce repartition repartition_by_range rebalance
     """
 )
 _HINT_START, _HINT_END = "/*+", "*/"
@@ -71,8 +74,8 @@ class Calls:
 def find_calls(tokens: Sequence[Token]) -> Calls:
     """Find what a query calls; refuse what a view may not call."""
     _check_nesting(tokens)
-    hinted = _hint_places(tokens)
-    functions, places = set(), {at for at in hinted if tokens[at].word in JOIN_HINTS}
+    hinted, names = _find_hints(tokens)
+    functions, places = set(), set(names)
     for at, token in enumerate(tokens):
         if at in hinted or not (token.is_name or token.text in (_HINT_START, _HINT_END)):
             continue
@@ -143,34 +146,40 @@ def _check_session_name(tokens: Sequence[Token], at: int) -> None:
 def _check_nesting(tokens: Sequence[Token]) -> None:
     depth = 0
     for token in tokens:
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        depth += token.depth
         if depth < 0:
             raise InvalidInput(f"cannot parse the query: a {token.text} is too much")
         if depth > MAX_NESTING:
             raise InvalidInput(f"the query is nested too deeply (more than {MAX_NESTING} parentheses)")
 
 
-def _hint_places(tokens: Sequence[Token]) -> set[int]:
-    """Return where hints are, each `/*+ NAME(a, b), NAME */` after a SELECT."""
+def _find_hints(tokens: Sequence[Token]) -> tuple[set[int], set[int]]:
+    """Return where hints are, each `/*+ NAME(a, 1), NAME */` after a SELECT, and where their names are."""
     places: set[int] = set()
-    inside = False
+    names: set[int] = set()
+    inside, depth = False, 0
     for at, token in enumerate(tokens):
         if token.text == _HINT_START and at and tokens[at - 1].word == "select":
-            inside = True
+            inside, depth = True, 0
         if inside:
             places.add(at)
-            _check_hint_token(tokens, at)
+            _check_hint_token(token)
+            depth += token.depth
+            if depth == 0 and token.is_name:
+                names.add(at)
         inside = inside and token.text != _HINT_END
-    return places
+    for at in names:
+        if tokens[at].word not in HINTS:
+            raise Unsupported(
+                f"a view cannot use the hint {tokens[at].name}", hint="Hints in views are those of joins and partitions"
+            )
+    return places, names
 
 
-def _check_hint_token(tokens: Sequence[Token], at: int) -> None:
-    token = tokens[at]
-    is_name_of_hint = token.is_name and (_text(tokens, at + 1) == "(" or tokens[at - 1].text == _HINT_START)
-    if is_name_of_hint and token.word not in JOIN_HINTS:
-        raise Unsupported(f"a view cannot use the hint {token.name}", hint="Hints in views are those of joins")
-    if not token.is_name and token.text not in (_HINT_START, _HINT_END, "(", ")", ",", "."):
-        raise Unsupported("a hint of a view names tables and nothing else")
+def _check_hint_token(token: Token) -> None:
+    is_number = token.kind is TokenKind.NUMBER and token.text.isdigit()
+    if not token.is_name and not is_number and token.text not in (_HINT_START, _HINT_END, "(", ")", ",", "."):
+        raise Unsupported("a hint of a view has names and whole numbers, and nothing else")
 
 
 def _text(tokens: Sequence[Token], at: int) -> str:

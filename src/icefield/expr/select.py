@@ -21,12 +21,14 @@ from sqlglot.dialects.spark import Spark
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.query_relations import RelationCheck
-from icefield.expr.query_tokens import Token, TokenKind, quoted, tokenize
-from icefield.expr.query_words import KEYWORDS, find_calls
+from icefield.expr.query_tokens import Token, TokenKind, find_end, quoted, tokenize
+from icefield.expr.query_words import KEYWORDS, PLAIN_CALLS, find_calls
 
 _MAX_SQL_CHARACTERS = 1 << 20
 # Spark would put the value of a variable, a setting or an environment variable in its place.
 _SUBSTITUTION = "${"
+# Repeated to any length it is a name, and none that a parser knows.
+_ANY_FUNCTION = "z"
 
 Parts = tuple[str, ...]
 
@@ -55,7 +57,7 @@ class Query:
         self._calls = calls.places
         starts = accumulate((len(token.text) + 1 for token in tokens), initial=0)
         self._at = {start: index for index, start in enumerate(starts)}
-        tree = _parse(" ".join(token.shape for token in tokens))
+        tree = _parse(" ".join(self._shape(at) for at in range(len(tokens))))
         self._names = {self._place(name) for name in tree.find_all(exp.Identifier) if _is_placed(name)}
         self._with = list(tree.find_all(exp.CTE))
         self._columns = list(tree.find_all(exp.Column))
@@ -87,6 +89,16 @@ class Query:
             at = spans[at].last + 1 if at in spans else at + 1
         return " ".join(written)
 
+    def _shape(self, at: int) -> str:
+        """Write a token for the parser: of the same length, and with a name that says nothing for a plain function.
+
+        To Spark's grammar all calls are alike but a few. sqlglot knows functions by name, and has its own idea of how
+        many arguments they take, and of what `GROUP BY window(...)` is.
+        """
+        token = self._tokens[at]
+        is_plain = at in self._calls and token.word in PLAIN_CALLS
+        return _ANY_FUNCTION * len(token.text) if is_plain else token.shape
+
     def _written(self, at: int) -> str:
         """Write a token: bare if it is a keyword or calls a function, quoted if it is any other name."""
         token = self._tokens[at]
@@ -101,8 +113,7 @@ class Query:
     def _table_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
         for table in self._tables:
             parts = self._parts(table.parts)
-            alias = "" if table.alias else f" AS {quoted(self._label(parts, name))}"
-            yield _Span(self._place(table.parts[0]), self._place(table.parts[-1]), quoted(name(parts)) + alias)
+            yield from self._relation_spans(table, quoted(name(parts)), self._label(parts, name))
 
     def _with_spans(self, scope: str) -> Iterator[_Span]:
         """Give common table expressions names of their own, so that no table of the session is meant."""
@@ -111,9 +122,26 @@ class Query:
             place = self._place(each.args["alias"].this)
             yield _Span(place, place, names[id(each)])
         for table, owner in self._common:
-            place = self._place(table.this)
-            alias = "" if table.alias else f" AS {quoted(self._tokens[place].name)}"
-            yield _Span(place, place, names[id(owner)] + alias)
+            yield from self._relation_spans(table, names[id(owner)], self._tokens[self._place(table.this)].name)
+
+    def _relation_spans(self, table: exp.Table, new: str, label: str) -> Iterator[_Span]:
+        """Put a new name in place of a relation's, and what columns call it behind it, or behind its sample."""
+        first, last = self._place(table.parts[0]), self._place(table.parts[-1])
+        end = self._end_of_sample(last)
+        alias = "" if table.alias else f" AS {quoted(label)}"
+        if end == last:
+            yield _Span(first, last, new + alias)
+        else:
+            yield _Span(first, last, new)
+            yield _Span(end, end, self._tokens[end].text + alias)
+
+    def _end_of_sample(self, at: int) -> int:
+        """Return where `TABLESAMPLE (...) REPEATABLE (...)` ends, if it follows a place, or else that place."""
+        for word in ("tablesample", "repeatable"):
+            following = self._tokens[at + 1 : at + 3]
+            if [token.text.lower() for token in following] == [word, "("]:
+                at = find_end(self._tokens, at + 2)
+        return at
 
     def _column_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
         """Shorten columns that are written with the whole name of a table: `shop.orders.id`."""
@@ -215,8 +243,6 @@ def _scopes(table: exp.Table) -> Iterator[list[exp.CTE]]:
 def _check_reference(table: exp.Table) -> None:
     if table.args.get("version") or table.args.get("when"):
         raise Unsupported(f"cannot read {table.name} at an older version inside a view")
-    if table.args.get("sample") and not table.alias:
-        raise Unsupported(f"cannot sample {table.name} without an alias", hint="Write FROM name TABLESAMPLE (...) AS n")
 
 
 def _first_fault(error: ParseError | TokenError) -> str:
