@@ -2,7 +2,8 @@
 
 Columns are found by field id. One trap is avoided here: Spark pushes filters into Parquet by *name*. So a column is
 read under a name that no file has, and filtered after reading, unless `file_names` proves that the files have it under
-that very name and type. Names of our own have a random part: no file and no table has them.
+that very name and type; then it is found by that name. Names of our own have a random part: no file and no table has
+them. The columns of the result carry no field ids, which Spark would write to the user's files.
 
 What rows have beside their own columns comes from their place: the reader tells a row's number in its file, and the
 file's key, by which a small table of the files is joined where more is asked for than the place itself.
@@ -28,7 +29,7 @@ from icefield.spark.file_names import INNER_ROW_NUMBER, UNKNOWN, Reading
 from icefield.spark.native_deletes import WORDS, Deletes
 from icefield.spark.present import present_as, select_all
 from icefield.spark.read_task import Rows
-from icefield.spark.types import stored_field, stored_type
+from icefield.spark.types import NO_ID, plain_field, plain_type, stored_field
 from icefield.storage.sizes import check_local_size
 from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, Type, children, with_children
@@ -100,7 +101,12 @@ class _NativeScan:
             frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
         frame = self._without_deleted(frame)
         shown = zip(self._read.fields, self._request.schema.fields, strict=True)
-        return select_all(frame, [present_as(read.name, f) for read, f in shown])
+        return select_all(frame, [present_as(read.name, f, metadata=self._shown_metadata(read)) for read, f in shown])
+
+    def _shown_metadata(self, read: NestedField) -> Mapping[str, str] | None:
+        """Return what a column shows in place of the id that it was found by, if it was."""
+        is_found_by_id = read.name == self._free.of(read.field_id) and not is_metadata_column(read.field_id)
+        return NO_ID if is_found_by_id else None
 
     def _stored_field(self, column: NestedField) -> NestedField:
         """Return a column as it is read: under a name of the file, or under one that no file has, as all inside it."""
@@ -121,7 +127,7 @@ class _NativeScan:
         for the whole.
         """
         both = zip(self._stored.fields, self._read.fields, strict=True)
-        casts = {read.name: F.col(stored.name).cast(stored_type(read.type)) for stored, read in both if stored != read}
+        casts = {read.name: F.col(stored.name).cast(plain_type(read.type)) for stored, read in both if stored != read}
         return frame.withColumns(casts) if casts else frame
 
     def _with_plain_paths(self, frame: DataFrame, where: Bound) -> tuple[DataFrame, Mapping[int, tuple[str, ...]]]:
@@ -144,11 +150,15 @@ class _NativeScan:
         lineage = [replace(f, name=self._stored_name(f)) for f in LINEAGE if f.field_id in self._wanted]
         known = {f.field_id for f in own}
         keys = [replace(f, name=self._free.of(i)) for i, f in self._key_fields.items() if i not in known]
-        stored = StructType([stored_field(f) for f in (*own, *lineage, *keys)])
+        stored = StructType([self._opened_field(f) for f in (*own, *lineage, *keys)])
         if self._row_number == INNER_ROW_NUMBER:
             stored = stored.add(INNER_ROW_NUMBER, LongType())
         shelf = Shelf(self._request.store, self._request.metadata.location)
         return open_files(self._spark, self._native_files(), stored, shelf)
+
+    def _opened_field(self, field: NestedField) -> StructField:
+        """Return a column as Spark looks it up: by the name that the files are known to have it under, or by its id."""
+        return plain_field(field) if self._names.get(field.field_id) == field.name else stored_field(field)
 
     def _native_files(self) -> Iterator[NativeFile]:
         files, store = self._request.files, self._request.store
@@ -182,7 +192,7 @@ class _NativeScan:
                 columns[column.name] = load_partitions(request.store, request.metadata, request.scan, files)
             else:
                 continue
-            types[column.name] = stored_type(column.type)
+            types[column.name] = plain_type(column.type)
         if self._deletes is not None and self._key_fields:
             columns[free.applies] = pa.array(self._deletes.applies, WORDS)
             types[free.applies] = ArrayType(LongType(), False)

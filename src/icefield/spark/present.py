@@ -1,6 +1,6 @@
 """Columns as users see them, made of columns as files hold them: uuids are text, structs have the fields asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
@@ -36,11 +36,13 @@ def present(column: Column, kind: Type) -> Column:
             return column
 
 
-def present_as(stored: str, field: NestedField) -> ColumnOrText:
-    """Turn a stored column into what users see, under its own name."""
-    if is_plain_name(stored) and is_plain_name(field.name) and not holds_uuid(field.type):
+def present_as(stored: str, field: NestedField, *, metadata: Mapping[str, str] | None = None) -> ColumnOrText:
+    """Turn a stored column into what users see, under its own name; metadata: what it has instead of its own."""
+    is_plain = is_plain_name(stored) and is_plain_name(field.name) and not holds_uuid(field.type)
+    if is_plain and metadata is None:
         return f"{quoted_path([stored])} AS {quoted_path([field.name])}"
-    return present(F.col(quoted_path([stored])), field.type).alias(field.name)
+    shown = present(F.col(quoted_path([stored])), field.type)
+    return shown.alias(field.name) if metadata is None else shown.alias(field.name, metadata=dict(metadata))
 
 
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:

@@ -47,6 +47,9 @@ from icefield.types.schema import Schema, assign_fresh_ids
 FIELD_ID_KEY = "parquet.field.id"
 # What Spark's reader gives for a column that a file does not have.
 DEFAULT_KEY = "EXISTS_DEFAULT"
+# What columns carry instead of the id that they were found by. With ids they would be written to files of the user's,
+# where those of two tables that were joined may be the same. Spark takes no metadata at all for the column's own.
+NO_ID = {"source": "icefield"}
 
 _FROM_SPARK: dict[type[spark.DataType], PrimitiveType] = {
     spark.BooleanType: BooleanType(),
@@ -99,17 +102,12 @@ def schema_from_spark(struct: spark.StructType) -> Schema:
 
 def stored_type(kind: Type) -> spark.DataType:
     """Return the Spark type that the native Parquet reader gives for a column; nested fields carry their ids."""
-    match kind:
-        case StructType(fields):
-            return spark.StructType([stored_field(f) for f in fields])
-        case ListType():
-            return spark.ArrayType(stored_type(kind.element_type), not kind.element_required)
-        case MapType():
-            return spark.MapType(stored_type(kind.key_type), stored_type(kind.value_type), not kind.value_required)
-        case DecimalType(precision, scale):
-            return spark.DecimalType(precision, scale)
-        case _:
-            return _STORED[type(kind)]
+    return _stored_type(kind, stored_field)
+
+
+def plain_type(kind: Type) -> spark.DataType:
+    """Return the same type without ids: for columns that are found by name, and for all that users see."""
+    return _stored_type(kind, plain_field)
 
 
 def stored_field(field: NestedField) -> spark.StructField:
@@ -123,9 +121,29 @@ def stored_field(field: NestedField) -> spark.StructField:
     return spark.StructField(field.name, stored_type(field.type), True, metadata)
 
 
+def plain_field(field: NestedField) -> spark.StructField:
+    """Return a Spark field that is found by name."""
+    return spark.StructField(field.name, plain_type(field.type), True)
+
+
 def presented_field(field: NestedField) -> spark.StructField:
     """Return a column as users see it: uuids, at any depth, are text."""
     return spark.StructField(field.name, _presented_type(field.type), True)
+
+
+def _stored_type(kind: Type, as_field: Callable[[NestedField], spark.StructField]) -> spark.DataType:
+    match kind:
+        case StructType(fields):
+            return spark.StructType([as_field(f) for f in fields])
+        case ListType():
+            return spark.ArrayType(_stored_type(kind.element_type, as_field), not kind.element_required)
+        case MapType():
+            key, value = _stored_type(kind.key_type, as_field), _stored_type(kind.value_type, as_field)
+            return spark.MapType(key, value, not kind.value_required)
+        case DecimalType(precision, scale):
+            return spark.DecimalType(precision, scale)
+        case _:
+            return _STORED[type(kind)]
 
 
 def _presented_type(kind: Type) -> spark.DataType:

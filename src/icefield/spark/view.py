@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.expr.select import Parts, Query
-from icefield.spark.types import schema_from_spark, stored_type
+from icefield.spark.types import NO_ID, plain_type, schema_from_spark
 from icefield.spark.view_guard import check_plan, check_session
 from icefield.types.datatypes import NestedField, StringType, Type, UUIDType, children, with_children
 from icefield.types.evolve import can_widen
@@ -83,14 +83,14 @@ def _as_template(text: str, names: Iterable[str]) -> str:
 
 def _conformed(column: Column, given: Type, want: NestedField) -> Column:
     target = _shown(want.type)
-    wide = stored_type(target)
-    if stored_type(given).simpleString() != wide.simpleString() and not can_widen(given, target):
+    wide = plain_type(target)
+    if plain_type(given).simpleString() != wide.simpleString() and not can_widen(given, target):
         raise SchemaMismatch(
             f"column {want.name!r} of the view is a {want.type}, and its query now gives a {given}",
             hint="Replace the view",
         )
     comment = {"comment": want.doc} if want.doc else {}
-    return column.cast(wide).alias(want.name, metadata=comment)
+    return column.cast(wide).alias(want.name, metadata=NO_ID | comment)
 
 
 def _shown(kind: Type) -> Type:
