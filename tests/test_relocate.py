@@ -5,13 +5,19 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icefield
 from icefield.cli.main import run
+from icefield.codec.manifest_list import decode_manifest_list
+from icefield.codec.puffin import Blob, encode_puffin
+from icefield.commit.relocate import _Mover
 from icefield.errors import InvalidInput, LocationRefused
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
+from icefield.storage.memory import MemoryStore
+from icefield.table import Table
 from tests.equality_deletes import delete_keys
 
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
@@ -30,6 +36,8 @@ def fill(lake: Lake) -> None:
             ids = list(range(start, start + 10))
             table.append(pa.table({"id": ids, "p": [str(i % 2) for i in ids]}))
         table.delete("id IN (1, 12)")
+    lake.table("a.v3").set_properties({"write.data.path": f"{lake.table('a.v3').location}/rows"})
+    lake.table("a.v3").append(pa.table({"id": [20], "p": ["0"]}))
     delete_keys(lake.table("a.v2"), {"id": [3]}, {"p": "1"})
     lake.create_view("a.w", "SELECT 1 AS a", schema="a int")
 
@@ -42,6 +50,11 @@ def contents(lake: Lake) -> dict[str, list[list[int]]]:
         ids = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
         rows = [table.scan(as_of=i).to_arrow().read_all().column("id").to_pylist() for i in ids]
         found[name] = [sorted(each) for each in rows]
+    return found
+
+
+def _delete_files(table: Table) -> list[str]:
+    found: list[str] = table.inspect("delete_files").to_arrow().read_all().column("file_path").to_pylist()
     return found
 
 
@@ -73,6 +86,10 @@ def test_a_moved_lake_says_so_and_is_mended(moved: tuple[str, dict[str, list[lis
         assert lake.relocate().entries == []
         for name in lake.tables():
             assert b"old place" not in lake.store.read(lake.table(name).metadata_location)
+        vectors = [at for at in _delete_files(lake.table("a.v3")) if at.endswith(".puffin")]
+        assert vectors
+        assert not [at for at in vectors if b"old place" in lake.store.read(at)]
+        assert lake.table("a.v3").properties["write.data.path"] == f"{lake.table('a.v3').location}/rows"
         for name in lake.tables():
             lake.table(name).append(pa.table({"id": [99], "p": ["0"]}))
             lake.table(name).delete("id = 99")
@@ -120,6 +137,79 @@ def test_a_copy_does_not_touch_the_first(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "old").rglob("*.avro")} == files
     with icefield.connect(tmp_path / "old", durable=False) as lake:
         assert contents(lake) == before
+
+
+def test_files_outside_the_lake_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "others").mkdir()
+    pq.write_table(pa.table({"id": [7]}), tmp_path / "others" / "f.parquet")
+    with icefield.connect(tmp_path / "old", roots=[tmp_path / "others"], durable=False) as lake:
+        lake.create_table("a.t", "id long").add_files([tmp_path / "others" / "f.parquet"])
+        before = contents(lake)
+    (tmp_path / "old").rename(tmp_path / "new")
+    with icefield.connect(tmp_path / "new", roots=[tmp_path / "others"], durable=False) as lake:
+        lake.relocate()
+        assert contents(lake) == before == {"a.t": [[7]]}
+
+
+def test_a_snapshot_that_lists_its_manifests_itself(tmp_path: Path) -> None:
+    """Version 1 allows a snapshot without a manifest list. (spec: Snapshots)"""
+    with icefield.connect(tmp_path / "old", durable=False) as lake:
+        table = lake.create_table("a.t", "id long", format_version=1)
+        table.append(pa.table({"id": [1, 2]}))
+        document = json.loads(lake.store.read(table.metadata_location))
+        (snapshot,) = document["snapshots"]
+        listed = decode_manifest_list(lake.store.read(snapshot.pop("manifest-list")), "list")
+        snapshot["manifests"] = listed.column("manifest_path").to_pylist()
+        location = f"{table.location}/metadata/00009-listed.metadata.json"
+        lake.store.put_new(location, json.dumps(document).encode())
+        lake.drop_table("a.t")
+        lake.register_table("a.t", location)
+        before = contents(lake)
+    (tmp_path / "old").rename(tmp_path / "new")
+    with icefield.connect(tmp_path / "new", durable=False) as lake:
+        lake.relocate()
+        assert contents(lake) == before == {"a.t": [[1, 2]]}
+
+
+def test_tables_from_several_places_are_relocated_place_by_place(tmp_path: Path) -> None:
+    catalog = f"sqlite:///{tmp_path}/c.db"
+    for number, place in enumerate(("one", "two")):
+        with icefield.connect(catalog, warehouse=tmp_path / place, durable=False) as lake:
+            lake.create_table(f"a.t{number}", "id long").append(pa.table({"id": [number]}))
+        shutil.copytree(tmp_path / place, tmp_path / "new", dirs_exist_ok=True)
+        shutil.rmtree(tmp_path / place)
+    with icefield.connect(catalog, warehouse=tmp_path / "new", durable=False) as lake:
+        with pytest.raises(InvalidInput, match=r"several places: .*/one, .*/two"):
+            lake.relocate()
+        with pytest.raises(InvalidInput, match="cannot be told where the lake was"):
+            lake.relocate(f"{tmp_path}/three")
+        for number, place in enumerate(("one", "two")):
+            assert lake.relocate(f"{tmp_path}/{place}").entries == [f"a.t{number}"]
+        assert contents(lake) == {"a.t0": [[0]], "a.t1": [[1]]}
+
+
+def test_the_place_that_is_named_counts_where_a_file_is_found_twice(tmp_path: Path) -> None:
+    with icefield.connect(tmp_path / "a", durable=False) as lake:
+        lake.create_table("a.t", "id long").append(pa.table({"id": [1]}))
+    (tmp_path / "a").rename(tmp_path / "new")
+    shutil.copytree(tmp_path / "new" / "a", tmp_path / "new" / "a" / "a")
+    with icefield.connect(tmp_path / "new", durable=False) as lake:
+        assert lake.relocate(dry_run=True).old == f"file://{tmp_path}"
+        assert lake.relocate(f"{tmp_path}/a", dry_run=True).old == f"file://{tmp_path}/a"
+
+
+def test_a_puffin_file_whose_blobs_would_move_is_refused() -> None:
+    """Manifests say where a deletion vector begins, so that each must stay at its offset."""
+    data, footer = encode_puffin([Blob("deletion-vector-v1", b"vector")])
+    (blob,) = footer.blobs
+    gap = data[: blob.offset] + b"gaps" + data[blob.offset :].replace(b'"offset":4', b'"offset":8')
+    store = MemoryStore()
+    for name, content in (("plain", data), ("gap", gap)):
+        store.put_new(f"memory://lake/{name}.puffin", content)
+    mover = _Mover(store, "memory://old", "memory://lake")
+    assert mover._vectors("memory://lake/plain.puffin") == data
+    with pytest.raises(InvalidInput, match="its blobs cannot stay in their places"):
+        mover._vectors("memory://lake/gap.puffin")
 
 
 def test_what_is_not_there_is_not_relocated(tmp_path: Path) -> None:

@@ -62,6 +62,8 @@ class Relocation:
 def plan_relocation(catalog: Catalog, store: Store, warehouse: str, old: str | None = None) -> Relocation:
     """Find the entries that point outside the warehouse to what lies in it now, and where they were."""
     outside = {n: e for n, e in catalog.entries().items() if not is_inside(e.pointer, warehouse)}
+    if old is not None and outside:
+        outside = {n: e for n, e in outside.items() if is_inside(e.pointer, old)} or outside
     found = {_old_root(store, warehouse, entry.pointer, old): name for name, entry in sorted(outside.items())}
     if len(found) > 1:
         places = ", ".join(sorted(found))
