@@ -362,3 +362,47 @@ def test_a_mark_that_no_batch_can_have_is_refused(table: Table) -> None:
     table.set_properties({"icefield.stream.clicks@main": "9" * 5000})
     with pytest.raises(InvalidInput, match="must be the number of a batch"):
         table.append(rows(1), token=StreamBatch("clicks", 3))
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=str)
+def test_a_new_branch_has_what_landed_and_expired_before_it(table: Table, token: Token) -> None:
+    table.append(rows(1), token=token)
+    table.append(rows(2))
+    table.expire_snapshots(LATER)
+    table.branch("b")
+    assert table.at("b").append(rows(1), token=token) is None
+    assert ids(table.at("b")) == [1, 2]
+
+
+def test_a_roll_back_goes_back_to_the_mark_of_a_batch_that_has_expired(table: Table) -> None:
+    table.append(rows(1), token=StreamBatch("clicks", 1))
+    kept = table.append(rows(2))
+    assert kept is not None
+    table.append(rows(3), token=StreamBatch("clicks", 2))
+    table.expire_snapshots(LATER, keep_last=2)
+    table.roll_back(kept.snapshot_id)
+    assert table.append(rows(1), token=StreamBatch("clicks", 1)) is None
+    table.append(rows(3), token=StreamBatch("clicks", 2))
+    assert ids(table) == [1, 2, 3]
+
+
+def test_a_batch_in_the_history_has_landed_whatever_the_mark_says(table: Table) -> None:
+    made = table.append(rows(1), token=StreamBatch("clicks", 1))
+    table.set_properties({}, removals=["icefield.stream.clicks@main"])
+    assert table.append(rows(1), token=StreamBatch("clicks", 1)) == made
+    assert ids(table) == [1]
+
+
+def test_a_token_that_another_engine_rolled_back_has_not_landed_whatever_expired_below(table: Table) -> None:
+    first, second = (table.append(rows(number)) for number in (0, 1))
+    assert first is not None
+    assert second is not None
+    table.append(rows(2), token="once")
+    table.tag("undone")
+    remembered = {"icefield.commit-tokens@main": table.properties["icefield.commit-tokens@main"]}
+    table.roll_back(second.snapshot_id)
+    table.set_properties(remembered)  # which other engines do not know of
+    table.remove_snapshots([first.snapshot_id])
+    with pytest.raises(InvalidInput, match="was used by snapshot .* not in the history of main"):
+        table.append(rows(2), token="once")
+    assert ids(table) == [0, 1]
