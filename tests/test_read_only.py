@@ -78,6 +78,16 @@ def test_another_user_reads(folder: Path, scheme: str, log: str) -> None:
         assert files(folder) == before
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_may_write_the_file_but_not_its_directory(folder: Path) -> None:
+    """SQLite would have to make its log there even to read."""
+    fill(f"{folder}/lake")
+    (folder / "lake" / "catalog.db").chmod(0o666)
+    before = files(folder)
+    check(read(f"{folder}/lake", str(NOBODY)))
+    assert files(folder) == before
+
+
 @pytest.mark.parametrize("log", ["none", "crashed"])
 def test_a_read_only_mount_is_read(folder: Path, log: str) -> None:
     fill(f"{folder}/mounted")
