@@ -17,6 +17,7 @@ from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.database import Result, Rows, Session, Value
 from icefield.catalog.sql import SCHEMA, SqlCatalog
 from icefield.catalog.sqlite import SqliteDatabase, SqliteSettings, open_sqlite_catalog
+from icefield.catalog.sqlite_errors import explain
 from icefield.errors import AlreadyExists, CatalogError, CommitConflict, CommitStateUnknown, NoSuchTable
 from icefield.model.names import TableName, parse_table_name
 
@@ -286,6 +287,24 @@ def test_a_damaged_file_whose_fault_has_no_text_is_named(tmp_path: Path) -> None
     query(path, SCHEMA["iceberg_tables"])
     path.write_bytes(path.read_bytes().replace(b"iceberg_tables", b"iceberg_tabl\xff\xff").replace(b"NULL", b"N\xffLL"))
     check_unusable(path, "is damaged|holds no catalog|failed", create=False)
+
+
+def test_a_damaged_page_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+    for statement in SCHEMA.values():
+        query(path, statement)
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    check_unusable(path, "is damaged: .*Restore it from a copy", create=False)
+
+
+def test_a_file_that_sqlite_finds_to_be_read_only_is_named(path: Path, catalog: SqlCatalog) -> None:
+    """On some mounts only SQLite notices."""
+    catalog.entries()
+    opened = closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True))
+    with opened as connection, pytest.raises(sqlite3.OperationalError) as raised:
+        connection.execute("DELETE FROM iceberg_tables")
+    assert "is read-only for this process" in str(explain(raised.value, path, 1))
 
 
 def test_a_table_without_a_column_that_is_read_is_named(tmp_path: Path) -> None:
