@@ -519,6 +519,23 @@ def test_a_uuid_is_read_from_plain_bytes() -> None:
     assert read(store, AT, schema, bind(f"u = '{value}'", schema)) == [{1: value}]
 
 
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "timestamp_ns"])
+def test_timestamps_as_int96_are_read_whatever_their_year(kind: str) -> None:
+    """Arrow's own choice, nanoseconds, does not reach the first and the last of these."""
+    moments = [-62_135_596_800_000_000, -1, 0, 253_402_300_799_999_999]
+    moments = moments[1:3] if kind == "timestamp_ns" else moments
+    stored_as = pa.table(
+        {"t": pa.array(moments, pa.timestamp("us"))}, schema=with_ids(pa.field("t", pa.timestamp("us")))
+    )
+    store = foreign(stored_as, use_deprecated_int96_timestamps=True)
+    schema = parse_schema(f"t {kind}")
+    scale = 1000 if kind == "timestamp_ns" else 1
+    assert read(store, AT, schema) == [{1: moment * scale} for moment in moments]
+    assert read(store, AT, schema, bind("t >= '1970-01-01 00:00:00'", schema)) == [
+        {1: moment * scale} for moment in moments if moment >= 0
+    ]
+
+
 @pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">="])
 def test_a_uuid_is_compared_in_a_file_that_has_it_as_arrows_own_type(operator: str) -> None:
     """Arrow fails to compare uuids with a file's statistics."""

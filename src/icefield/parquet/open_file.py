@@ -24,7 +24,7 @@ from icefield.storage.sizes import check_size
 from icefield.storage.store import Store
 from icefield.types import metadata_columns
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
-from icefield.types.datatypes import NestedField, StructType, Type, Value
+from icefield.types.datatypes import NestedField, StructType, TimestampNsType, TimestamptzNsType, Type, Value
 from icefield.types.metadata_columns import DELETED, FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
 from icefield.types.schema import Schema
 
@@ -44,7 +44,8 @@ class OpenFile:
         self._task = task
         source = store.open_input(task.location)
         check_size(task.location, source.size(), task.file_size_bytes)
-        self._fragment = ds.ParquetFileFormat().make_fragment(source)
+        self._source = source
+        self._fragment = _fragment(source, "us")
         self._physical = list(_with_ids(self._fragment.physical_schema, mapping, task.location))
 
     def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
@@ -52,6 +53,8 @@ class OpenFile:
 
         Deleted rows are left out, unless the column that marks them is wanted.
         """
+        if _holds_nanoseconds(wanted):
+            self._fragment = _fragment(self._source, "ns")
         marks_deleted = any(f.field_id == DELETED.field_id for f in wanted.fields)
         data = Projection(_stored_part(wanted), self._physical, self._task.constants)
         keys = [(k, Projection(k.fields, self._physical, self._task.constants)) for k in deleted.keys]
@@ -118,6 +121,18 @@ class OpenFile:
             positions + task.first_row_id if field.field_id == ROW_ID.field_id else np.full(rows, task.sequence_number)
         )
         return pc.coalesce(batch.column(field.name), pa.array(inherited, pa.int64()))
+
+
+def _fragment(source: pa.NativeFile, int96_unit: str) -> Any:
+    """Open a file; timestamps that others stored as INT96 have the unit that is given.
+
+    Nanoseconds, which are Arrow's own choice, reach from 1677 to 2262 only.
+    """
+    return ds.ParquetFileFormat(coerce_int96_timestamp_unit=int96_unit).make_fragment(source)
+
+
+def _holds_nanoseconds(schema: Schema) -> bool:
+    return any(isinstance(f.type, TimestampNsType | TimestamptzNsType) for f in schema.by_id.values())
 
 
 @dataclass(frozen=True)
