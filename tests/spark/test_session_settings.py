@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.matrix.reading_sessions import changed
 from tests.peers.normal import normal_rows
+from tests.spark_places import SparkPlace, chosen_place
 
 from icefield.lake import Lake
 from icefield.spark.session import READ_BY_FIELD_ID
@@ -99,12 +100,28 @@ def test_a_file_that_is_gone_or_damaged_is_never_passed_over(table: Table, spark
         frame.collect()
 
 
-def test_a_frame_keeps_its_rows_when_the_settings_of_the_session_are_reset(lake: Lake, spark: SparkSession) -> None:
-    table = lake.create_table("a.renamed", "id long, before string, number double")
-    table.append(pa.table({"id": [1], "before": ["text"], "number": [0.5]}))
+@pytest.fixture
+def renamed(lake: Lake) -> Table:
+    """Columns that are read by their ids alone: under another name in the file, a float, inside a struct."""
+    table = lake.create_table("a.renamed", "id long, before string, number double, s struct<x: long, y: long>")
+    table.append(pa.table({"id": [1], "before": ["text"], "number": [0.5], "s": [{"x": 1, "y": 2}]}))
     with table.evolve() as change:
         change.rename_column("before", "after")
-    frame = table.scan().to_spark()
-    spark.conf.unset(READ_BY_FIELD_ID)  # as RESET does with all settings
-    assert frame.collect() == [(1, "text", 0.5)]
-    assert table.scan().to_spark().where("after = 'text'").count() == 1
+        change.rename_column("s.x", "z")
+    return table
+
+
+@pytest.mark.skipif(chosen_place() is SparkPlace.CONNECT, reason="the setting of a server's session is all there is")
+@pytest.mark.parametrize("switch", ["false", None], ids=["off", "reset"])
+def test_a_frame_keeps_its_rows_when_field_ids_are_switched_off(
+    renamed: Table, spark: SparkSession, switch: str | None
+) -> None:
+    frame = renamed.scan().to_spark()
+    if switch is None:
+        spark.conf.unset(READ_BY_FIELD_ID)  # as RESET does with all settings
+    else:
+        spark.conf.set(READ_BY_FIELD_ID, switch)
+    assert frame.collect() == [(1, "text", 0.5, (1, 2))]
+    assert frame.select("s.z").collect() == [(1,)]
+    assert frame.where("after = 'text' AND number = 0.5").count() == 1
+    assert renamed.scan().to_spark().where("after = 'text'").count() == 1

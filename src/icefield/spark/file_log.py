@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from icefield.ambient import SystemAmbient
 from icefield.errors import IcefieldError, StorageError
-from icefield.spark.session import is_on_this_machine, is_remote
+from icefield.spark.session import READ_BY_FIELD_ID, is_on_this_machine, is_remote
 from icefield.storage.location import join_location, local_path
 from icefield.storage.store import Store
 
@@ -119,7 +119,30 @@ def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
 
 def _open_log(spark: SparkSession, uri: str, stored: StructType) -> DataFrame:
     # Spark takes this for a path, in which a blank is a blank; in the log it reads URIs.
-    return spark.read.format(PARQUET).schema(stored).options(**READ_OPTIONS).load(unquote(uri))
+    frame = spark.read.format(PARQUET).schema(stored).options(**READ_OPTIONS).load(unquote(uri))
+    return frame if is_remote(spark) else _always_by_field_id(spark, frame)
+
+
+def _always_by_field_id(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """Return the same scan with field ids switched on by an option of its own, which goes before the session's setting.
+
+    Spark makes the options of a reader lower case, and the name of this one has a capital letter; those of a relation
+    are handed on as they are.
+    """
+    classic: Any = spark
+    opened: Any = frame
+    jvm, own_session = classic._jvm, classic._jsparkSession  # noqa: SLF001 - pyspark has no such call
+    relation = opened._jdf.queryExecution().analyzed().relation()  # noqa: SLF001
+    by_field_id = jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
+        relation.location(),
+        relation.partitionSchema(),
+        relation.dataSchema(),
+        relation.bucketSpec(),
+        relation.fileFormat(),
+        jvm.PythonUtils.toScalaMap({**READ_OPTIONS, READ_BY_FIELD_ID: "true"}),
+        own_session,
+    )
+    return DataFrame(own_session.baseRelationToDataFrame(by_field_id), spark)
 
 
 def _remove(store: Store, log: str) -> None:

@@ -38,18 +38,7 @@ def session(chosen: SparkSession | None = None, *, master: str = "local[*]") -> 
     check_version(spark.version)
     if spark.conf.get(READ_BY_FIELD_ID) != "true":
         spark.conf.set(READ_BY_FIELD_ID, "true")
-        if not is_remote(spark):
-            _read_by_field_id_after_reset(spark)
     return spark
-
-
-def _read_by_field_id_after_reset(spark: SparkSession) -> None:
-    """Read by field id also after RESET: DataFrames that were made before it would have nulls for rows otherwise.
-
-    Tasks look the setting up in Hadoop's configuration, where that of the session, if it has one, goes before this.
-    """
-    context: Any = spark.sparkContext
-    context._jsc.hadoopConfiguration().set(READ_BY_FIELD_ID, "true")  # noqa: SLF001 - there is no other way to it
 
 
 def check_version(version: str = pyspark.__version__) -> None:
