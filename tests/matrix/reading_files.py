@@ -61,10 +61,10 @@ def write_by_arrow(random: Random, path: Path, file: ForeignFile) -> str:
     return f"arrow {kinds} { ({k: v for k, v in options.items() if k != 'bloom_filter_options'}) }"
 
 
-def commit_file(table: Table, path: Path, rows: int) -> None:
+def commit_file(table: Table, path: Path, rows: int, key: tuple[Any, ...] = ()) -> None:
     """Commit a file as another engine would, without statistics and without a check of its types."""
     base = table.refresh()
-    described = DescribedFile(location_of_path(str(path)), (), rows, path.stat().st_size, FileMetrics())
+    described = DescribedFile(location_of_path(str(path)), key, rows, path.stat().st_size, FileMetrics())
     columns = as_columns([described], base.spec, base.schema)
     table._head.commit([AppendFiles(columns, base.spec, base.schema, Target())])
 

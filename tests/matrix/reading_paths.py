@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from tests.histories.model import KEY_ID, Model
 from tests.matrix.reading_filters import Filter, draw_filter, places, truth, where_column, where_text
+from tests.matrix.reading_partitions import is_partition_source
 from tests.matrix.reading_tables import Case
 from tests.peers.normal import normal_rows
 
@@ -57,7 +58,10 @@ def data_source(spark: SparkSession, lake: Lake) -> Reader:
 def compare(case: Case, readers: Sequence[Reader], random: Random, filters: int) -> Iterator[str]:
     """Read a case every way, and yield what is not as its model has it."""
     model, table = case.model, case.table
-    drawn = [draw_filter(random, list(places(model.fields)), model.rows) for _ in range(filters)]
+    columns = list(places(model.fields))
+    # More often on what files are partitioned by.
+    columns += [place for place in columns if is_partition_source(table, place.fields[-1])] * 2
+    drawn = [draw_filter(random, columns, model.rows) for _ in range(filters)]
     expected = [(c, sorted(r[KEY_ID] for r in model.rows if truth(c, r) is True)) for c in drawn]
     yield from _compare_rows("to_arrow", lambda: table.scan().to_arrow().read_all(), model)
     for condition, ids in expected:

@@ -1,4 +1,4 @@
-"""Tables of the matrix: columns, files of any writer, a change of columns, deletes, and a history that may be trimmed.
+"""Tables of the matrix: columns, partitions, files of any writer, changes of both, deletes, and a trimmed history.
 
 Everything is drawn from one seed. The model beside a table says what its rows are, whatever its files hold.
 """
@@ -19,10 +19,11 @@ from tests.histories.model import KEY_ID, TABLE, Model, Row
 from tests.histories.values import arrow_values, plain_field
 from tests.matrix import reading_files, reading_parquet_mr
 from tests.matrix.reading_files import ForeignFile, commit_file
+from tests.matrix.reading_partitions import draw_term, is_partition_source, partition_of, put_into_one_partition
 from tests.matrix.reading_values import ColumnValues, fits
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.errors import SchemaMismatch
+from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 from icefield.storage.location import local_path
@@ -42,6 +43,7 @@ from icefield.types.datatypes import (
 )
 from icefield.types.schema import Schema
 from icefield.types.text import parse_type
+from icefield.types.transforms import Void
 
 # Names that a reader may trip over, and a few that are reused.
 NAMES = ("a", "b", "c", "d", "B c", "f.g", "${x}", "é", "_metadata", "icefield_file", "icefield_column_3", "element")
@@ -95,10 +97,17 @@ class Drawing:
         version = random.choice([1, 2, 2, 3, 3])
         columns = self._draw_columns(version)
         name = f"m.t{self._seed}"
-        table = self._lake.create_table(name, Schema(columns), properties=MERGE_ON_READ, format_version=version)
+        terms = [draw_term(random, columns) for _ in range(random.choice([0, 0, 0, 1, 1, 2]))]
+        table = self._lake.create_table(
+            name,
+            Schema(columns),
+            partition_by=list(dict.fromkeys(terms)),
+            properties=MERGE_ON_READ,
+            format_version=version,
+        )
         fields = table.schema.fields
         self._case = Case(self._seed, table, Model(fields, version, table.metadata.last_column_id))
-        self._note(f"columns {table.schema}")
+        self._note(f"columns {table.schema}, partitioned by {table.spec}")
         without_ids = random.choice([None] * 8 + ["first", "second"])
         for _ in range(random.choice([1, 1, 2])):
             self._add_file(has_ids=without_ids != "first")
@@ -148,14 +157,16 @@ class Drawing:
 
     def _add_foreign(self, path: Path, rows: list[Row], *, has_ids: bool) -> None:
         random, case = self._random, self._case
-        fields = [f for f in case.model.fields if not _holds_unknown(f.type)]
+        absent = put_into_one_partition(random, rows, case.table.spec, case.model)
+        fields = [f for f in case.model.fields if not _holds_unknown(f.type) and f.field_id not in absent]
         by_hand = self._spark is not None and has_ids and random.random() < 0.5
         if by_hand:
             fields = [f for f in fields if reading_parquet_mr.can_be_written(f)]
         for missing in case.model.fields:
-            if missing not in fields:
+            if missing not in fields and missing.field_id not in absent:
                 for row in rows:
                     row[missing.field_id] = None
+        partition = partition_of(rows[0], case.table.spec, case.model)
         fields = [self._narrowed(f, rows) for f in fields]
         names = self._draw_names(fields, plain=by_hand) if has_ids else {}
         file = ForeignFile(fields, rows, names, has_ids)
@@ -165,14 +176,15 @@ class Drawing:
         else:
             note = reading_files.write_by_arrow(random, path, file)
         if by_hand and reading_parquet_mr.needs_foreign_commit(note):
-            commit_file(case.table, path, len(rows))
+            commit_file(case.table, path, len(rows), tuple(partition.values()))
         else:
             try:
-                case.table.add_files([path])
+                case.table.add_files([path], partition=partition)
             except SchemaMismatch as refused:
                 self._note(f"refused: {refused}")
                 rows.clear()
-        self._note(f"file of {len(rows)} rows, names {dict(names)}: {note}")
+        lacks = f", without {sorted(absent)}" if absent else ""
+        self._note(f"file of {len(rows)} rows, names {dict(names)}{lacks}: {note}")
 
     def _draw_names(self, fields: Iterable[NestedField], *, plain: bool) -> dict[int, str]:
         """Draw names under which a file has columns: the table's own, others, or those of other columns."""
@@ -213,7 +225,23 @@ class Drawing:
         columns = [f for fields in model.parents().values() for f in fields]
         notes += [self._widen(each) for each in columns if random.random() < 0.8]
         notes += [random.choice(steps)() for _ in range(random.choice([0, 1, 2]))]
+        if random.random() < (0.4 if self._case.table.spec.fields else 0.1):
+            notes.append(self._partition_otherwise())
         self._note(f"changes {[note for note in notes if note]}")
+
+    def _partition_otherwise(self) -> str | None:
+        table = self._case.table
+        live = [f.name for f in table.spec.fields if not isinstance(f.transform, Void)]
+        with table.evolve() as change:
+            for name in live if self._random.random() < 0.7 else ():
+                change.drop_partition_field(name)
+        term = draw_term(self._random, self._case.model.fields)
+        try:
+            with table.evolve() as change:
+                change.add_partition_field(term)
+        except InvalidInput as refused:  # it is there already, or its name is
+            return f"partitioned by {table.spec}, not by {term}: {refused}"
+        return f"partitioned by {table.spec}"
 
     def _widen(self, field: NestedField) -> str | None:
         model, table = self._case.model, self._case.table
@@ -225,8 +253,12 @@ class Drawing:
         if str(wider) == "timestamp_ns" and any(abs(v or 0) > 106_000 for v in model.values_of(field.field_id)):
             return None
         path = self._path(field.field_id)
-        with table.evolve() as change:
-            change.widen_column(path, wider)
+        try:
+            with table.evolve() as change:
+                change.widen_column(path, wider)
+        except InvalidInput as refused:  # its partitions would change
+            assert is_partition_source(table, field)
+            return f"{path} not widened: {refused}"
         model.widen(field.field_id, wider)
         return f"{path} {field.type} to {wider}"
 
@@ -252,25 +284,28 @@ class Drawing:
         return self._rename_to(one, f"renamed{one.field_id}")
 
     def _rename_to(self, one: NestedField, name: str) -> str:
-        path = self._path(one.field_id)
-        with self._case.table.evolve() as change:
-            change.rename_column(path, name)
+        path, table = self._path(one.field_id), self._case.table
+        try:
+            with table.evolve() as change:
+                change.rename_column(path, name)
+        except InvalidInput as refused:  # a partition field has that name
+            assert any(spec.fields for spec in table.metadata.specs)
+            return f"{path} not renamed: {refused}"
         self._case.model.change(one.field_id, name=name)
         return f"{path} renamed to {name}"
 
     def _swap(self) -> str | None:
         siblings = self._random.choice([f for f in self._siblings() if len(f) > 1])
         one, other = self._random.sample(siblings, 2)
-        self._rename_to(one, "between")
-        self._rename_to(other, one.name)
-        self._rename_to(self._case.model.field(one.field_id), other.name)
-        return f"{one.name} and {other.name} swapped"
+        steps = [self._rename_to(one, "between"), self._rename_to(other, one.name)]
+        steps.append(self._rename_to(self._case.model.field(one.field_id), other.name))
+        return f"{one.name} and {other.name} swapped: {steps}"
 
     def _add_again(self) -> str | None:
         model, one = self._case.model, self._any()
         parent, path = model.parent_of(one.field_id), self._path(one.field_id)
-        if len(model.parents()[parent]) == 1:
-            return None
+        if len(model.parents()[parent]) == 1 or is_partition_source(self._case.table, one) or "." in one.name:
+            return None  # a column with a dot in its name cannot be added
         kind = one.type if self._random.random() < 0.5 and isinstance(one.type, PrimitiveType) else parse_type("int")
         with self._case.table.evolve() as change:
             change.drop_column(path)
@@ -310,13 +345,17 @@ class Drawing:
             if way == "positions":
                 table.delete(f"id IN ({', '.join(map(str, gone))})")
             else:
-                delete_keys(table, {"id": gone})
+                # Only where a spec has no fields do keys apply to all files. (spec: Scan Planning)
+                unpartitioned = [s.spec_id for s in table.metadata.specs if not s.fields]
+                if not unpartitioned:
+                    continue
+                delete_keys(table, {"id": gone}, spec_id=unpartitioned[0])
             model.rows = [row for row in model.rows if row[KEY_ID] not in gone]
             self._note(f"deleted by {way}: {gone}")
 
     def _trim_history(self, version: int) -> None:
         how = self._random.choice(["whole", "whole", "trimmed", "none" if version == 1 else "trimmed"])
-        if how == "whole":
+        if how == "whole" or self._case.table.refresh().current_snapshot_id is None:
             return
         trim_history(self._lake, self._case.table, without_lists=how == "none")
         self._note(f"history {how}")

@@ -1,7 +1,7 @@
 """Every way to read gives the rows that a plain model has, whatever the files, the columns' past and the session.
 
-A case is drawn from its seed: run one again with ICEFIELD_SEED=123 pytest tests/matrix/test_reading.py. The normal run
-has a sample of them, ICEFIELD_DEEP=1 (`make deep`) many.
+A case is drawn from its seed: run one again with ICEFIELD_SEEDS=123:124 pytest tests/matrix/test_reading.py. The normal
+run has a sample of them, ICEFIELD_DEEP=1 (`make deep`) many.
 """
 
 import os
@@ -19,7 +19,7 @@ from icefield.lake import Lake
 
 pytestmark = pytest.mark.spark
 
-SEEDS = [int(os.environ["ICEFIELD_SEED"])] if "ICEFIELD_SEED" in os.environ else range(2000 if DEEP else 4)
+SEEDS = range(*map(int, os.environ.get("ICEFIELD_SEEDS", "0:2000" if DEEP else "0:4").split(":")))
 FILTERS = 6
 
 
