@@ -248,6 +248,10 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
         ("SELECT variant_get(a, '$.b', c) FROM t", Unsupported, "one string of DDL"),
         ("SELECT try_variant_get(a, '$.b', '{}') FROM t", Unsupported, "one string of DDL"),
         ("SELECT qualify('a') FROM t", InvalidInput, "cannot parse"),
+        # To Spark, a relation called select.
+        ("SELECT a JOIN LATERAL (SELECT 1) x ON true", InvalidInput, "no relation is named"),
+        ("SELECT * FROM (SELECT a JOIN t ON true) x", InvalidInput, "no relation is named"),
+        ("SELECT a CROSS JOIN t", InvalidInput, "no relation is named"),
         ("SELECT * FROM t VERSION AS OF 3", Unsupported, "older version"),
         ("SELECT * FROM t TABLESAMPLE (reflect('a') ROWS)", Unsupported, "function reflect"),
         ("SELECT a FROM t GROUP BY window(reflect('a'), '1 day')", Unsupported, "function reflect"),

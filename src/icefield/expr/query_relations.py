@@ -18,6 +18,7 @@ from icefield.expr.spark_functions import words
 _ENDS_FROM = words(
     "where group having qualify order sort cluster distribute limit offset window union intersect except minus"
 )
+_EXTENDS_RELATION = words("join pivot unpivot tablesample")
 _CLAUSES = _ENDS_FROM | words("select from join lateral values with on using by")
 _BEFORE_SELECT = words("union all distinct intersect except minus")
 _HAVE_FROM_INSIDE = words("extract trim substr substring overlay")
@@ -39,7 +40,8 @@ class RelationCheck:
 
     def run(self) -> None:
         """Refuse a query that could name another relation than those."""
-        clauses = [""]  # per open parenthesis: "from" in a FROM clause, "call" in a function with a FROM of its own
+        # Per open parenthesis: "from" in a FROM clause, "select" before it, "call" in a function that has its own.
+        clauses = [""]
         for at, token in enumerate(self._tokens):
             word = self._word(at)
             self._check_keyword(at, word)
@@ -58,9 +60,14 @@ class RelationCheck:
         if word == "from" and clause != "call" and not self._is_distinct_from(at):
             self._expect_relation(at + 1)
             return "from"
+        if word in _EXTENDS_RELATION and clause == "select":
+            # What comes before would be the relation: one called select, and its alias.
+            raise self._wrong(at)
         if word == "join":
             self._expect_relation(at + 1)
-        if word == "select" or word in _ENDS_FROM or (word == "lateral" and self._word(at + 1) == "view"):
+        if word == "select":
+            return "select"
+        if word in _ENDS_FROM or (word == "lateral" and self._word(at + 1) == "view"):
             return ""
         return clause
 
