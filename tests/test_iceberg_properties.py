@@ -44,14 +44,15 @@ def test_one_that_has_no_effect_is_stored_with_a_warning_that_says_why(key: str,
 
 @pytest.mark.parametrize("key", sorted(FORBIDDEN))
 def test_one_that_cannot_be_honoured_is_refused_and_nothing_changes(key: str, memory_lake: Lake) -> None:
-    with pytest.raises(InvalidInput, match=key):
+    says = rf"{key} (cannot be set: .+|is not a table property)"
+    with pytest.raises(InvalidInput, match=says):
         memory_lake.create_table("a.t", "id long", properties={key: "1"})
     assert memory_lake.tables() == []
     table = memory_lake.create_table("a.t", "id long")
     before = table.metadata_location
-    with pytest.raises(InvalidInput, match=key):
+    with pytest.raises(InvalidInput, match=says):
         table.set_properties({"owner": "ada", key: "1"})
-    with pytest.raises(InvalidInput, match=key):
+    with pytest.raises(InvalidInput, match=says):
         table.replace("id long", properties={key: "1"})
     assert (table.metadata_location, table.properties) == (before, {})
 
