@@ -1,5 +1,6 @@
 """Fixtures that the whole suite shares: a lake of one's own, and one Spark session for all."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 # How long an example takes depends on the machine and says nothing about the code.
 settings.register_profile("icefield", settings(), deadline=None)
 settings.load_profile("icefield")
+
+# Small queries on a JVM that soon ends: code compiled once, and not again for speed, takes half of the CPU time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Suites that search, or that run other engines and servers: `make quick` does without them.
 SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py", "test_read_only.py"}

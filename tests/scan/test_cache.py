@@ -261,6 +261,7 @@ def cache_free(lake: Lake) -> Store:
     return pickle.loads(pickle.dumps(lake.store))  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_many_processes_share_a_directory(tmp_path: Path, lake: Lake) -> None:
     small_table(lake)
     context = multiprocessing.get_context("spawn")
