@@ -144,7 +144,7 @@ class _Column:
         if levels == 2:
             inner = physical.field("repeated", "array", field.type.element_id)
         else:
-            outer, item = random.choice([("list", "element"), ("bag", "array_element"), ("array", "item")])
+            outer, item = random.choice([("list", "element"), ("bag", "array_element")])
             inner = f"repeated group {outer} {{ {physical.field('optional', item, field.type.element_id)} }}"
         text = f"optional group {name} (LIST) = {field.field_id} {{ {inner} }}"
         return cls(field.field_id, text, physical, levels)

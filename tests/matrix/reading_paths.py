@@ -73,8 +73,8 @@ def compare(case: Case, readers: Sequence[Reader], random: Random, filters: int)
             if reader.by_tasks:
                 patch.setattr(read, "_reads_natively", lambda request: np.zeros(request.files.num_rows, np.bool_))
             yield from _compare_rows(reader.name, partial(_load, reader, table), model)
-            yield from _compare_filters(reader, table, expected, ours=False)
-            yield from _compare_filters(reader, table, expected, ours=True)
+            yield from compare_filters(reader, table, expected, ours=False)
+            yield from compare_filters(reader, table, expected, ours=True)
 
 
 def _load(reader: Reader, table: Table) -> pa.Table:
@@ -94,7 +94,7 @@ def _compare_rows(name: str, load: Callable[[], pa.Table], model: Model) -> Iter
         yield f"{name}: {len(found)} rows instead of {len(wanted)}, such as {more[:1]} instead of {missing[:1]}"
 
 
-def _compare_filters(
+def compare_filters(
     reader: Reader, table: Table, expected: Sequence[tuple[Filter, Ids]], *, ours: bool
 ) -> Iterator[str]:
     """Ask for many filters in one job: each scan is a part of a union."""
