@@ -147,12 +147,17 @@ def is_there(settings: LakeSettings) -> bool:
 
 def check_catalog_is_there(settings: LakeSettings) -> None:
     """Refuse a local lake that has tables and no catalog, unless an empty one was asked for."""
-    scheme = scheme_of(settings.target)
-    if settings.create or scheme not in _MARKERS:
-        return
-    place = settings.warehouse if scheme == "sqlite" else settings.target
-    if place is not None and scheme_of(place) in ("", "file", "files"):
-        refuse_lost_catalog(local_path_of(settings.target) / _MARKERS[scheme], local_path_of(place))
+    scheme, warehouse = scheme_of(settings.target), _guarded_warehouse(settings)
+    if scheme in _MARKERS and warehouse is not None:
+        refuse_lost_catalog(local_path_of(settings.target) / _MARKERS[scheme], warehouse)
+
+
+def _guarded_warehouse(settings: LakeSettings) -> Path | None:
+    """Return the local directory whose tables must have a catalog; None where an empty one was asked for."""
+    place = settings.warehouse if scheme_of(settings.target) == "sqlite" else settings.target
+    if settings.create or place is None or scheme_of(place) not in ("", "file", "files"):
+        return None
+    return local_path_of(place)
 
 
 def scheme_of(target: str) -> str:
@@ -309,7 +314,7 @@ def _check_properties(settings: LakeSettings, owner: str, known: tuple[str, ...]
 
 
 def _sqlite_catalog(path: Path, settings: LakeSettings, ambient: Ambient) -> Catalog:
-    options = SqliteSettings(durable=settings.durable)
+    options = SqliteSettings(durable=settings.durable, warehouse=_guarded_warehouse(settings))
     return open_sqlite_catalog(path, name=settings.catalog, settings=options, ambient=ambient)
 
 

@@ -3,13 +3,14 @@
 A lake whose catalog file was deleted would open as an empty lake, and new tables would be made beside the old ones.
 So where a catalog is about to be made, its warehouse is looked at for a table: a directory `metadata` with a metadata
 file in it. The look is short: it ends with the first table, and after MOST_DIRECTORIES directories. It is only made
-where there is no catalog yet.
+where there is no catalog yet: no file, an empty one, or a SQLite file of another application.
 
 Raises InvalidInput.
 """
 
 import os
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from icefield.errors import InvalidInput
@@ -20,19 +21,27 @@ _SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 def refuse_lost_catalog(catalog: Path, warehouse: Path) -> None:
     """Refuse to make a catalog for a warehouse that holds tables."""
-    if _is_there(catalog):
+    refuse_tables(warehouse, f"there is no catalog at {catalog}", lambda: _is_there(catalog))
+
+
+def refuse_tables(warehouse: Path, why: str, is_there: Callable[[], bool]) -> None:
+    """Refuse a warehouse that holds tables, for want of a catalog; `why` says what is wrong with that one."""
+    # Asked last again: others may have made the catalog, and after it the table that was found.
+    if is_there() or (found := _find_table(warehouse)) is None or is_there():
         return
-    if (found := _find_table(warehouse)) is not None:
-        raise InvalidInput(
-            f"there is no catalog at {catalog}, but {warehouse} holds tables, such as {found}",
-            hint="Restore the catalog from a copy, or begin an empty one with create=True (`--create-catalog`) and take"
-            " the tables in by their newest metadata files (`icefield register`)",
-        )
+    raise InvalidInput(
+        f"{why}, but {warehouse} holds tables, such as {found}",
+        hint="Restore the catalog from a copy, or begin an empty one with create=True (`--create-catalog`) and take"
+        " the tables in by their newest metadata files (`icefield register`)",
+    )
 
 
 def _is_there(catalog: Path) -> bool:
-    # An empty file is what a SQLite database is before its first table.
-    return catalog.is_dir() or (catalog.exists() and catalog.stat().st_size > 0)
+    # A directory of records keeps those of dropped tables, so one without any file has lost them. An empty file is what
+    # a SQLite database is before its first table; what else is in one only SQLite may look at.
+    if catalog.is_dir():
+        return any(files for _, _, files in os.walk(catalog))
+    return catalog.exists() and catalog.stat().st_size > 0
 
 
 def _find_table(warehouse: Path) -> Path | None:

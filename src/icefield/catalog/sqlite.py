@@ -23,6 +23,7 @@ from pathlib import Path
 from icefield.ambient import Ambient, SystemAmbient
 from icefield.catalog.connections import Connections
 from icefield.catalog.database import Result, Rows, Session, Value
+from icefield.catalog.lost_catalog import refuse_tables
 from icefield.catalog.sql import SCHEMA, SqlCatalog
 from icefield.catalog.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only, is_rolled_back, read_only
 from icefield.catalog.sqlite_read_only import is_unwritable, read_unwritable
@@ -39,11 +40,13 @@ class SqliteSettings:
 
     durable: sync every commit; False leaves the last commits to a power cut, never half of one.
     create: make the file and its tables when they are missing.
+    warehouse: a local directory; a catalog is not made while it holds tables, see `lost_catalog`.
     busy_timeout_s: how long to wait for other processes.
     """
 
     durable: bool = True
     create: bool = True
+    warehouse: Path | None = None
     busy_timeout_s: float = 60.0
 
 
@@ -55,7 +58,10 @@ def open_sqlite_catalog(
 
 
 class SqliteDatabase:
-    """Transactions on a SQLite file; `schema` maps each table that must be there to its CREATE TABLE IF NOT EXISTS."""
+    """Transactions on a SQLite file; `schema` maps each table that must be there to its CREATE TABLE IF NOT EXISTS.
+
+    The first of them is what tells a catalog from other files.
+    """
 
     def __init__(
         self,
@@ -111,7 +117,7 @@ class SqliteDatabase:
 
     def _on_catalog(self, work: Callable[[Session], Result]) -> Callable[[sqlite3.Connection], Result]:
         def run(connection: sqlite3.Connection) -> Result:
-            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            found = _tables_in(connection)
             if missing := [table for table in self._schema if table not in found]:
                 raise CatalogError(f"{self._path} holds no catalog: it has no table {', '.join(missing)}")
             return work(SqliteSession(connection))
@@ -165,9 +171,26 @@ class SqliteDatabase:
         # EXTRA is FULL where there is a write-ahead log, and also syncs the directory where there is none.
         connection.execute(f"PRAGMA synchronous = {'EXTRA' if self._settings.durable else 'NORMAL'}")
         if self._file is None:
+            self._check_is_catalog(connection)
             self._use_write_ahead_log(connection)
             self._create_missing_tables(connection)
             self._file = self._path.stat()
+
+    def _check_is_catalog(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that lost its catalog, before anything in it is changed."""
+        size = self._path.stat().st_size
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        # SQLite takes a file that is cut within its first page for an empty one. It may cut one itself: to undo a
+        # transaction that a crash left open, so the size is looked at again.
+        if pages == 0 and size and self._path.stat().st_size:
+            raise CatalogError(
+                f"the catalog {self._path} is damaged: it was cut to {size} bytes",
+                hint="Restore it from a copy, or remove it and begin an empty one with create=True",
+            )
+        mark = next(iter(self._schema))
+        if self._settings.warehouse is not None:
+            why = f"{self._path} holds no catalog: it has no table {mark}"
+            refuse_tables(self._settings.warehouse, why, lambda: mark in _tables_in(connection))
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
         if connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]:
@@ -181,7 +204,7 @@ class SqliteDatabase:
                 raise
 
     def _create_missing_tables(self, connection: sqlite3.Connection) -> None:
-        found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        found = _tables_in(connection)
         missing = [table for table in self._schema if table not in found]
         if not missing:
             return
@@ -216,6 +239,10 @@ class SqliteSession:
         found = cursor.fetchall()
         columns = tuple(column[0] for column in cursor.description or ())
         return Rows(columns, found, cursor.rowcount)
+
+
+def _tables_in(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
