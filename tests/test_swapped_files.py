@@ -99,3 +99,49 @@ def test_spark_reads_no_other_file(spark: object, folder: Path, kind: str) -> No
         table = icefield.connect(folder, durable=False).table("a.mine")
         with pytest.raises(CorruptFile, match="bytes, and metadata says"):
             table.scan().to_spark().collect()
+
+
+LIST_READS: dict[str, Callable[[Table], object]] = {
+    **READS,
+    "append": lambda table: table.append(pa.table({"id": [9], "name": ["new"]})),
+    "manifests": lambda table: table.inspect("manifests").to_arrow().read_all(),
+}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("read", LIST_READS)
+def test_the_manifest_list_of_another_snapshot_is_refused(folder: Path, version: int, read: str) -> None:
+    # A merge reads the list of its parent before the commit does.
+    merging = {"commit.manifest.min-count-to-merge": "100" if version == 1 else "3"}
+    with icefield.connect(folder, durable=False) as lake:
+        places = []
+        for name in ("mine", "other"):
+            table = lake.create_table(f"a.{name}", "id long, name string", format_version=version, properties=merging)
+            table.append(pa.table({"id": [1], "name": [name]}))
+            table.append(pa.table({"id": [2], "name": [name]}))
+            snapshot = table.metadata.current_snapshot
+            assert snapshot is not None
+            places.append(Path(local_path(snapshot.manifest_list)))
+        shutil.copy(places[1], places[0])
+    with icefield.connect(folder, durable=False) as lake:
+        table = lake.table("a.mine")
+        snapshot = table.metadata.current_snapshot_id
+        with pytest.raises(CorruptFile, match=r"it is the manifest list of snapshot \d+, and metadata") as error:
+            LIST_READS[read](table)
+        assert error.value.location.endswith(places[0].name)
+        table.refresh()
+        assert table.metadata.current_snapshot_id == snapshot
+
+
+def test_a_manifest_list_that_does_not_name_its_snapshot_is_read(folder: Path) -> None:
+    with icefield.connect(folder, durable=False) as lake:
+        table = make(lake, "a.t", "data", 8)
+        snapshot = table.metadata.current_snapshot
+        assert snapshot is not None
+        place = Path(local_path(snapshot.manifest_list))
+        data = place.read_bytes()
+        assert b"\x16snapshot-id" in data
+        place.write_bytes(data.replace(b"\x16snapshot-id", b"\x16snapshot_no"))
+    with icefield.connect(folder, durable=False) as lake:
+        lake.table("a.t").append(pa.table({"id": [100], "name": ["new"]}))
+        assert lake.table("a.t").count() == 10

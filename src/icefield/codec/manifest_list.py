@@ -43,6 +43,7 @@ from icefield.codec.manifest_list_schema import (
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.model.metadata import FORMAT_VERSIONS, ROW_LINEAGE_VERSION
 
+_SNAPSHOT_KEY = "snapshot-id"
 _NEVER_NULL = ("manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id")
 # What v1 lists do not say. (spec: Manifest Lists)
 _DEFAULTS = {"content": 0, "sequence_number": 0, "min_sequence_number": 0}
@@ -61,7 +62,7 @@ class ManifestListHeader:
     def metadata(self) -> dict[str, str]:
         """Return the keys that go into the file, in the words of the reference implementation."""
         parent = "null" if self.parent_snapshot_id is None else str(self.parent_snapshot_id)
-        metadata = {"snapshot-id": str(self.snapshot_id), "parent-snapshot-id": parent}
+        metadata = {_SNAPSHOT_KEY: str(self.snapshot_id), "parent-snapshot-id": parent}
         if self.format_version > 1:
             metadata["sequence-number"] = str(self.sequence_number)
         if self.first_row_id is not None:
@@ -78,6 +79,21 @@ def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LI
         return pa.table(_columns(decoded, program), schema=MANIFEST_LIST_ARROW_SCHEMA)
     except ValueError as error:
         raise CorruptFile(location, str(error)) from error
+
+
+def check_list_of(snapshot_id: int, data: bytes, location: str) -> None:
+    """Refuse a manifest list that says it was written for another snapshot.
+
+    The spec names no such key, but Iceberg Java and PyIceberg write it. A list that does not say it is accepted.
+    """
+    said = parse_header(data, location).metadata.get(_SNAPSHOT_KEY)
+    if said is not None and said != str(snapshot_id).encode():
+        raise CorruptFile(
+            location,
+            f"it is the manifest list of snapshot {said.decode(errors='replace')}, and metadata names it for snapshot"
+            f" {snapshot_id}",
+            hint="It was replaced, or the metadata is of another table; restore it from a copy",
+        )
 
 
 def count_manifests(data: bytes, location: str) -> int:

@@ -21,7 +21,7 @@ from icefield.commit.manifests import ManifestRow, load_many_entries, merge_sour
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.properties import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
-from icefield.scan.manifests import load_manifests
+from icefield.scan.manifests import load_manifests, read_manifest_list
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def merge_manifests(
     least = MANIFEST_MIN_COUNT_TO_MERGE.read(base.properties)
     if parent is None or not parent.manifest_list or not MANIFEST_MERGE.read(base.properties):
         return None
-    if count_manifests(workshop.store.read(parent.manifest_list), parent.manifest_list) < least:
+    if count_manifests(read_manifest_list(workshop.store, parent), parent.manifest_list) < least:
         return None
     manifests = load_manifests(workshop.store, parent)
     assert manifests is not None

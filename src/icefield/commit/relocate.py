@@ -30,7 +30,12 @@ from icefield.codec.manifest import decode_manifest
 from icefield.codec.manifest_columns import ALL
 from icefield.codec.manifest_encode import encode_manifest
 from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest_list import (
+    ManifestListHeader,
+    check_list_of,
+    decode_manifest_list,
+    encode_manifest_list,
+)
 from icefield.codec.manifest_schema import POSITION_DELETES
 from icefield.codec.metadata_json import decode_metadata
 from icefield.codec.puffin import Blob, decode_blob, decode_footer, encode_puffin
@@ -171,6 +176,7 @@ class _Mover:
         if here not in self._known:
             data = self.store.read(here)
             version = int(parse_header(data, here).metadata.get("format-version", b"1"))
+            check_list_of(snapshot.snapshot_id, data, here)
             rows = decode_manifest_list(data, here)
             moved = [self._manifest(at, metadata) for at in rows.column("manifest_path").to_pylist()]
             rows = _with(rows, "manifest_path", [location for location, _ in moved])

@@ -23,7 +23,7 @@ from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
-from icefield.scan.manifests import load_manifests
+from icefield.scan.manifests import load_manifests, read_manifest_list
 
 _HIGHEST_ROW_ID = 2**63 - 1
 
@@ -138,7 +138,7 @@ class _ListWriter:
         rows = [with_sequence(row, draft.snapshot_id, self.header.sequence_number) for row in draft.new]
         new = pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
         if parent is not None and parent.manifest_list and draft.kept is None:
-            previous = self.workshop.store.read(parent.manifest_list)
+            previous = read_manifest_list(self.workshop.store, parent)
             # Only a list of an earlier version can lack the counts or row ids that this one requires.
             if is_spliceable(previous, parent.manifest_list, self.header.format_version):
                 new, next_row_id = self._with_row_ids(new)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_list import decode_manifest_list, partition_summaries
+from icefield.codec.manifest_list import check_list_of, decode_manifest_list, partition_summaries
 from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.bound import FALSE, Bound, columns_of
@@ -78,8 +78,14 @@ def load_manifest_list(store: Store, snapshot: Snapshot | None) -> ManifestList 
         raise Unsupported(f"snapshot {snapshot.snapshot_id} is encrypted (key {snapshot.key_id!r})")
     if not snapshot.manifest_list:
         return ManifestList(_named_manifests(store, snapshot))
-    location = snapshot.manifest_list
-    return decoded(store, store.read(location), location, _decode_manifest_list)
+    return decoded(store, read_manifest_list(store, snapshot), snapshot.manifest_list, _decode_manifest_list)
+
+
+def read_manifest_list(store: Store, snapshot: Snapshot) -> bytes:
+    """Read the manifest list of a snapshot that has one; another snapshot's is refused."""
+    data = store.read(snapshot.manifest_list)
+    check_list_of(snapshot.snapshot_id, data, snapshot.manifest_list)
+    return data
 
 
 def is_of(manifests: pa.Table, content: int) -> Mask:
