@@ -12,6 +12,7 @@ from typing import Any
 
 from icefield.codec.avro_codecs import compress, decompress
 from icefield.codec.avro_kernel import BAD_LENGTH, open_run, read_varint, write_varint
+from icefield.codec.growth import most_inflated
 from icefield.errors import CorruptFile, InvalidInput
 
 MAGIC = b"Obj\x01"
@@ -25,7 +26,10 @@ MAX_TOTAL_BYTES = 2**31 - 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a file may grow in memory. Real manifests stay far below: Java splits them at 8 MiB compressed."""
+    """How much a file may grow in memory. Real manifests stay far below: Java splits them at 8 MiB compressed.
+
+    What a compressed file may grow to depends on its own size, too; see `growth`.
+    """
 
     block_bytes: int = 256 * 1024 * 1024
     total_bytes: int = 1024 * 1024 * 1024
@@ -106,7 +110,7 @@ def iterate_blocks(data: bytes, header: Header, location: str) -> Iterator[Block
 
 def raw_blocks(data: bytes, header: Header, location: str, limits: Limits = DEFAULT_LIMITS) -> Iterator[Block]:
     """Yield the blocks decompressed."""
-    codec, left = header.codec, limits.total_bytes
+    codec, left = header.codec, most_inflated(len(data), limits.total_bytes)
     for block in iterate_blocks(data, header, location):
         raw = raw_data(block, codec, location, min(limits.block_bytes, left))
         left -= len(raw)

@@ -7,12 +7,14 @@ from typing import TypeVar
 
 import msgspec
 
+from icefield.codec.growth import most_inflated
 from icefield.errors import CorruptFile
 
 T = TypeVar("T")
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_METADATA_BYTES = 1 << 30
+_STEP_BYTES = 1 << 20
 
 
 def inflate_json(data: bytes, location: str) -> bytes:
@@ -20,14 +22,19 @@ def inflate_json(data: bytes, location: str) -> bytes:
     # (spec: Naming for GZIP compressed Metadata JSON files; the content tells, the name may lie.)
     if not data.startswith(GZIP_MAGIC):
         return data
+    limit = most_inflated(len(data), MAX_METADATA_BYTES)
+    parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            plain = stream.read(MAX_METADATA_BYTES + 1)
+            # In steps: a read of the whole takes twice its size.
+            while size <= limit and (part := stream.read(_STEP_BYTES)):
+                parts.append(part)
+                size += len(part)
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptFile(location, f"its gzip stream is damaged: {error}") from error
-    if len(plain) > MAX_METADATA_BYTES:
-        raise CorruptFile(location, f"it inflates to more than {MAX_METADATA_BYTES} bytes")
-    return plain
+    if size > limit:
+        raise CorruptFile(location, f"its {len(data):,} bytes inflate to more than {limit:,}")
+    return b"".join(parts)
 
 
 class KeyTaker:

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from icefield.codec.metadata_snapshots import Int, Long, NaturalLong
+from icefield.codec.growth import most_inflated
 from icefield.errors import CorruptFile, InvalidInput
 
 MAGIC = b"PFA1"
@@ -145,6 +146,7 @@ def _decompress(data: bytes, codec: str, limit: int) -> bytes:
         raise ValueError(f"the codec {codec!r} is none of {', '.join(CODECS)}")
     if not data:
         raise ValueError("there is nothing to decompress")
+    limit = most_inflated(len(data), limit)
     step = min(limit + 1, 64 + 8 * len(data))
     parts, size = [], 0
     with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
