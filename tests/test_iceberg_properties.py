@@ -2,6 +2,7 @@
 
 import ast
 import json
+import random
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from icefield.iceberg_properties import NO_EFFECT, NO_EFFECT_OF_COLUMNS, REFUSED
 from icefield.lake import Lake
 from icefield.parquet.file_layout import FileLayout
 from icefield.properties import COLUMN_PROPERTIES, FORMAT_VERSION_KEY, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
-from icefield.property_checks import check_new_properties
+from icefield.property_checks import NAMESPACES, check_new_properties
 from icefield.storage.location import local_path
 from icefield.table import Table
 
@@ -87,12 +88,51 @@ def _property_name(node: ast.stmt) -> str | None:
         ("write.metadata.metric.column.id", "write.metadata.metrics.column.id"),
         ("gc.enable", "gc.enabled"),
         ("read.split.size", "read.split.target-size"),
+        ("write.parqet.x", "write.parquet.x"),
+        ("write.delete.paruqet.zebra", "write.delete.parquet.zebra"),
+        ("write.metdata.zebra.column.id", "write.metadata.metrics.column.id"),
+        ("commit.rety.zebra", "commit.retry.zebra"),
+        ("history.expires.x", "history.expire.x"),
+        ("wirte.parquet.compression-codec", "write.parquet.compression-codec"),
+        ("writes.data.path", "write.data.path"),
+        ("comit.retry.num-retrys", "commit.retry.num-retries"),
+        ("Write.parquet.compression-codec", "write.parquet.compression-codec"),
+        (" write.data.path", "write.data.path"),
+        ("encryptoin.key-id", "encryption.key-id"),
+        ("wirte.metadata.metrics.column.id", "write.metadata.metrics.column.id"),
     ],
 )
 def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(key: str, near: str) -> None:
     with pytest.raises(InvalidInput, match=f"unknown table property '{key}'") as caught:
         check_new_properties({key: "1"})
     assert caught.value.hint == f"Did you mean {near}?"
+
+
+def test_every_known_key_with_one_slip_is_refused() -> None:
+    dice = random.Random(7)
+    for key in sorted({*READ, *WARNED, *REFUSED}):
+        if not key.startswith(NAMESPACES):
+            continue
+        for _ in range(3):
+            at = dice.randrange(len(key) - 2)
+            slips = (
+                key[:at] + key[at + 1 :],
+                key[:at] + key[at] + key[at:],
+                key[:at] + key[at + 1] + key[at] + key[at + 2 :],
+            )
+            slip = dice.choice(slips) + ("id" if key.endswith(".") else "")
+            if slip.startswith(tuple(READ | WARNED)) and (slip in READ | WARNED or key.endswith(".")):
+                continue
+            with pytest.raises(InvalidInput, match="Did you mean"):
+                check_new_properties({slip: "1"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["owner", "comments", "writer", "reader.name", "team.write.mode", "history", "commits.url", "gcp.project", "a.b.c"],
+)
+def test_keys_of_users_are_not_taken_for_misspellings(key: str) -> None:
+    check_new_properties({key: "1"})
 
 
 def test_a_key_that_nobody_knows_is_warned_about_and_one_outside_of_icebergs_namespaces_is_the_users_own() -> None:

@@ -7,6 +7,7 @@ misspelt is refused with the one that was probably meant. Keys outside Iceberg's
     check_new_properties({"write.format.default": "orc"})       InvalidInput
     check_new_properties({"write.wap.enabled": "true"})         IcefieldWarning: … has no effect in icefield: …
     check_new_properties({"write.parqet.page-version": "v2"})   InvalidInput: … Did you mean write.parquet.page-version?
+    check_new_properties({"write.parqet.x": "1"})               InvalidInput: … Did you mean write.parquet.x?
 """
 
 import warnings
@@ -26,7 +27,13 @@ from icefield.properties import (
 
 NAMESPACES = ("write.", "read.", "commit.", "history.", "gc.", "compatibility.", "encryption.")
 _NEAR = 0.8  # of 1: how alike two keys must be for one to be taken for a misspelling of the other
+_VERY_NEAR = 0.9  # the same for keys outside of the namespaces, which are users' own
+_NEAR_WORD = 0.75  # the same for one word of a key
 _READ = {known.key: known for known in (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES)}
+
+_KNOWN = tuple(key for key in (*_READ, *NO_EFFECT, *REFUSED, *USED_ELSEWHERE) if key.startswith(NAMESPACES))
+_PREFIXES = (*(column.prefix for column in COLUMN_PROPERTIES), *NO_EFFECT_OF_COLUMNS)
+_GROUPS = sorted({key[:at] for key in (*_KNOWN, *_PREFIXES) for at, letter in enumerate(key) if letter == "."})
 
 
 def check_new_properties(updates: Mapping[str, str], stacklevel: int = 3) -> None:
@@ -63,8 +70,9 @@ def _check_key(key: str, properties: Mapping[str, str]) -> None:
         if key.startswith(column.prefix):
             column.of(key.removeprefix(column.prefix)).read(properties)
             return
-    if key.startswith(NAMESPACES) and not _is_known(key):
-        _refuse_misspelt(key)
+    meant = None if _is_known(key) else _find_meant(key)
+    if meant is not None:
+        raise InvalidInput(f"unknown table property {key!r}", hint=f"Did you mean {meant}?")
 
 
 def _no_effect(key: str) -> str | None:
@@ -77,18 +85,37 @@ def _no_effect(key: str) -> str | None:
 
 
 def _is_known(key: str) -> bool:
-    prefixes = (*(column.prefix for column in COLUMN_PROPERTIES), *NO_EFFECT_OF_COLUMNS)
-    return key in _READ or key in NO_EFFECT or key in USED_ELSEWHERE or key.startswith(prefixes)
+    return key in _READ or key in NO_EFFECT or key in USED_ELSEWHERE or key.startswith(_PREFIXES)
 
 
-def _refuse_misspelt(key: str) -> None:
-    known = [*_READ, *NO_EFFECT, *REFUSED, *USED_ELSEWHERE]
-    prefixes = [*(c.prefix for c in COLUMN_PROPERTIES), *NO_EFFECT_OF_COLUMNS]
+def _find_meant(key: str) -> str | None:
+    """Return what an unknown key is a misspelling of; None for a key that resembles none."""
+    if key.startswith(NAMESPACES):
+        return _find_near_key(key) or _find_near_group(key)
+    # A key of the user's own, unless it is one of Iceberg's but for a slip in its first word.
+    first, _, rest = key.strip().partition(".")
+    near = get_close_matches(first.lower(), [name.rstrip(".") for name in NAMESPACES], 1, _NEAR_WORD)
+    return (_find_near_key(f"{near[0]}.{rest}") if near else None) or _find_near_key(key, _VERY_NEAR)
+
+
+def _find_near_key(key: str, alike: float = _NEAR) -> str | None:
     head, marker, column = key.partition(".column.")
-    word, words = (head + marker, prefixes) if marker else (key, known)
-    near = get_close_matches(word.lower(), words, 1, _NEAR)
-    if near:
-        raise InvalidInput(f"unknown table property {key!r}", hint=f"Did you mean {near[0]}{column}?")
+    word, words = (head + marker, _PREFIXES) if marker else (key, _KNOWN)
+    near = get_close_matches(word.lower(), words, 1, alike)
+    return f"{near[0]}{column}" if near else None
+
+
+def _find_near_group(key: str) -> str | None:
+    """Return a key with the first word corrected that is no group of properties, such as parquet in write.parquet.*."""
+    words = key.split(".")
+    for at in range(1, len(words) - 1):
+        above = ".".join(words[:at])
+        if f"{above}.{words[at]}" in _GROUPS:
+            continue
+        siblings = [group.rpartition(".")[2] for group in _GROUPS if group.rpartition(".")[0] == above]
+        near = get_close_matches(words[at].lower(), siblings, 1, _NEAR_WORD)
+        return ".".join([above, near[0], *words[at + 1 :]]) if near else None
+    return None
 
 
 def with_options(properties: Mapping[str, str], options: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
