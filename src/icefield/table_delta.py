@@ -26,6 +26,7 @@ from icefield.parquet.conform import check_schema
 from icefield.parquet.deletes import Positions
 from icefield.parquet.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
 from icefield.parquet.read_ahead import read_ahead
+from icefield.parquet.text_check import check_text
 from icefield.properties import DELETE_ISOLATION, DELETE_MODE, MERGE_ISOLATION, MERGE_MODE, MERGE_ON_READ
 from icefield.rows import arrow_batches, is_spark
 from icefield.scan.plan import ScanPlan
@@ -67,7 +68,7 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     schema, batches = arrow_batches(rows)
     incoming = schema_from_arrow(schema)
     check_schema(incoming, write.base.schema, is_partial=True)
-    table = _conformed(batches, write.base.schema)
+    table = _conformed(map(check_text, batches), write.base.schema)
     keys = _keys(table, incoming, write.base.schema, on)
     if table.num_rows == 0:
         return None

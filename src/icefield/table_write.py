@@ -34,6 +34,7 @@ from icefield.parquet.conform import check_arrow_schema, news_of
 from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.read_ahead import read_ahead
 from icefield.parquet.row_check import RowCheck
+from icefield.parquet.text_check import check_text
 from icefield.parquet.write import DataWriter, WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
 from icefield.rows import arrow_batches, as_schema, bind_filter, is_spark, load_spark_engine
@@ -213,6 +214,7 @@ class TableWrite:
             return load_spark_engine().write(rows, plan, self.base, self.store, replaced)
         schema, batches = arrow_batches(rows)
         check_arrow_schema(schema, self.base.schema)
+        batches = map(check_text, batches)
         batches = check.checked(batches) if check else batches
         return self.write_batches(plan, chain(batches, self._rows_that_stay(plan.schema, replaced)))
 

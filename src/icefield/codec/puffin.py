@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from icefield.codec.metadata_snapshots import Int, Long, NaturalLong
 from icefield.codec.growth import most_inflated
+from icefield.codec.metadata_snapshots import Int, Long, NaturalLong
 from icefield.errors import CorruptFile, InvalidInput
 
 MAGIC = b"PFA1"

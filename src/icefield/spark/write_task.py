@@ -10,6 +10,7 @@ from pyspark.taskcontext import TaskContext
 
 from icefield.errors import IcefieldError
 from icefield.parquet.conform import conform_batch
+from icefield.parquet.text_check import check_text
 from icefield.parquet.write import DataWriter, WritePlan
 from icefield.storage.store import Store
 
@@ -47,13 +48,16 @@ class WriteTask:
             raise
 
     def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.names is None or batch.num_rows == 0:
+        if batch.num_rows == 0:
             return batch
+        if self.names is None:
+            return self._checked(batch)
         if len(self.names) == 1:
             return self._checked(batch.rename_columns(list(self.names[0])))
         return self._interleaved(batch, self.names)
 
     def _checked(self, new: pa.RecordBatch) -> pa.RecordBatch:
+        check_text(new)
         if self.plan.check is not None:
             self.plan.check.check(new)
         return new
