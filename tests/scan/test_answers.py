@@ -166,3 +166,21 @@ def test_extremes_are_those_of_the_rows_that_match(case: tuple[Any, Any, Any, An
             (value,) = python_values(pa.array([found], found.type), column.type) if found.is_valid else (None,)
             wanted = expected(values_in(matching, column), greatest=greatest)
             assert value == wanted or (is_nan(value) and is_nan(wanted)), describe(where)
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("column", ["_last_updated_sequence_number", "_row_id", "_pos", "_file", "_spec_id"])
+def test_least_and_greatest_of_metadata_columns_are_those_of_the_rows(
+    memory_lake: Lake, mode: str, column: str
+) -> None:
+    properties = {"write.delete.mode": mode, "write.merge.mode": mode}
+    made = memory_lake.create_table("a.m", "id long", format_version=3, properties=properties)
+    made.append(pa.table({"id": [1, 2, 3]}))
+    made.append(pa.table({"id": [4, 5]}))
+    made.delete("id = 1")
+    made.upsert(pa.table({"id": [4]}), on=["id"])
+    made.compact("id > 3")
+    for where in (None, "id > 1", "id = 5"):
+        values = made.scan(where, [column]).to_arrow().read_all()[column].to_pylist()
+        assert made.scan(where).min(column).as_py() == min(values)
+        assert made.scan(where).max(column).as_py() == max(values)

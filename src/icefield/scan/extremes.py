@@ -205,6 +205,9 @@ def _statistics(reference: Reference, schema: Schema, spec: PartitionSpec, entri
     columns = column_statistics(entries, schema)(reference.field_id)
     if columns is None:
         return None
+    if is_metadata_column(reference.field_id):
+        # What is known of it is no statistic of the file: a bound that no row need have.
+        return _Source(columns, is_exact=False, has_nan=np.zeros(entries.num_rows, np.bool_))
     nans = pc.fill_null(entries.column(f"nan_count.{reference.field_id}"), 0).to_numpy()
     has_nan = columns.may_be_nan & (nans > 0)
     return _Source(columns, not isinstance(reference.type, BYTES), has_nan)
