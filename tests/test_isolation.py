@@ -61,6 +61,10 @@ READS: dict[str, Verb] = {
     "scan_appends": lambda t: t.scan_appends(None).count(),
     "changed_files": lambda t: t.changed_files(None),
     "metadata": lambda t: t.metadata.current_snapshot,
+    "refresh": lambda t: t.refresh().current_snapshot,
+    "metadata location": lambda t: t.metadata_location,
+    "statistics": lambda t: t.statistics(),
+    "expire, dry run": lambda t: t.expire_snapshots("2100-01-01", dry_run=True),
     "snapshots": lambda t: t.snapshots(),
 }
 CHANGES: dict[str, Callable[[Table, int], object]] = {
@@ -275,6 +279,8 @@ def test_the_check_is_what_keeps_them_apart(lake: Lake, table: Table, monkeypatc
 
 
 LINEAGE_READS: dict[str, Verb] = {
+    "least": lambda t: t.scan().min("_last_updated_sequence_number"),
+    "greatest": lambda t: t.scan().max("_row_id"),
     "filter": lambda t: t.scan("_last_updated_sequence_number <= 1").count(),
     "column": lambda t: t.scan(select=["id", "_last_updated_sequence_number"]).to_arrow().read_all(),
     "row id": lambda t: t.scan("_row_id = 0").to_arrow().read_all(),

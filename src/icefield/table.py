@@ -6,6 +6,7 @@ Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConfl
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class Table(TableHistory, StaysInProcess):
 
     def at(self, branch: str) -> "Table":
         """Return a handle on a branch: it reads and writes there."""
-        self.refresh().ref_head(branch)
+        self._load().ref_head(branch)
         return Table(self._head, self._store, self._ambient, branch)
 
     def append(
@@ -153,10 +154,11 @@ class Table(TableHistory, StaysInProcess):
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> TableScan:
         """Plan a read of the rows that match, with some columns or all, now or as of a snapshot id, time or ref."""
-        metadata = self.refresh()
+        metadata = self._load()
         scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
-        self._reading(metadata, as_of, scan.where, scan.schema.by_id)
-        return scan.using(self._head.sessions)
+        note = partial(self._reading, metadata, as_of, scan.where)
+        note(scan.schema.by_id)
+        return scan.noting(note).using(self._head.sessions)
 
     def scan_appends(
         self,
@@ -171,7 +173,7 @@ class Table(TableHistory, StaysInProcess):
         after: a snapshot id, time or ref; None is the beginning. Other operations than appends are passed
         over, and rows that were deleted since are read all the same.
         """
-        metadata = self.refresh()
+        metadata = self._load()
         span = find_span(metadata, after, self._point(metadata, until))
         appends = AppendScan(self._store, self._head.name, metadata, span, where, select)
         self._reading(metadata, until, appends.where)
@@ -182,7 +184,7 @@ class Table(TableHistory, StaysInProcess):
 
         after: a snapshot id, time or ref; None is the empty table. A file that came and went again is not told.
         """
-        metadata = self.refresh()
+        metadata = self._load()
         before = None if after is None else find_point(metadata, after).snapshot
         return load_changed_files(self._store, metadata, before, self._reading(metadata, until).snapshot)
 
@@ -216,7 +218,7 @@ class Table(TableHistory, StaysInProcess):
         Fails if the table was changed in any way meanwhile. Together with a write in a transaction, readers see the old
         table or the new one with its rows. Properties are added to those that there are.
         """
-        base = self.refresh()
+        base = self._load()
         version = base.format_version if format_version is None else format_version
         definition = define_table(schema, partition_by, order_by, properties, version)
         self._head.commit([ReplaceTable(definition, base)])
@@ -224,14 +226,14 @@ class Table(TableHistory, StaysInProcess):
     @contextmanager
     def evolve(self) -> Iterator[TableEvolution]:
         """Change columns, partition fields and order in a `with` block, as one commit; no data file is rewritten."""
-        change = TableEvolution(self.refresh())
+        change = TableEvolution(self._load())
         yield change
         if change.steps:
             self._head.commit([EvolveTable(change.steps)])
 
     def upgrade(self, format_version: int = 3) -> None:
         """Raise the table to a later format version, in place and for good; older readers can no longer read it."""
-        if self.refresh().format_version != format_version:
+        if self._load().format_version != format_version:
             self._head.commit([UpgradeTable(format_version)])
 
     def count(self) -> int:
@@ -240,7 +242,7 @@ class Table(TableHistory, StaysInProcess):
 
     def statistics(self) -> list[StatisticsFile]:
         """List the files of statistics that snapshots have."""
-        return [decode_statistics(entry) for entry in self.refresh().statistics]
+        return [decode_statistics(entry) for entry in self.metadata.statistics]
 
     def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
         """Say which file holds statistics of a snapshot; another one of the same kind is forgotten."""

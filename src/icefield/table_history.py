@@ -40,38 +40,43 @@ class TableHistory:
     @property
     def metadata(self) -> TableMetadata:
         """The newest metadata; in a transaction it counts as a read of all rows."""
-        metadata = self.refresh()
-        self._reading(metadata, None)
-        return metadata
+        return self.refresh()
 
     @property
     def metadata_location(self) -> str:
-        """Where the newest metadata file is; other engines can open the table from it."""
-        return self._head.load().location
+        """Where the newest metadata file is, from which other engines can open the table.
+
+        In a transaction it is the version that the table was opened at, and counts as a read of all rows.
+        """
+        loaded = self._head.load()
+        self._reading(loaded.metadata, None)
+        return loaded.location
 
     @property
     def location(self) -> str:
         """The directory of the table's files."""
-        return self.refresh().location
+        return self._load().location
 
     @property
     def schema(self) -> Schema:
         """The current schema."""
-        return self.refresh().schema
+        return self._load().schema
 
     @property
     def spec(self) -> PartitionSpec:
         """How new files are partitioned."""
-        return self.refresh().spec
+        return self._load().spec
 
     @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        return dict(self.refresh().properties)
+        return dict(self._load().properties)
 
     def refresh(self) -> TableMetadata:
-        """Load the newest metadata, if it moved."""
-        return self._head.load().metadata
+        """Load the newest metadata, if it moved; in a transaction it counts as a read of all rows."""
+        metadata = self._load()
+        self._reading(metadata, None)
+        return metadata
 
     def snapshots(self) -> list[Snapshot]:
         """List the snapshots, oldest first."""
@@ -125,14 +130,18 @@ class TableHistory:
         keep_last: so many of every branch stay whatever their age. dry_run: only say what would go.
         """
         limit = None if older_than is None else to_millis(parse_moment(older_than, "older_than"))
-        action, base = ExpireSnapshots(limit, keep_last), self.refresh()
+        action, base = ExpireSnapshots(limit, keep_last), self._load()
         if dry_run:
-            return sorted(action.find(base, self._ambient.now_ms()).snapshot_ids)
+            return sorted(action.find(self.metadata, self._ambient.now_ms()).snapshot_ids)
         left = self._head.commit([action]).snapshots
         return sorted(s.snapshot_id for s in base.snapshots if left.find(s.snapshot_id) is None)
 
+    def _load(self) -> TableMetadata:
+        """Load the newest metadata for what is no read of rows, or is noted as one by itself."""
+        return self._head.load().metadata
+
     def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
-        snapshot = self._point(self.refresh(), at).snapshot
+        snapshot = self._point(self._load(), at).snapshot
         if snapshot is None:
             raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])

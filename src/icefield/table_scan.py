@@ -4,7 +4,7 @@ The version is fixed when the scan is made; writers that move on do not change w
 first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -65,6 +65,12 @@ class TableScan(StaysInProcess):
         self._schema = _chosen(self._readable, tuple(self._select))
         self._planned: ScanPlan | None = None
         self._sessions = SessionChoice()
+        self._note: Callable[[Iterable[int]], object] = lambda _: None
+
+    def noting(self, note: Callable[[Iterable[int]], object]) -> Self:
+        """Let a transaction know of columns that are read although the scan does not select them."""
+        self._note = note
+        return self
 
     def using(self, sessions: SessionChoice) -> Self:
         """Let DataFrames be of the session that a lake was told to use."""
@@ -160,6 +166,7 @@ class TableScan(StaysInProcess):
 
     def _extreme(self, column: str, side: Side) -> pa.Scalar:
         wanted = Extreme(_find_ordered(column, self._readable), side)
+        self._note([wanted.reference.field_id])
         listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
         reader = table_reader(self._store, self._metadata)
 
