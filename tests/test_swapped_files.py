@@ -125,12 +125,12 @@ def test_the_manifest_list_of_another_snapshot_is_refused(folder: Path, version:
         shutil.copy(places[1], places[0])
     with icefield.connect(folder, durable=False) as lake:
         table = lake.table("a.mine")
-        snapshot = table.metadata.current_snapshot_id
+        before = table.metadata.current_snapshot_id
         with pytest.raises(CorruptFile, match=r"it is the manifest list of snapshot \d+, and metadata") as error:
             LIST_READS[read](table)
         assert error.value.location.endswith(places[0].name)
         table.refresh()
-        assert table.metadata.current_snapshot_id == snapshot
+        assert table.metadata.current_snapshot_id == before
 
 
 def test_a_manifest_list_that_does_not_name_its_snapshot_is_read(folder: Path) -> None:

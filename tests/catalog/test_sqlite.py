@@ -248,8 +248,8 @@ def test_without_a_write_ahead_log_a_commit_that_readers_lock_out_is_a_clean_fai
             assert catalog.pointer(T) == "1"
 
 
-def check_unusable(path: Path, message: str, **settings: bool) -> None:
-    with closing(open_sqlite_catalog(path, settings=SqliteSettings(**settings))) as catalog:
+def check_unusable(path: Path, message: str, *, create: bool = True) -> None:
+    with closing(open_sqlite_catalog(path, settings=SqliteSettings(create=create))) as catalog:
         with pytest.raises(CatalogError, match=message):
             catalog.pointer(T)
         with pytest.raises(CatalogError, match=message):
