@@ -327,3 +327,24 @@ def test_a_partition_field_is_dropped_and_added_again_and_again(
     table.compact()
     table.overwrite_partitions(pa.table({"id": [9], "p": pa.array([None], pa.string())}))
     assert sorted(row["id"] for row in rows_of(table, where="p = 'null'")) == [1, 4, 7]
+
+
+def test_the_source_of_a_dropped_partition_field_of_version_1_can_go_after_an_upgrade(memory_lake: Lake) -> None:
+    table = memory_lake.create_table("a.v", "id long, p string", partition_by=["p"], format_version=1)
+    table.append(pa.table({"id": [1], "p": ["x"]}))
+    with table.evolve() as change:
+        change.drop_partition_field("p")
+    table.append(pa.table({"id": [2], "p": ["y"]}))
+    before = table.metadata_location
+    with pytest.raises(InvalidInput, match=r"source of partition field 'p'.*upgrade\(2\)"), table.evolve() as change:
+        change.drop_column("p")
+    assert table.metadata_location == before
+    table.upgrade(2)
+    with table.evolve() as change:
+        change.drop_column("p")
+    table.append(pa.table({"id": [3]}))
+    assert table.spec.fields == ()
+    assert sorted(table.scan().to_arrow().read_all()["id"].to_pylist()) == [1, 2, 3]
+    table.delete("id = 1")
+    table.compact()
+    assert table.scan("id > 1").count() == 2

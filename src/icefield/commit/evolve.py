@@ -55,11 +55,14 @@ class Draft:
         return next(self._partition_ids) if known is None else known
 
     def check(self) -> None:
-        """Refuse a schema that the table's current spec or order cannot be used with."""
+        """Refuse a schema that the spec or order cannot be used with; void fields go with their source."""
+        self.spec = replace(self.spec, fields=tuple(f for f in self.spec.fields if not self._is_left_over(f)))
         for part in self.spec.fields:
             if not self.schema.by_id.keys() >= set(part.source_ids):
-                # Void fields, which version 1 keeps, need it too: in manifests their type is that of the source.
-                hint = None if isinstance(part.transform, Void) else "Drop the partition field first"
+                # In manifests the type of a void field is that of its source.
+                hint = "Drop the partition field first"
+                if isinstance(part.transform, Void):
+                    hint = "Version 1 keeps a dropped partition field and its source: upgrade(2) the table first"
                 raise InvalidInput(f"cannot drop the source of partition field {part.name!r}", hint=hint)
         for term in self.order.fields:
             if not self.schema.by_id.keys() >= set(term.source_ids):
@@ -67,6 +70,11 @@ class Draft:
         for part in (part for spec in self.base.specs for part in spec.fields):
             self._check_widening(part)
         check_spec(self.spec, self.schema)
+
+    def _is_left_over(self, part: PartitionField) -> bool:
+        """Return whether a void field has lost its source; only version 1 must keep it. (spec: Partition Evolution)"""
+        is_void = isinstance(part.transform, Void) and self.base.format_version > 1
+        return is_void and not self.schema.by_id.keys() >= set(part.source_ids)
 
     def _check_widening(self, part: PartitionField) -> None:
         # Of every spec, for the files of old ones stay, and filters are projected through them with the new type.
