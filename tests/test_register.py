@@ -33,3 +33,38 @@ def test_what_is_no_table_is_not_registered(tmp_path: Path) -> None:
         with pytest.raises(CorruptFile):
             lake.register_table("a.t", place)
         assert lake.tables() == []
+
+
+@pytest.mark.parametrize("target", ["memory:", "{0}/lake", "files:{0}/lake"])
+def test_a_table_that_is_taken_in_again_under_its_name_removes_nothing_that_was_there(
+    tmp_path: Path, target: str
+) -> None:
+    properties = {"write.metadata.previous-versions-max": "1"}
+    with icefield.connect(target.format(tmp_path), durable=False) as lake:
+        table = lake.create_table("a.t", "id long", properties=properties)
+        for number in range(3):
+            table.append(pa.table({"id": [number]}))
+        folder = table.metadata_location.rpartition("/")[0]
+        there = {f.location for f in lake.store.list(folder) if f.location.endswith(".metadata.json")}
+        location = table.metadata_location
+        lake.drop_table("a.t")
+        again = lake.register_table("a.t", location)
+        assert again.metadata.metadata_log[-1].metadata_file == location
+        for number in range(5):
+            again.append(pa.table({"id": [number]}))
+        left = {f.location for f in lake.store.list(folder) if f.location.endswith(".metadata.json")}
+        assert left >= there
+        assert len(left - there) == 2, "those of its own history still go"
+        assert lake.table("a.t").count() == 8
+
+
+def test_a_registration_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    with icefield.connect(tmp_path, durable=False) as lake:
+        table = lake.create_table("a.t", "id long")
+        location = table.metadata_location
+        before = sorted(tmp_path.rglob("*.metadata.json"))
+        for name in ("a.t", "b.u"):
+            with pytest.raises(AlreadyExists):
+                lake.register_table(name, location)
+        assert sorted(tmp_path.rglob("*.metadata.json")) == before
+        assert lake.namespaces() == ["a"]

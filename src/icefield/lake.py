@@ -15,7 +15,7 @@ from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.claims import claim_of, guard_of
-from icefield.commit.create import create_table
+from icefield.commit.create import create_table, register_table
 from icefield.commit.load import load_table_metadata
 from icefield.commit.named_locations import check_table_locations
 from icefield.commit.publish import Committed
@@ -171,7 +171,7 @@ class Lake(StaysInProcess):
 
         A table has one name in a catalog, and a directory has one table: AlreadyExists if the catalog has the table
         under another name, InvalidInput if its location overlaps with another's. Commits remove no metadata file that
-        was there before.
+        was there before: a table that is taken in again under its old name gets a new one at once.
         """
         table = parse_table_name(name)
         if publisher_of(self.catalog, self.store, self.ambient).places_tables:
@@ -183,11 +183,9 @@ class Lake(StaysInProcess):
         refuse_taken(table, self.catalog.find(table))
         check_table_locations(self.store, known.metadata)
         claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)
-        guard = guard_of(self.store, table, claim)
-        guard(self.catalog.entries())
+        guard_of(self.store, table, claim)(self.catalog.entries())
         self._make_namespace(table.namespace)
-        self.catalog.swap([PointerSwap(table, None, metadata_location, guard=guard)])
-        return self._handle(table, known)
+        return self._handle(table, register_table(self.catalog, self.store, self.ambient, table, known))
 
     def relocate(
         self, old: str | None = None, *, dry_run: bool = False, progress: Callable[[str], None] = lambda name: None

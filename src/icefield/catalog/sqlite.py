@@ -188,7 +188,8 @@ class SqliteDatabase:
                 hint="Restore it from a copy, or remove it and begin an empty one with create=True",
             )
         mark = next(iter(self._schema))
-        if self._settings.warehouse is not None:
+        # A file that is new was looked for when the lake was connected to.
+        if size and self._settings.warehouse is not None:
             why = f"{self._path} holds no catalog: it has no table {mark}"
             refuse_tables(self._settings.warehouse, why, lambda: mark in _tables_in(connection))
 

@@ -11,7 +11,7 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.location import check_paths
-from icefield.commit.publish import Committed
+from icefield.commit.publish import Committed, PointerPublisher
 from icefield.commit.publishers import publisher_of
 from icefield.commit.references import remove_quietly
 from icefield.errors import AlreadyExists, CommitConflict, InvalidInput
@@ -52,6 +52,17 @@ def create_table(
             remove_quietly(store, attempt.written)
         if isinstance(error, CommitConflict):
             raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from error
+        raise
+
+
+def register_table(catalog: Catalog, store: Store, ambient: Ambient, name: TableName, found: Committed) -> Committed:
+    """Point a new name at a table that is there."""
+    attempt = begin_attempt(store)
+    try:
+        return PointerPublisher(catalog, store, ambient).register(name, found, attempt)
+    except BaseException as error:
+        if not attempt.may_have_landed(error):
+            remove_quietly(store, attempt.written)
         raise
 
 

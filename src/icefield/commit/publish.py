@@ -14,7 +14,7 @@ from icefield.ambient import Ambient
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Catalog, Guard, PointerSwap
 from icefield.codec.metadata_json import compress_metadata, encode_metadata
-from icefield.codec.metadata_outline import ENTRY_KEY, encode_entry
+from icefield.codec.metadata_outline import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
 from icefield.codec.metadata_snapshots import carry_snapshots
 from icefield.commit.action import Change, Workshop
 from icefield.commit.attempt import Attempt
@@ -121,8 +121,9 @@ class PointerPublisher:
         gone: list[list[str]] = []
         for proposal in proposals:
             guard = self._guard(proposal)
-            metadata, old = _with_log_entry(proposal)
-            made.append(self._write(proposal.table, metadata, proposal.base, attempt))
+            metadata, old = _with_log_entry(proposal.metadata, proposal.base)
+            entry = entry_of(self.catalog, proposal.table, proposal.base.metadata)
+            made.append(self._write(metadata, entry, proposal.base.location, attempt))
             gone.append(old)
             moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
         # What moves comes first: it tells of the rest.
@@ -139,10 +140,28 @@ class PointerPublisher:
         claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
         guard = guard_of(self.store, table, claim)
         guard(self.catalog.entries())
-        made = self._write(table, metadata, None, attempt)
+        made = self._write(metadata, entry_of(self.catalog, table, None), None, attempt)
         attempt.is_sent = True
         self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
+
+    def register(self, table: TableName, found: Committed, attempt: Attempt) -> Committed:
+        """Point a new name at a table that is there.
+
+        Metadata that was written for this very entry, before it was dropped, is written once more, to begin another
+        history: commits remove files of their own history alone.
+        """
+        claim = claim_of(found.metadata.table_uuid, found.metadata.location, found.metadata.properties)
+        guard = guard_of(self.store, table, claim)
+        new = entry_of(self.catalog, table, None)
+        before = decode_entry(found.metadata.unknown.get(ENTRY_KEY))
+        if before is not None and before.entry == new.entry:
+            metadata, _ = _with_log_entry(found.metadata, found)
+            metadata = replace(metadata, last_updated_ms=max(self.ambient.now_ms(), metadata.last_updated_ms))
+            found = self._write(metadata, new, found.location, attempt)
+        attempt.is_sent = True
+        self.catalog.swap([PointerSwap(table, None, found.location, guard=guard)])
+        return found
 
     def _guard(self, proposal: Proposal) -> Guard | None:
         """Return what must hold for a table that moves its directories; it is checked at once, too."""
@@ -173,9 +192,12 @@ class PointerPublisher:
             return known
         return Committed(load_table_metadata(self.store, location), location)
 
-    def _write(self, table: TableName, metadata: TableMetadata, base: Committed | None, attempt: Attempt) -> Committed:
-        name = next_metadata_name(base.location if base else None, self.ambient)
-        entry = entry_of(self.catalog, table, base.metadata if base else None, name)
+    def _write(
+        self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
+    ) -> Committed:
+        name = next_metadata_name(previous_location, self.ambient)
+        # A history that has no beginning yet begins here.
+        entry = CatalogEntry(entry.entry, entry.since or name)
         metadata = replace(
             metadata,
             # Encoded once, a snapshot costs later commits of this process no more than any other.
@@ -220,10 +242,9 @@ def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
     return f"{version:05d}-{ambient.random_uuid()}"
 
 
-def _with_log_entry(proposal: Proposal) -> tuple[TableMetadata, list[str]]:
+def _with_log_entry(metadata: TableMetadata, base: Committed) -> tuple[TableMetadata, list[str]]:
     """Log the file that this commit replaces, and name the files that fall out of the log; not all may be removed."""
-    metadata, base = proposal.metadata, proposal.base.metadata
-    log = (*base.metadata_log, MetadataLogEntry(base.last_updated_ms, proposal.base.location))
+    log = (*base.metadata.metadata_log, MetadataLogEntry(base.metadata.last_updated_ms, base.location))
     kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]
     gone = [entry.metadata_file for entry in log[: len(log) - len(kept)]]
     if not _removes_metadata(metadata.properties):

@@ -27,11 +27,11 @@ from icefield.storage.store import Store
 _SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
-def entry_of(catalog: Catalog, table: TableName, base: TableMetadata | None, new_name: str) -> CatalogEntry:
-    """Return what the next metadata file says of the entry that it is written for; its history may begin with it."""
+def entry_of(catalog: Catalog, table: TableName, base: TableMetadata | None) -> CatalogEntry:
+    """Return what the next metadata file says of the entry that it is written for; a new history has no `since` yet."""
     digest = hashlib.sha256("\n".join((catalog.identity, catalog.name, str(table))).encode()).hexdigest()[:16]
     before = decode_entry(base.unknown.get(ENTRY_KEY)) if base is not None else None
-    return before if before is not None and before.entry == digest else CatalogEntry(digest, new_name)
+    return before if before is not None and before.entry == digest else CatalogEntry(digest, "")
 
 
 def find_removable(store: Store, catalog: Catalog, current: TableMetadata, gone: Iterable[str]) -> Sequence[str]:
