@@ -1,5 +1,6 @@
 """Text that is not UTF-8 is refused with the rows, on every way in; where files have it already, tables stay usable."""
 
+import pickle
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -8,6 +9,8 @@ import pytest
 
 from icefield.errors import SchemaMismatch
 from icefield.lake import Lake
+from icefield.parquet.write import plan_write
+from icefield.spark.write_task import WriteTask
 from icefield.storage.location import local_path
 from icefield.table import Table
 
@@ -84,10 +87,13 @@ def test_a_table_whose_files_hold_such_text_can_be_changed(lake: Lake) -> None:
     assert table.scan().to_arrow().read_all().sort_by("id")["s"].to_pylist() == ["good", "mended", "é"]
 
 
-@pytest.mark.spark
-def test_text_from_spark_is_checked_too(spark: object, lake: Lake) -> None:
-    table = lake.create_table("a.t", "id long, s string")
-    frame = spark.sql("SELECT 1L AS id, CAST(X'FFFE' AS STRING) AS s")  # type: ignore[attr-defined]
-    with pytest.raises(SchemaMismatch, match="column 's' holds text that is not UTF-8"):
-        table.append(frame)
-    assert table.count() == 0
+@pytest.mark.parametrize("names", [None, (("id", "s"),)])
+def test_the_task_that_writes_rows_of_spark_checks_them_too(
+    memory_lake: Lake, names: tuple[tuple[str, ...], ...] | None
+) -> None:
+    table = memory_lake.create_table("a.t", "id long, s string")
+    task = WriteTask(plan_write(table.metadata, "w", moves_rows=False), memory_lake.store, names)
+    (result,) = task(iter([pa.record_batch({"id": pa.array([1, 2, 3]), "s": text()})]))
+    error = pickle.loads(result.column("error")[0].as_py())
+    assert isinstance(error, SchemaMismatch)
+    assert "column 's' holds text that is not UTF-8" in str(error)
