@@ -139,3 +139,30 @@ def test_upserts_of_some_columns_are_like_those_of_a_dictionary(memory_lake: Lak
         for key, row in given.items():
             model[key] = {"id": key, "a": None, "b": None, "c": None} | model.get(key, {}) | row
         assert rows_of(table) == [model[key] for key in sorted(model)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"nope": pa.array([1])}, {"a": pa.array([1])}, {"s": pa.array([{"x": "text"}])}, {"s": pa.array([{"nope": 1}])}],
+    ids=["unknown", "other type", "other type inside", "unknown inside"],
+)
+def test_columns_that_the_table_does_not_have_are_refused(memory_lake: Lake, columns: dict[str, pa.Array]) -> None:
+    table = make(memory_lake, "id long, a string, s struct<x long, y long>")
+    table.append(pa.table({"id": [1], "a": ["x"], "s": [{"x": 1, "y": 2}]}))
+    before = table.metadata_location
+    with pytest.raises(SchemaMismatch):
+        table.upsert(pa.table({"id": pa.array([1])} | columns), on=["id"])
+    assert memory_lake.table("t.t").metadata_location == before
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [([1, None], "has no value in the key column 'id'"), ([1, 1], r"two rows to upsert have the key \{'id': 1\}")],
+)
+def test_keys_that_tell_no_row_from_another_are_refused(memory_lake: Lake, keys: list[int | None], says: str) -> None:
+    table = make(memory_lake, "id long, a string")
+    table.append(pa.table({"id": [1], "a": ["x"]}))
+    before = table.metadata_location
+    with pytest.raises(InvalidInput, match=says):
+        table.upsert(pa.table({"id": pa.array(keys, pa.int64()), "a": ["y", "z"]}), on=["id"])
+    assert memory_lake.table("t.t").metadata_location == before
