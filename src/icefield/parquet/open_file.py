@@ -53,7 +53,7 @@ class OpenFile:
 
         Deleted rows are left out, unless the column that marks them is wanted.
         """
-        if _holds_nanoseconds(wanted):
+        if _holds_nanoseconds(wanted, self._physical):
             self._fragment = _fragment(self._source, "ns")
         marks_deleted = any(f.field_id == DELETED.field_id for f in wanted.fields)
         data = Projection(_stored_part(wanted), self._physical, self._task.constants)
@@ -131,8 +131,10 @@ def _fragment(source: pa.NativeFile, int96_unit: str) -> Any:
     return ds.ParquetFileFormat(coerce_int96_timestamp_unit=int96_unit).make_fragment(source)
 
 
-def _holds_nanoseconds(schema: Schema) -> bool:
-    return any(isinstance(f.type, TimestampNsType | TimestamptzNsType) for f in schema.by_id.values())
+def _holds_nanoseconds(wanted: Schema, physical: Sequence[pa.Field]) -> bool:
+    """Return whether a column that counts nanoseconds may be stored as INT96."""
+    coarse = {field_id_of(f) for f in physical if f.type == pa.timestamp("us")}
+    return any(f.field_id in coarse and isinstance(f.type, TimestampNsType | TimestamptzNsType) for f in wanted.fields)
 
 
 @dataclass(frozen=True)
