@@ -531,7 +531,7 @@ def test_timestamps_as_int96_are_read_whatever_their_year(kind: str) -> None:
     # A column of nanoseconds that the file does not have changes nothing for the others.
     schema = parse_schema(f"t {kind}") if kind == "timestamp_ns" else parse_schema(f"t {kind}, n timestamp_ns")
     scale = 1000 if kind == "timestamp_ns" else 1
-    rows = [{1: moment * scale} | ({2: None} if scale == 1 else {}) for moment in moments]
+    rows: list[Row] = [{1: moment * scale} | ({2: None} if scale == 1 else {}) for moment in moments]
     assert read(store, AT, schema) == rows
     assert read(store, AT, schema, bind("t >= '1970-01-01 00:00:00'", schema)) == [row for row in rows if row[1] >= 0]
 
