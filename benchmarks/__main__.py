@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import append, contention, decode_manifest, object_store, planning, spark_rows, wide
+from benchmarks import append, contention, decode_manifest, driver_memory, object_store, planning, spark_rows, wide
 
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
     "contention": contention.run,
     "decode_manifest": decode_manifest.main,
+    "driver_memory": driver_memory.run,
     "object_store": object_store.run,
     "planning": planning.run,
     "spark_rows": spark_rows.run,

@@ -28,6 +28,7 @@ ROOMS = (
     "scan",
     "commit",
     "rows",
+    "engine",
     "table_scan",
     "table_changes",
     "table_inspection",

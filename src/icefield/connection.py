@@ -30,6 +30,7 @@ from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.configuration import LakeSettings, suggest
 from icefield.configuration_file import Surroundings
 from icefield.configuration_sources import find_settings
+from icefield.engine.choose import AUTO, ENGINE, check_engine
 from icefield.errors import InvalidInput, Unsupported
 from icefield.lake import Lake
 from icefield.scan.cache_settings import DIRECTORY as CACHE_DIRECTORY
@@ -95,7 +96,7 @@ def connect(  # noqa: PLR0913 - one parameter per setting
     Without a target, the lake that the environment or the file names; see `configuration_sources`.
     warehouse: the directory or the bucket of the tables, where the catalog is elsewhere. catalog: the catalog's name in
     a database that several share. properties: of the clients, such as `s3.endpoint` or `token`, with Iceberg's names;
-    of the cache of manifests, such as `cache.dir`, see `scan.cache_settings`.
+    of the cache of manifests, such as `cache.dir`, see `scan.cache_settings`; `engine`, see `Lake.use`.
     roots: further directories that the lake's tables may have files in. durable=False leaves out fsync: faster, but
     after a power cut the last commits may be lost, or their files; the death of a process loses nothing.
     create=True makes an empty catalog also where tables lie without one, which is refused otherwise: the catalog was
@@ -127,13 +128,15 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
         known = suggest(scheme, (name for name in _OPENERS if name))
         raise Unsupported(f"cannot connect: {scheme} is not supported", hint=f"A directory needs no scheme. {known}")
     own = {key: value for key, value in settings.properties.items() if key.startswith(CACHE_PREFIX)}
-    others = {key: value for key, value in settings.properties.items() if key not in own}
+    engine = check_engine(settings.properties.get(ENGINE, AUTO))
+    others = {key: value for key, value in settings.properties.items() if key not in (*own, ENGINE)}
     lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
     if scheme == "memory" and CACHE_DIRECTORY in own:
         raise InvalidInput(f"{CACHE_DIRECTORY} goes with no lake in memory", hint="Its files end with the process")
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
     lake.store = CachedStore(lake.store, open_manifest_cache(own, "\n".join([lake.warehouse, *servers])))
+    lake.use(engine=engine)
     if scheme != "memory":
         lake.opener = partial(open_lake, _anchored(settings))
     return lake

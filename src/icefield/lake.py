@@ -1,6 +1,5 @@
-"""The lake: a catalog of tables and views, and the store that their files live in.
+"""The lake: a catalog of tables and views, and the store of their files; `connection.connect` opens one.
 
-`connection.connect` opens one.
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
 """
 
@@ -22,6 +21,7 @@ from icefield.commit.publish import Committed
 from icefield.commit.publishers import publisher_of
 from icefield.commit.relocate import Relocation, plan_relocation, relocate
 from icefield.commit.view import ViewCommitter
+from icefield.engine.choose import EngineName, check_engine
 from icefield.errors import (
     AlreadyExists,
     IcefieldError,
@@ -74,9 +74,9 @@ class Lake(StaysInProcess):
         engine.register_source(session, self)
         return session
 
-    def use(self, session: Any | None) -> Self:
-        """Use a Spark session of yours for rows of this lake; None: the active one. DataFrames keep their own."""
-        self._sessions.choose(session)
+    def use(self, session: Any | None = None, *, engine: EngineName | None = None) -> Self:
+        """Use a Spark session of yours (None: the active one), and an engine where verbs name none."""
+        self._sessions.choose(session, None if engine is None else check_engine(engine))
         return self
 
     def read(

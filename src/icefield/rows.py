@@ -20,7 +20,6 @@ from icefield.expr.bind import bind
 from icefield.expr.bound import Bound
 from icefield.expr.select import Parts, Query
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.write import WritePlan
 from icefield.scan.plan import Cluster, ScanPlan
 from icefield.storage.store import Store
 from icefield.types.arrow import schema_from_arrow
@@ -34,15 +33,20 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass
 class SessionChoice:
-    """The Spark session that a lake was told to use, shared by all its handles; None for the one that is active."""
+    """The Spark session and the engine that a lake was told to use, shared by all its handles.
+
+    session: None for the one that is active. engine: `auto`, `local` or `spark`.
+    """
 
     session: Any = None
+    engine: str = "auto"
 
-    def choose(self, session: Any | None) -> None:
-        """Let the handles use a session from now on."""
+    def choose(self, session: Any | None, engine: str | None = None) -> None:
+        """Let the handles use a session from now on, and an engine if one is named."""
         if session is not None and not is_spark(session):
             raise InvalidInput(f"a Spark session is expected, not a {type(session).__name__}")
         self.session = session
+        self.engine = engine or self.engine
 
 
 class SparkEngine(Protocol):
@@ -64,10 +68,16 @@ class SparkEngine(Protocol):
         """Write a Spark Column as the text of a filter."""
         ...
 
-    def write(
-        self, frame: Any, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
-    ) -> pa.Table:
-        """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
+    def has_session(self, chosen: Any = None) -> bool:
+        """Return whether the session that was chosen, or the active one, can be used."""
+        ...
+
+    def row_engine(self, store: Store, base: TableMetadata, chosen: Any = None) -> Any:
+        """Return the engine for the rows of one version of a table: an `icefield.engine.engine.RowEngine`."""
+        ...
+
+    def open_upsert(self, frame: Any, on: Sequence[str] | None, base: TableMetadata) -> Any:
+        """Take a DataFrame to upsert: an `icefield.engine.upsert.UpsertRows`, or None if it has no rows."""
         ...
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store, chosen: Any = None) -> Any:
@@ -94,6 +104,11 @@ class SparkEngine(Protocol):
 def active_cluster(chosen: Any = None) -> Cluster | None:
     """Return the cluster of the Spark session that is there; None if there is none, for planning starts none."""
     return load_spark_engine().cluster(chosen) if "pyspark.sql" in sys.modules else None
+
+
+def has_session(chosen: Any = None) -> bool:
+    """Return whether there is a Spark session that can be used, without starting one."""
+    return "pyspark.sql" in sys.modules and load_spark_engine().has_session(chosen)
 
 
 def load_spark_engine() -> SparkEngine:
@@ -133,6 +148,11 @@ def as_schema(value: object) -> Schema:
         hint=_conversion_of(value)
         or "Give a text such as 'id long not null, name string', an Arrow or Spark schema, or a frame",
     )
+
+
+def hold_rows(rows: object) -> object:
+    """Return rows whose schema can be looked at before they are taken: of a stream of Arrow data that is once."""
+    return rows if is_spark(rows) else pa.RecordBatchReader.from_batches(*arrow_batches(rows))
 
 
 def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

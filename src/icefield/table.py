@@ -6,6 +6,7 @@ Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConfl
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from icefield.commit.rewrite_manifests import RewriteManifests
 from icefield.commit.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.token import Token
 from icefield.commit.upgrade import UpgradeTable
+from icefield.engine.choose import EngineName
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
 from icefield.model.snapshot import MAIN, Snapshot
@@ -61,15 +63,17 @@ class Table(TableHistory, StaysInProcess):
         token: Token | None = None,
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
+        engine: EngineName | None = None,
     ) -> Snapshot | None:
         """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row.
 
         token: a name for this very change, or a StreamBatch; made again under it, the change is not made twice, and
         the first snapshot is returned, or None if that has expired. options: go before the table's write properties,
         for these rows only. merge_schema: columns that the rows have more are added to the table, and those that they
-        have wider are widened, in the same commit.
+        have wider are widened, in the same commit. engine: `local` or `spark`; by default the lake's choice, or else
+        Spark for a DataFrame and the local engine for Arrow data.
         """
-        write = self._begin(token, options)
+        write = self._begin(token, options, engine)
         if (landed := write.landed) is not None:
             return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
@@ -85,6 +89,7 @@ class Table(TableHistory, StaysInProcess):
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
         check_rows: bool = True,
+        engine: EngineName | None = None,
     ) -> Snapshot | None:
         """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
 
@@ -94,7 +99,7 @@ class Table(TableHistory, StaysInProcess):
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
-        write = self._begin(token, options)
+        write = self._begin(token, options, engine)
         if (landed := write.landed) is not None:
             return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
@@ -103,24 +108,44 @@ class Table(TableHistory, StaysInProcess):
         return write.replace_matching(rows, where, OVERWRITE, check_rows=check_rows)
 
     def overwrite_partitions(
-        self, rows: object, *, token: Token | None = None, options: Mapping[str, str] | None = None
+        self,
+        rows: object,
+        *,
+        token: Token | None = None,
+        options: Mapping[str, str] | None = None,
+        engine: EngineName | None = None,
     ) -> Snapshot | None:
         """Replace every partition that one of the rows belongs to, by these rows; others stay as they are."""
-        write = self._begin(token, options)
+        write = self._begin(token, options, engine)
         return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
 
-    def upsert(self, rows: object, on: Sequence[str] | None = None, *, token: Token | None = None) -> Snapshot | None:
+    def upsert(
+        self,
+        rows: object,
+        on: Sequence[str] | None = None,
+        *,
+        token: Token | None = None,
+        engine: EngineName | None = None,
+    ) -> Snapshot | None:
         """Replace rows by those that have the same key, and add those whose key is new, in one snapshot.
 
-        rows: Arrow data, each key at most once. on: the key columns; the table's identifier fields if not given. What
-        the rows do not name stays as it is in rows that are replaced, and gets its default in those that are added.
+        rows: a Spark DataFrame or Arrow data, each key at most once. on: the key columns; the table's identifier fields
+        if not given. What the rows do not name stays as it is in rows that are replaced, and gets its default in those
+        that are added. engine: `local` or `spark`; by default the lake's choice, or else Spark for a DataFrame, and
+        where much of the table must be read and a session is active.
         """
-        write = self._begin(token)
+        write = self._begin(token, engine=engine)
         return landed.snapshot if (landed := write.landed) else upsert(write, rows, on)
 
-    def delete(self, where: Predicate | str | Any, *, token: Token | None = None) -> Snapshot | None:
-        """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone."""
-        write = self._begin(token)
+    def delete(
+        self, where: Predicate | str | Any, *, token: Token | None = None, engine: EngineName | None = None
+    ) -> Snapshot | None:
+        """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone.
+
+        engine: `local` or `spark`; by default the lake's choice, or else Spark where much must be read and a session
+        is active.
+        """
+        write = self._begin(token, engine=engine)
         return landed.snapshot if (landed := write.landed) else delete_matching(write, where)
 
     def delete_files(self, files: Iterable[str], *, token: Token | None = None) -> Snapshot | None:
@@ -128,12 +153,13 @@ class Table(TableHistory, StaysInProcess):
         write = self._begin(token)
         return landed.snapshot if (landed := write.landed) else write.replace_named(no_rows(self.schema), files, DELETE)
 
-    def compact(self, where: Predicate | str | Any = None) -> Snapshot | None:
+    def compact(self, where: Predicate | str | Any = None, *, engine: EngineName | None = None) -> Snapshot | None:
         """Write small files, and files with deleted rows, together as fewer and larger ones; no row changes.
 
-        Returns None if there is nothing to gain. Rows that others delete meanwhile stay deleted.
+        Returns None if there is nothing to gain. Rows that others delete concurrently stay deleted. engine: as of
+        `delete`.
         """
-        return compact(self._begin(None), where)
+        return compact(self._begin(None, engine=engine), where)
 
     def rewrite_manifests(self) -> Snapshot | None:
         """Write small manifests together, so that planning opens fewer; None if there are not two of them."""
@@ -236,9 +262,9 @@ class Table(TableHistory, StaysInProcess):
         if self._load().format_version != format_version:
             self._head.commit([UpgradeTable(format_version)])
 
-    def count(self) -> int:
+    def count(self, *, engine: EngineName | None = None) -> int:
         """Count all rows."""
-        return self.scan().count()
+        return self.scan().count(engine=engine)
 
     def statistics(self) -> list[StatisticsFile]:
         """List the files of statistics that snapshots have."""
@@ -270,8 +296,11 @@ class Table(TableHistory, StaysInProcess):
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
 
-    def _begin(self, token: Token | None, options: Mapping[str, str] | None = None) -> TableWrite:
-        return TableWrite.begin(self._head, self._store, self._ambient, self._target(token), options)
+    def _begin(
+        self, token: Token | None, options: Mapping[str, str] | None = None, engine: EngineName | None = None
+    ) -> TableWrite:
+        write = TableWrite.begin(self._head, self._store, self._ambient, self._target(token))
+        return replace(write, options=options or {}, asked=engine)
 
     def _target(self, token: Token | None = None) -> Target:
         return Target(self._ref, token)

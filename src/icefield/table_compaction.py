@@ -4,9 +4,9 @@ Files of one partition are read one after the other and written in that order, s
 rows that others delete meanwhile are deleted in the new files too. Memory is bounded by the batches on their way.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,18 @@ import pyarrow.compute as pc
 
 from icefield.commit.manifests import NewFiles
 from icefield.commit.rewrite import MovedRows, RewriteFiles
+from icefield.engine.file_works import MergedFiles, MergeFiles, delete_place
+from icefield.engine.local import local_name
 from icefield.expr.ast import Predicate
-from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.deletes import Positions
-from icefield.parquet.file_task import DeleteKind, FileTask
-from icefield.parquet.read_ahead import read_ahead
-from icefield.parquet.write import WritePlan
 from icefield.properties import TARGET_FILE_SIZE_BYTES
 from icefield.scan.partitions import PARTITION_KEY
-from icefield.scan.plan import ScanPlan
-from icefield.storage.store import Store
-from icefield.table_write import LOCAL_TASK, TableWrite, Verb
+from icefield.scan.plan import bytes_of
+from icefield.table_write import TableWrite, Verb
 
 COMPACT = Verb("compact", None)
 SMALL = 0.75  # of the target size: files that are smaller are worth writing together
+GROUP_FILES = 8  # of the target size: what one task writes, about
 
 
 def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
@@ -38,28 +35,22 @@ def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     groups = list(_groups(plan.files, TARGET_FILE_SIZE_BYTES.read(write.base.properties), write.base.spec.spec_id))
     if not groups:
         return None
+    chosen = pa.concat_tables(groups)
     settings = write.write_plan(moves_rows=True)
-    written: list[pa.Table] = []
-    moved: list[MovedRows] = []
-    try:
-        for number, group in enumerate(groups):
-            files, rows = _rewrite(write, settings, plan, group, f"{LOCAL_TASK}-{number}")
-            written.append(files)
-            moved.extend(rows)
-    except BaseException:
-        write.discard(written)
-        raise
-    files = pa.concat_tables(written)
+    engine = write.engine(bytes_of(chosen))
+    merged = write.run(engine, MergeFiles(settings), [plan.tasks(group) for group in groups])
+    files = pa.concat_tables([each.files for each in merged])
     planned = plan.point.snapshot
     age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
+    moved = [_moved_rows(write, group, each) for group, each in zip(groups, merged, strict=True)]
 
     def make() -> RewriteFiles:
         return RewriteFiles(
             files=NewFiles(files, write.shape, age),
-            footing=write.footing(replace(plan, files=pa.concat_tables(groups)), COMPACT),
+            footing=write.footing(replace(plan, files=chosen), COMPACT),
             target=write.target,
-            moved=moved,
-            writer=write.delete_writer(settings),
+            moved=[rows for rows in moved if rows is not None],
+            place=delete_place(settings, local_name()),
         )
 
     return write.commit(make, files)
@@ -75,48 +66,27 @@ def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Tab
     keys = list(zip(*(chosen.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY)), strict=True))
     start = 0
     for (of_spec, _), same in groupby(keys):
-        group = chosen.slice(start, len(list(same)))
-        start += group.num_rows
-        if group.num_rows > 1 or group.column("delete_keys").null_count == 0 or of_spec != spec_id:
-            yield group
+        partition = chosen.slice(start, len(list(same)))
+        start += partition.num_rows
+        for group in _cut(partition, target_bytes * GROUP_FILES):
+            if group.num_rows > 1 or group.column("delete_keys").null_count == 0 or of_spec != spec_id:
+                yield group
 
 
-@dataclass
-class _Reading:
-    """Reads files one after the other, and remembers how many rows there were before each, and which were left out."""
-
-    store: Store
-    base: TableMetadata
-    settings: WritePlan
-    tasks: Sequence[FileTask]
-
-    def __post_init__(self) -> None:
-        self.starts: dict[str, int] = {}
-        self.left_out: dict[str, Positions] = {}
-        self._rows = 0
-
-    @property
-    def knows_places(self) -> bool:
-        """Whether a row's place tells its number: not where rows are deleted by key, which leaves gaps unseen."""
-        return all(d.kind is not DeleteKind.EQUALITY for task in self.tasks for d in task.deletes)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        for reader, task in read_ahead(self.store, self.base, self.tasks):
-            self.starts[task.location] = self._rows
-            self.left_out[task.location] = reader.deleted_positions(task)
-            for batch in reader.read_without(task, self.settings.schema, np.zeros(0, np.int64)):
-                self._rows += batch.num_rows
-                yield batch
+def _cut(files: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
+    """Cut files into groups of about one size, so that a large partition is work for many tasks."""
+    numbers = np.cumsum(files.column("file_size_in_bytes").to_numpy()) // most_bytes
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    for begin, end in pairwise([*begins, files.num_rows]):
+        yield files.slice(begin, end - begin)
 
 
-def _rewrite(
-    write: TableWrite, settings: WritePlan, plan: ScanPlan, group: pa.Table, task: str
-) -> tuple[pa.Table, list[MovedRows]]:
-    reading = _Reading(write.store, write.base, settings, list(plan.tasks(group)))
-    files = write.write_batches(settings, reading.batches(), task)
-    same_spec = group.column("spec_id")[0].as_py() == settings.spec.spec_id
-    in_order = same_spec and len(NewFiles(files, write.shape).partitions) == 1  # rows of another spec are split anew
-    if not (in_order and reading.knows_places):
-        return files, []
-    ends = np.cumsum(files.column("record_count").to_numpy())
-    return files, [MovedRows(reading.starts, reading.left_out, files.column("file_path").to_pylist(), ends)]
+def _moved_rows(write: TableWrite, group: pa.Table, merged: MergedFiles) -> MovedRows | None:
+    """Return where the rows of a group went; None where a row's position does not tell."""
+    spec_id = write.base.spec.spec_id
+    if group.column("spec_id")[0].as_py() != spec_id or len(NewFiles(merged.files, write.shape).partitions) != 1:
+        return None  # the rows of another spec were split by partition
+    if merged.starts is None:
+        return None
+    ends = np.cumsum(merged.files.column("record_count").to_numpy())
+    return MovedRows(merged.starts, merged.locations, ends)

@@ -9,27 +9,28 @@ from functools import lru_cache
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefield.arguments import check_arguments
+from icefield.engine.choose import EngineChoice, EngineName
+from icefield.engine.engine import RowEngine
+from icefield.engine.file_works import CountRows, FindExtreme
 from icefield.errors import InvalidInput
 from icefield.expr.ast import Predicate
-from icefield.expr.bound import Bound, Reference, all_of, columns_of
+from icefield.expr.bound import Bound, Reference, columns_of
 from icefield.expr.describe import describe
 from icefield.expr.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import table_reader
 from icefield.parquet.read_ahead import read_ahead
 from icefield.rows import SessionChoice, active_cluster, bind_filter, load_spark_engine
 from icefield.scan.answers import Longs, count_by_partition, count_rows
 from icefield.scan.explain import Explanation
-from icefield.scan.extremes import Extreme, Side, find_extreme
+from icefield.scan.extremes import Best, Extreme, Side, find_extreme
 from icefield.scan.file_reason import FileReason
 from icefield.scan.listed import load_listed
 from icefield.scan.partition_values import open_tasks, partition_fields
-from icefield.scan.plan import ScanPlan, plan_scan
+from icefield.scan.plan import ScanPlan, bytes_of, plan_scan
 from icefield.scan.point import Point
 from icefield.scan.splits import Split, plan_splits
 from icefield.scan.why import explain_file
@@ -105,21 +106,25 @@ class TableScan(StaysInProcess):
         batches = self._batches(self._tasks(self._plan.files), self._select)
         return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), batches)
 
-    def count(self) -> int:
-        """Count the rows, opening only files that metadata cannot settle."""
-        return int(self._row_counts().sum())
+    def count(self, *, engine: EngineName | None = None) -> int:
+        """Count the rows, opening only files that metadata cannot settle.
 
-    def count_by_partition(self) -> pa.Table:
+        engine: `local` or `spark`; by default the lake's choice, or else Spark where much must be read and a session
+        is active.
+        """
+        return int(self._row_counts(engine).sum())
+
+    def count_by_partition(self, *, engine: EngineName | None = None) -> pa.Table:
         """Count the rows of each partition that has any: its `partition`, `spec_id`, `record_count`, `file_count`."""
-        return count_by_partition(self._plan, self._row_counts())
+        return count_by_partition(self._plan, self._row_counts(engine))
 
-    def min(self, column: str) -> pa.Scalar:
+    def min(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
         """Return the least value of a column, null if there is none. Reads only what metadata cannot settle."""
-        return self._extreme(column, Side.LEAST)
+        return self._extreme(column, Side.LEAST, engine)
 
-    def max(self, column: str) -> pa.Scalar:
+    def max(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
         """Return the greatest value of a column, null if there is none. Reads only what metadata cannot settle."""
-        return self._extreme(column, Side.GREATEST)
+        return self._extreme(column, Side.GREATEST, engine)
 
     def files(self) -> pa.Table:
         """List the data files to read, one row each."""
@@ -132,7 +137,8 @@ class TableScan(StaysInProcess):
     def explain(self) -> Explanation:
         """Say what is read, and what ruled the rest out."""
         columns = tuple(f.name for f in self._schema.fields)
-        return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan)
+        engine = EngineChoice(self._sessions).use(bytes_of(self._plan.partial_files))
+        return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan, str(engine))
 
     def why(self, location: str) -> FileReason:
         """Say why a data file is read or not; the front of its location may be left out."""
@@ -152,32 +158,33 @@ class TableScan(StaysInProcess):
         wanted = self._readable.select([*self._select, *judged])
         return open_tasks(self._store, self._metadata, self._plan, files, wanted)
 
-    def _row_counts(self) -> Longs:
+    def _row_counts(self, engine: EngineName | None) -> Longs:
         # Who asks for the column that marks deleted rows, gets them.
         marked = [DELETED.name] if DELETED.field_id in self._schema.by_id else []
 
+        work = CountRows(self._readable, self._where, tuple(marked))
+
         def count(files: pa.Table) -> Iterator[int]:
-            for reader, task in read_ahead(self._store, self._metadata, self._tasks(files)):
-                left = residual(self._where, task.proven)
-                judged = [self._readable.name_of(field_id) for field_id in columns_of(left)]
-                yield sum(batch.num_rows for batch in reader.read(task, self._readable, [*judged, *marked], left))
+            row_engine = self._engine(files, engine)
+            return row_engine.run(work, row_engine.group(self._tasks(files)))
 
         return count_rows(self._plan, count, with_deleted=bool(marked))
 
-    def _extreme(self, column: str, side: Side) -> pa.Scalar:
+    def _extreme(self, column: str, side: Side, engine: EngineName | None) -> pa.Scalar:
         wanted = Extreme(_find_ordered(column, self._readable), side)
         self._note([wanted.reference.field_id])
         listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
-        reader = table_reader(self._store, self._metadata)
+        row_engine = self._engine(self._plan.files, engine)
 
-        def read(row: int, better: Bound) -> Iterator[pa.Array]:
-            (task,) = self._tasks(self._plan.files.slice(row, 1))
-            where = all_of(residual(self._where, task.proven), better)
-            path = wanted.reference.path
-            for batch in reader.read(task, self._readable, [self._readable.name_of(wanted.reference.field_id)], where):
-                yield pc.struct_field(batch.column(0), path[1:]) if len(path) > 1 else batch.column(0)
+        def read(rows: Sequence[int], better: Bound) -> Iterator[Best]:
+            work = FindExtreme(wanted, self._readable, self._where, better)
+            return row_engine.run(work, row_engine.group(self._tasks(self._plan.files.take(rows))))
 
-        return find_extreme(wanted, self._plan, listed, read)
+        return find_extreme(wanted, self._plan, listed, read, row_engine.width)
+
+    def _engine(self, files: pa.Table, asked: EngineName | None) -> RowEngine:
+        choice = EngineChoice(self._sessions, asked)
+        return choice.open(choice.use(bytes_of(files)), self._store, self._metadata)
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for reader, task in read_ahead(self._store, self._metadata, tasks):

@@ -4,14 +4,14 @@ What was written is removed if the change certainly does not land, and stays if 
 Raises SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from icefield.ambient import Ambient
+from icefield.codec.manifest_schema import data_file_arrow_schema
 from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
 from icefield.commit.attempt import begin_attempt
@@ -21,31 +21,39 @@ from icefield.commit.footing import Footing, PartitionSet, find_origin
 from icefield.commit.loop import OwnFiles, propose_all
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.commit.overwrite import OverwriteFiles
-from icefield.commit.positions import DeleteWriter
 from icefield.commit.references import remove_quietly, remove_unreferenced
 from icefield.commit.token import Landed, check_token, find_landed
+from icefield.engine.choose import EngineChoice, EngineName
+from icefield.engine.engine import EngineUse, FileWork, RowEngine
+from icefield.engine.file_works import FindMatches
+from icefield.engine.upsert import UpsertRows
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
 from icefield.expr.ast import Predicate
-from icefield.expr.bound import TRUE, Bound, columns_of
-from icefield.expr.residual import residual
+from icefield.expr.bound import TRUE, Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.conform import check_arrow_schema, news_of
-from icefield.parquet.delete_files import DeletePlace
-from icefield.parquet.read_ahead import read_ahead
+from icefield.parquet.conform import news_of
+from icefield.parquet.file_task import FileTask
 from icefield.parquet.row_check import RowCheck
-from icefield.parquet.text_check import check_text
-from icefield.parquet.write import DataWriter, WritePlan, plan_write
+from icefield.parquet.write import WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
-from icefield.rows import arrow_batches, as_schema, bind_filter, is_spark, load_spark_engine
-from icefield.scan.plan import ScanPlan, plan_scan
+from icefield.rows import as_schema, bind_filter, hold_rows
+from icefield.scan.plan import ScanPlan, bytes_of, plan_scan
 from icefield.scan.point import find_point
 from icefield.storage.store import Store
 from icefield.table_evolution import TableEvolution
 from icefield.table_head import TableHead
 from icefield.types.schema import Schema
 
-LOCAL_TASK = "00000-0"
+
+class Wrote(Protocol):
+    """A result of a work that wrote files."""
+
+    @property
+    def locations(self) -> list[str]: ...
+
+
+W = TypeVar("W", bound=Wrote)
 
 
 class SnapshotAction(Action, Protocol):
@@ -76,6 +84,7 @@ class TableWrite:
     """One change of a table, on the version that it begins with.
 
     options: go before the table's properties. before: actions that land in the same commit, made on the base already.
+    asked: the engine that the caller chose. uses: the engines that were used.
     """
 
     head: TableHead
@@ -85,15 +94,15 @@ class TableWrite:
     base: TableMetadata
     options: Mapping[str, str] = field(default_factory=dict)
     before: tuple[Action, ...] = ()
+    asked: EngineName | None = None
+    uses: list[EngineUse] = field(default_factory=list)
 
     @classmethod
-    def begin(
-        cls, head: TableHead, store: Store, ambient: Ambient, target: Target, options: Mapping[str, str] | None = None
-    ) -> "TableWrite":
+    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: Target) -> "TableWrite":
         """Begin a change on the newest version."""
         if target.token is not None:
             check_token(target.token)
-        return cls(head, store, ambient, target, head.load().metadata, options or {})
+        return cls(head, store, ambient, target, head.load().metadata)
 
     @property
     def landed(self) -> Landed | None:
@@ -104,6 +113,11 @@ class TableWrite:
     def shape(self) -> ManifestShape:
         """What new data files have in common."""
         return ManifestShape(self.base.schema, self.base.spec)
+
+    @property
+    def no_files(self) -> pa.Table:
+        """No new data files."""
+        return data_file_arrow_schema(self.base.spec.columns(self.base.schema)).empty_table()
 
     def plan(self, where: Predicate | str | Any = None) -> ScanPlan:
         """Plan a read of the branch."""
@@ -118,7 +132,7 @@ class TableWrite:
 
         The rows are returned with it: a stream can be looked at only once.
         """
-        taken = rows if is_spark(rows) else pa.RecordBatchReader.from_batches(*arrow_batches(rows))
+        taken = hold_rows(rows)
         fields = news_of(as_schema(taken), self.base.schema)
         if not fields:
             return self, taken
@@ -145,9 +159,7 @@ class TableWrite:
         self, rows: object, where: Predicate | str | Any, verb: Verb, *, check_rows: bool = False
     ) -> Snapshot | None:
         """Replace the rows that match a filter by other rows, which must match it too if that is checked."""
-        plan = self.plan(where)
-        if not is_spark(rows):
-            plan = self._touched(plan)
+        plan = self._touched(self.plan(where), rows)
         footing, check = self.footing(plan, verb), RowCheck.of(plan.where, self.base.schema) if check_rows else None
         return self.replace_files(self.write(rows, [plan], check), footing, plan.partial_files)
 
@@ -210,42 +222,41 @@ class TableWrite:
         """
         moves_rows = any(plan.partial_files.num_rows for plan in replaced)
         plan = replace(self.write_plan(moves_rows=moves_rows), check=check)
-        if is_spark(rows):
-            return load_spark_engine().write(rows, plan, self.base, self.store, replaced)
-        schema, batches = arrow_batches(rows)
-        check_arrow_schema(schema, self.base.schema)
-        batches = map(check_text, batches)
-        batches = check.checked(batches) if check else batches
-        return self.write_batches(plan, chain(batches, self._rows_that_stay(plan.schema, replaced)))
+        partial = sum(bytes_of(plan.partial_files) for plan in replaced)
+        return self.engine(partial, rows).write(rows, plan, replaced)
+
+    def open_upsert(self, rows: object, on: Sequence[str] | None) -> UpsertRows | None:
+        """Take rows to upsert; None if there are none."""
+        return EngineChoice(self.head.sessions, self.asked).open_upsert(rows, on, self.base)
+
+    def engine(self, work_bytes: int, rows: object = None) -> RowEngine:
+        """Choose the engine for work that opens files of so many bytes, or takes rows in."""
+        choice = EngineChoice(self.head.sessions, self.asked)
+        use = choice.use(work_bytes, rows)
+        self.uses.append(use)
+        return choice.open(use, self.store, self.base, rows)
+
+    def run(self, engine: RowEngine, work: FileWork[W], groups: Iterable[Iterable[FileTask]]) -> list[W]:
+        """Do a work that writes files; nothing is left of them after an error."""
+        done: list[W] = []
+        try:
+            done.extend(engine.run(work, groups))
+        except BaseException:
+            remove_quietly(self.store, [location for result in done for location in result.locations])
+            raise
+        return done
 
     def write_plan(self, *, moves_rows: bool) -> WritePlan:
         """Take the settings for new files under a name of their own."""
         name = self.ambient.random_uuid().hex
         return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
 
-    def delete_writer(self, plan: WritePlan) -> DeleteWriter:
-        """Return what writes delete files beside the data files of a plan."""
-        return DeleteWriter(DeletePlace(plan.layout, f"{LOCAL_TASK}-{plan.write_id}"))
-
-    def write_batches(self, plan: WritePlan, batches: Iterable[pa.RecordBatch], task: str = LOCAL_TASK) -> pa.Table:
-        """Write batches to data files; nothing is left of them after an error."""
-        writer = DataWriter(plan, self.store, task)
-        try:
-            for batch in batches:
-                writer.write(batch)
-            return writer.close()
-        except BaseException:
-            writer.abort()
-            raise
-
-    def discard(self, written: Iterable[pa.Table]) -> None:
-        """Remove files that were written for a change which is not made."""
-        remove_quietly(self.store, [path for files in written for path in files.column("file_path").to_pylist()])
-
-    def commit(self, make: Callable[[], SnapshotAction | None], files: pa.Table) -> Snapshot | None:
-        """Commit an action that brings files; without one, there is nothing to do."""
+    def commit(
+        self, make: Callable[[], SnapshotAction | None], files: pa.Table, deletes: Sequence[str] = ()
+    ) -> Snapshot | None:
+        """Commit an action that brings files; without one, there is nothing to do. deletes: where delete files are."""
         is_optional = self.target.token is not None
-        own = OwnFiles(files.column("file_path").to_pylist(), self.base, is_optional)
+        own = OwnFiles([*files.column("file_path").to_pylist(), *deletes], self.base, is_optional)
         preparing = begin_attempt(self.store)
         try:
             action = make()
@@ -257,13 +268,16 @@ class TableWrite:
             raise
         metadata = self.head.commit([*self.before, action], own)
         if self.target.token is None:
-            return metadata.ref_head(self.target.ref)
+            return self._with_engine(metadata.ref_head(self.target.ref))
         if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
-            return made
+            return self._with_engine(made)
         # Another run of the same change came first; it may have been handed the same files.
         remove_unreferenced(self.store, [*own.locations, *action.reusable_files()], metadata, self.base)
         landed = find_landed(metadata, self.target.ref, self.target.token)
         return landed.snapshot if landed else None
+
+    def _with_engine(self, made: Snapshot | None) -> Snapshot | None:
+        return replace(made, engine=str(self.uses[-1])) if made is not None and self.uses else made
 
     def _discard(self, own: OwnFiles, written: Sequence[str]) -> None:
         """Remove what was written for a change that is not even proposed."""
@@ -274,22 +288,14 @@ class TableWrite:
             return
         remove_unreferenced(self.store, own.locations, now, own.since)
 
-    def _touched(self, plan: ScanPlan) -> ScanPlan:
+    def _touched(self, plan: ScanPlan, rows: object) -> ScanPlan:
         """Leave files out of a plan of which no row matches: they need not be written again."""
-        if plan.where == TRUE:
+        partial = plan.partial_files
+        if plan.where == TRUE or partial.num_rows == 0:
             return plan
-        schema, partial = plan.point.schema, plan.partial_files
-        hit = []
-        for reader, task in read_ahead(self.store, self.base, plan.tasks(partial)):
-            left = residual(plan.where, task.proven)
-            judged = [schema.name_of(field_id) for field_id in columns_of(left)]
-            hit.append(any(batch.num_rows for batch in reader.read(task, schema, judged, left)))
+        engine = self.engine(bytes_of(partial), rows)
+        hit = list(engine.run(FindMatches(plan.point.schema, plan.where), engine.group(plan.tasks(partial))))
         return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
-
-    def _rows_that_stay(self, schema: Schema, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
-        for plan in replaced:
-            for reader, task in read_ahead(self.store, self.base, plan.tasks(plan.partial_files)):
-                yield from reader.read_rest(task, schema, residual(plan.where, task.proven))
 
 
 def _columns_as_written(before: Schema, written: Schema) -> Step:

@@ -11,7 +11,6 @@ from tests.commit.racing import files_of, race, reachable
 
 import icefield
 from icefield.commit.footing import Origin
-from icefield.commit.positions import FileDeletes
 from icefield.commit.rewrite import MovedRows, RewriteFiles
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
@@ -110,7 +109,7 @@ def test_r02_goes_red_without_the_guard(lake: Lake, table: Table, monkeypatch: p
 def test_r02_where_it_is_not_known_where_rows_went_compaction_fails(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icefield.table_compaction._Reading.knows_places", False)
+    monkeypatch.setattr("icefield.parquet.file_task.FileTask.has_key_deletes", True)
     with pytest.raises(ConcurrentChange, match="not known where they went"):
         race(lake, lambda: lake.table("t.t").delete("id = 3"), table.compact)
     assert ids_of(table) == [1, 2, 4, 5, 6, 7, 21]
@@ -161,24 +160,12 @@ def test_rows_are_found_where_they_went(sizes: list[int], data: st.DataObject) -
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(kept) - 1))))) if kept else []
     ends = np.array([*(c for c in cuts if c < len(kept)), len(kept)])
     starts = {str(f): sum(1 for g, _ in kept if g < f) for f in range(len(sizes))}
-    moved = MovedRows(
-        starts,
-        {str(f): np.array(out, np.int64) for f, out in enumerate(left_out)},
-        [f"t{n}" for n in range(len(ends))],
-        ends,
-    )
+    moved = MovedRows(starts, [f"t{n}" for n in range(len(ends))], ends)
     for number, (file, at) in enumerate(kept):
         target = int(np.searchsorted(ends, number, "right"))
         begin = 0 if target == 0 else int(ends[target - 1])
-        assert {k: v.tolist() for k, v in moved.find(str(file), np.array([at])).items()} == {
-            f"t{target}": [number - begin]
-        }
-
-
-def test_deletes_since_are_those_that_were_not_there_before() -> None:
-    before = FileDeletes({"a": np.array([1, 2]), "b": np.array([], np.int64)})
-    now = FileDeletes({"a": np.array([1, 2, 5]), "b": np.array([], np.int64)})
-    assert {path: found.tolist() for path, found in now.since(before).items()} == {"a": [5]}
+        found = moved.find(str(file), np.array([at]), np.array(left_out[file], np.int64))
+        assert {k: v.tolist() for k, v in found.items()} == {f"t{target}": [number - begin]}
 
 
 def test_manifests_are_written_together(lake: Lake, table: Table) -> None:

@@ -22,7 +22,7 @@ from icefield.expr.bind import bind
 from icefield.expr.bound import FALSE, TRUE, Bound, Reference
 from icefield.expr.rows import matches
 from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableReader
+from icefield.parquet.read import TableFiles
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
@@ -81,11 +81,11 @@ def foreign(table: pa.Table, **options: Any) -> MemoryStore:
 def read_batches(
     store: Any, location: str, schema: Schema, select: Sequence[str], where: Bound
 ) -> Iterator[pa.RecordBatch]:
-    return TableReader(store, [schema]).read(FileTask(location, 0, 1, 0), schema, select, where)
+    return TableFiles((schema,)).reader(store).read(FileTask(location, 0, 1, 0), schema, select, where)
 
 
 def read_rest(store: Any, location: str, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
-    return TableReader(store, [schema]).read_rest(FileTask(location, 0, 1, 0), schema, where)
+    return TableFiles((schema,)).reader(store).read_rest(FileTask(location, 0, 1, 0), schema, where)
 
 
 def read(

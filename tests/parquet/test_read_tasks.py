@@ -17,7 +17,7 @@ from icefield.codec.name_mapping import NameMapping, decode_name_mapping
 from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.bind import bind
 from icefield.parquet.file_task import DeleteFile, DeleteKind, FileTask
-from icefield.parquet.read import TableReader
+from icefield.parquet.read import TableFiles
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import EMPTY_STRUCT, NestedField, StructType
@@ -55,7 +55,7 @@ def read(
 ) -> Rows:
     readable = with_metadata_columns(schema)
     names = list(select) if select is not None else [f.name for f in schema.fields]
-    reader = TableReader(store, history or [schema], mapping)
+    reader = TableFiles(tuple(history or [schema]), mapping).reader(store)
     batches = list(reader.read(task, readable, names, bind(where, readable)))
     for batch in batches:
         batch.validate(full=True)

@@ -7,7 +7,7 @@ which came since apply to them as they did to the old ones. (spec: Sequence Numb
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,18 @@ from icefield.commit.action import Change, Workshop
 from icefield.commit.files import FilesAction, FilesDraft, files_at, paths_of
 from icefield.commit.manifests import NewFiles, write_added
 from icefield.commit.positions import (
-    DeletedAt,
-    DeleteWriter,
-    FileDeletes,
-    load_deletes,
-    load_deletes_now,
+    ChangedFile,
+    as_new_files,
+    find_changed_files,
+    load_positions,
+    open_delete_writer,
 )
 from icefield.commit.removal import Gone
 from icefield.commit.summary import NO_DELETE_FILES, tally, tally_deletes
+from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
+from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.deletes import Positions
 
 
@@ -35,18 +37,17 @@ from icefield.parquet.deletes import Positions
 class MovedRows:
     """Where rows went: files were read one after the other, without their deleted rows, and written in that order.
 
-    starts: the number of each source's first row among all that were read. left_out: the positions of each source that
-    were not read. targets: the new files in order; ends: the number of the row after each one's last.
+    starts: the number of each source's first row among all that were read. targets: the new files in order; ends: the
+    number of the row after each one's last.
     """
 
     starts: Mapping[str, int]
-    left_out: Mapping[str, Positions]
     targets: Sequence[str]
     ends: npt.NDArray[np.int64]
 
-    def find(self, source: str, positions: Positions) -> dict[str, Positions]:
-        """Return the places of rows in the new files, by file."""
-        numbers = self.starts[source] + positions - np.searchsorted(self.left_out[source], positions)
+    def find(self, source: str, positions: Positions, left_out: Positions) -> dict[str, Positions]:
+        """Return the positions of rows in the new files, by file; left_out: those of the source that were not read."""
+        numbers = self.starts[source] + positions - np.searchsorted(left_out, positions)
         files = np.searchsorted(self.ends, numbers, "right")
         begins = np.concatenate([[0], self.ends[:-1]])
         return {self.targets[at]: numbers[files == at] - begins[at] for at in np.unique(files).tolist()}
@@ -60,8 +61,7 @@ class RewriteFiles(FilesAction):
     """
 
     moved: Sequence[MovedRows]
-    writer: DeleteWriter
-    _planned: FileDeletes | None = field(init=False, default=None)
+    place: DeletePlace
 
     def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
         self.footing.check_history(base)
@@ -83,41 +83,46 @@ class RewriteFiles(FilesAction):
 
     def _remapped(self, base: TableMetadata, workshop: Workshop) -> list[NewFiles]:
         """Write deletes of the new files for rows that others deleted since the old ones were read."""
-        replaced = self.footing.plan.files
-        if not self.footing.is_disturbed(base, workshop.store, replaced):
+        changed = find_changed_files(self.footing, self.footing.plan.files, base, workshop.store)
+        self._check_keys(changed)
+        deleted = self._moved_positions(changed, base, workshop)
+        if not deleted:
             return []
-        if self._planned is None:
-            self._planned = load_deletes(self.footing.plan, replaced, base, workshop.store)
-        now = load_deletes_now(self.footing, replaced, base, workshop.store)
-        self._check_keys(now, self._planned)
-        since = now.since(self._planned)
-        if not since:
-            return []
-        deleted = self._moved_positions(since)
+        writer = open_delete_writer(self.place, base, workshop.store, workshop.ambient)
+        for path, positions in deleted.items():
+            writer.add(path, positions)
         spec = self.files.shape.spec
         batch = files_at(self.files.columns, deleted).select(
             ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
         )
-        return self.writer.write(deleted, [(spec, batch)], base, workshop)
+        return as_new_files(writer.close(), [(spec, batch)], base)
 
-    def _check_keys(self, now: FileDeletes, planned: FileDeletes) -> None:
+    def _check_keys(self, changed: Sequence[ChangedFile]) -> None:
         """Refuse new equality deletes of files that change their spec: they apply to files of the old one alone."""
-        spec_ids = dict(
-            zip(*(self.footing.plan.files.column(c).to_pylist() for c in ("file_path", "spec_id")), strict=True)
-        )
-        for path, keys in now.keys.items():
-            if keys - planned.keys[path] and spec_ids[path] != self.files.shape.spec.spec_id:
-                raise self.footing.conflict(f"rows of {path} were meanwhile deleted by key, by {min(keys)}")
-
-    def _moved_positions(self, since: DeletedAt) -> DeletedAt:
-        places: dict[str, list[Positions]] = {}
-        for path, positions in since.items():
-            moved = next((m for m in self.moved if path in m.starts), None)
-            if moved is None:
+        for change in changed:
+            if (new := change.new_equality_deletes) and change.now.spec_id != self.files.shape.spec.spec_id:
                 raise self.footing.conflict(
-                    f"rows of {path} were meanwhile deleted, and it is not known where they went",
-                    hint="run it again, or the rows would come back",
+                    f"rows of {change.now.location} were meanwhile deleted by key, by {min(new)}"
                 )
-            for target, found in moved.find(path, positions).items():
-                places.setdefault(target, []).append(found)
-        return {target: np.unique(np.concatenate(found)) for target, found in places.items()}
+
+    def _moved_positions(
+        self, changed: Sequence[ChangedFile], base: TableMetadata, workshop: Workshop
+    ) -> dict[str, Positions]:
+        moves = {path: moved for moved in self.moved for path in moved.starts}
+        found: dict[str, list[Positions]] = {}
+        loaded = load_positions((t for change in changed for t in (change.planned, change.now)), base, workshop.store)
+        try:
+            for change, planned, now in zip(changed, loaded, loaded, strict=True):
+                path, since = change.now.location, np.setdiff1d(now, planned)
+                if len(since) == 0:
+                    continue
+                if path not in moves:
+                    raise self.footing.conflict(
+                        f"rows of {path} were meanwhile deleted, and it is not known where they went",
+                        hint="run it again, or the rows would come back",
+                    )
+                for target, positions in moves[path].find(path, since, planned).items():
+                    found.setdefault(target, []).append(positions)
+        except MissingFile as error:  # of a version that was expired since
+            raise self.footing.conflict(f"the deletes that it was planned on are gone: {error}") from error
+        return {target: np.unique(np.concatenate(parts)) for target, parts in found.items()}

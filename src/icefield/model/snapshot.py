@@ -29,7 +29,7 @@ class Snapshot:
 
     Format version 1 has no sequence numbers (0 stands for them), and its oldest snapshots name their manifests
     themselves, with no manifest list (""). Row ids came with version 3: the first that the snapshot may assign, and
-    how many.
+    how many. engine: which engine moved the rows and why, told to who made the change; it is not stored.
     """
 
     snapshot_id: int
@@ -43,6 +43,7 @@ class Snapshot:
     added_rows: int | None = None
     key_id: str | None = None
     manifests: tuple[str, ...] = ()
+    engine: str | None = field(default=None, compare=False)
 
     @property
     def operation(self) -> str | None:

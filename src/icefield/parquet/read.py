@@ -9,6 +9,7 @@ Raises MissingFile, CorruptFile (with the file's location), Unsupported for file
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,21 +28,38 @@ from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 
 
-def table_reader(store: Store, metadata: TableMetadata) -> "TableReader":
-    """Return a reader of a table's files."""
-    return TableReader(store, metadata.schemas_newest_first, find_name_mapping(metadata.properties))
-
-
-class TableReader:
-    """Reads files of one table; keeps what delete files said between files, so it is for one thread.
+@dataclass(frozen=True)
+class TableFiles:
+    """What a reader must know of a table to read its files; small and picklable.
 
     history: every schema of the table, newest first; equality deletes may name columns that were dropped since.
     """
 
-    def __init__(self, store: Store, history: Sequence[Schema], mapping: NameMapping | None = None) -> None:
+    history: tuple[Schema, ...]
+    mapping: NameMapping | None = None
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> "TableFiles":
+        """Take it from a table's metadata."""
+        return cls(metadata.schemas_newest_first, find_name_mapping(metadata.properties))
+
+    def reader(self, store: Store) -> "TableReader":
+        """Return a reader of the table's files."""
+        return TableReader(store, self)
+
+
+def table_reader(store: Store, metadata: TableMetadata) -> "TableReader":
+    """Return a reader of a table's files."""
+    return TableFiles.of(metadata).reader(store)
+
+
+class TableReader:
+    """Reads files of one table; keeps what delete files said between files, so it is for one thread."""
+
+    def __init__(self, store: Store, files: TableFiles) -> None:
         self._store = store
-        self._history = tuple(history)
-        self._mapping = mapping
+        self._history = files.history
+        self._mapping = files.mapping
         self._deletes = DeleteLoader(store, self._read_whole, self.key_schema)
 
     def read(self, task: FileTask, schema: Schema, select: Sequence[str], where: Bound) -> Iterator[pa.RecordBatch]:

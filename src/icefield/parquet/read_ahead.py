@@ -8,7 +8,7 @@ from itertools import tee
 
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.file_task import DeleteFile, DeleteKind, FileTask
-from icefield.parquet.read import TableReader, table_reader
+from icefield.parquet.read import TableFiles, TableReader
 from icefield.storage.read_ahead import Part, ReadAhead, Wanted
 from icefield.storage.store import Store
 
@@ -24,9 +24,16 @@ def read_ahead(
 
     wants: what is read of the tasks; by default the data files and their deletes.
     """
+    return read_files_ahead(store, TableFiles.of(metadata), tasks, wants)
+
+
+def read_files_ahead(
+    store: Store, files: TableFiles, tasks: Iterable[FileTask], wants: Wants | None = None
+) -> Iterator[tuple[TableReader, FileTask]]:
+    """Do the same by what a reader must know of a table."""
     tasks, ahead = tee(tasks)
     with ReadAhead(store, (wants or wanted_files)(ahead)) as near:
-        reader = table_reader(near, metadata)
+        reader = files.reader(near)
         for task in tasks:
             yield reader, task
 

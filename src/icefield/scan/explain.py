@@ -20,13 +20,17 @@ SHOWN_RESIDUALS = 5
 
 @dataclass(frozen=True)
 class Explanation:
-    """The funnel of a scan: what there was, what was pruned by what, what is left to read."""
+    """The funnel of a scan: what there was, what was pruned by what, what is left to read.
+
+    engine: which engine counts the rows, and why.
+    """
 
     table: str
     snapshot_id: int | None
     filter: str
     columns: tuple[str, ...]
     plan: ScanPlan
+    engine: str
 
     @cached_property
     def delete_files(self) -> int:
@@ -57,6 +61,7 @@ class Explanation:
             "files-that-match-whole": self.plan.whole_files.num_rows,
             "files-with-deletes": self.files_with_deletes,
             "delete-files": self.delete_files,
+            "engine": self.engine,
             "residuals": [{"filter": text, "files": count} for text, count in self.residuals],
         }
 
@@ -95,6 +100,7 @@ class Explanation:
         ]
         if self.files_with_deletes:
             lines.append(f"  deletes    {self._deletes_text}")
+        lines.append(f"  counted by {self.engine}")
         if whole < funnel.files_read:
             first, *others = self._residual_texts()
             lines += [f"  filter by  {first}", *(f"             {text}" for text in others)]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ from icefield.types.datatypes import BooleanType
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
-ReadColumn = Callable[[int, Bound], Iterator[pa.Array]]
+# Reads some files of a plan, by their rows in it, for values that a filter calls better; yields the best of each.
+ReadBest = Callable[[Sequence[int], Bound], Iterator["Best"]]
 
 
 class Side(Enum):
@@ -67,18 +69,22 @@ class Extreme:
 
 
 def find_extreme(
-    wanted: Extreme, plan: ScanPlan, listed: Iterable[tuple[PartitionSpec, pa.Table]], read: ReadColumn
+    wanted: Extreme,
+    plan: ScanPlan,
+    listed: Iterable[tuple[PartitionSpec, pa.Table]],
+    read: ReadBest,
+    width: int = 1,
 ) -> pa.Scalar:
-    """Find the value, null if no row has one; `read` gives the column's values in one file of the plan by its row."""
+    """Find the value, null if no row has one. width: how many files are read side by side."""
     known = [_known(wanted, plan, spec, entries) for spec, entries in listed]
-    best = _Best(wanted)
+    best = Best(wanted)
     for files in known:
         best.settle(files)
     promising = [candidate for files in known for candidate in best.candidates(files)]
-    for candidate in _most_promising_first(promising, wanted.side):
-        if best.may_lose_to(candidate):
-            for values in read(candidate.row, best.beaten_by()):
-                best.add(values)
+    waiting = iter(_most_promising_first(promising, wanted.side))
+    while some := list(islice((c.row for c in waiting if best.may_lose_to(c)), width)):
+        for found in read(some, best.beaten_by()):
+            best.merge(found)
     return best.scalar()
 
 
@@ -106,25 +112,25 @@ class _Candidate:
     open_nan: bool
 
 
-class _Best:
-    """The best value so far, in the form of `OrderedColumn.array`, and whether there was a NaN."""
+class Best:
+    """The best value so far, in the form of `OrderedColumn.array`, and whether there was a NaN; picklable."""
 
     def __init__(self, wanted: Extreme) -> None:
         self._reference = wanted.reference
         self._side = wanted.side
-        self._value: Any = None
-        self._saw_nan = False
+        self.value: Any = None
+        self.saw_nan = False
 
     def settle(self, files: _Known) -> None:
         """Take what needs no reading."""
-        self._saw_nan |= bool(files.sure_nan.any())
+        self.saw_nan |= bool(files.sure_nan.any())
         self._take(files.bound.filter(pa.array(files.settled)))
 
     def candidates(self, files: _Known) -> Iterator[_Candidate]:
         """Yield the files that could hold something better."""
         hopeful = files.open_value
-        if self._value is not None:
-            better = self._side.compare(files.bound, pa.scalar(self._value, files.bound.type))
+        if self.value is not None:
+            better = self._side.compare(files.bound, pa.scalar(self.value, files.bound.type))
             hopeful = hopeful & pc.fill_null(better, fill_value=True).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(hopeful | files.open_nan):
             bound, row = files.bound[at].as_py(), files.rows[at].as_py()
@@ -132,9 +138,9 @@ class _Best:
 
     def may_lose_to(self, candidate: _Candidate) -> bool:
         """Say whether the file may still hold something better."""
-        if self._side is Side.GREATEST and self._saw_nan:
+        if self._side is Side.GREATEST and self.saw_nan:
             return False
-        nan_matters = not self._saw_nan and (self._side is Side.GREATEST or self._value is None)
+        nan_matters = not self.saw_nan and (self._side is Side.GREATEST or self.value is None)
         if candidate.open_nan and nan_matters:
             return True
         return candidate.open_value and (candidate.bound is None or self._is_better(candidate.bound))
@@ -142,33 +148,39 @@ class _Best:
     def beaten_by(self) -> Bound:
         """Return the filter for values that would take the place of the best."""
         kind = self._reference.type
-        if self._value is None or isinstance(kind, BooleanType):
+        if self.value is None or isinstance(kind, BooleanType):
             return NotNull(self._reference)
-        return Compare(self._reference, self._side.value, value_of(self._value, kind))
+        return Compare(self._reference, self._side.value, value_of(self.value, kind))
 
     def add(self, values: pa.Array) -> None:
         """Take values that were read."""
         ordered = column_of(values, self._reference.type)
-        self._saw_nan |= bool((values.is_valid().to_numpy(zero_copy_only=False) & ~ordered.known).any())
+        self.saw_nan |= bool((values.is_valid().to_numpy(zero_copy_only=False) & ~ordered.known).any())
         self._take(ordered.array())
+
+    def merge(self, other: "Best") -> None:
+        """Take what was found elsewhere."""
+        self.saw_nan |= other.saw_nan
+        if other.value is not None and self._is_better(other.value):
+            self.value = other.value
 
     def scalar(self) -> pa.Scalar:
         """Return the answer as a value of the column's type."""
         kind = self._reference.type
-        if self._saw_nan and (self._side is Side.GREATEST or self._value is None):
+        if self.saw_nan and (self._side is Side.GREATEST or self.value is None):
             return pa.scalar(math.nan, arrow_type(kind))
-        value = None if self._value is None else value_of(self._value, kind)
+        value = None if self.value is None else value_of(self.value, kind)
         return arrow_array([value], kind)[0]
 
     def _take(self, ordered: pa.Array) -> None:
         found = self._side.pick(ordered).as_py()
         if found is not None and self._is_better(found):
-            self._value = found
+            self.value = found
 
     def _is_better(self, other: Any) -> bool:
-        if self._value is None:
+        if self.value is None:
             return True
-        return bool(other < self._value if self._side is Side.LEAST else other > self._value)
+        return bool(other < self.value if self._side is Side.LEAST else other > self.value)
 
 
 def _known(wanted: Extreme, plan: ScanPlan, spec: PartitionSpec, entries: pa.Table) -> _Known:

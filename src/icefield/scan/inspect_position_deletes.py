@@ -21,7 +21,7 @@ from icefield.expr.evaluate import might_match
 from icefield.expr.statistics import from_summaries
 from icefield.model.metadata import ROW_LINEAGE_VERSION, TableMetadata
 from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableReader
+from icefield.parquet.read import TableFiles
 from icefield.scan.deletes import PUFFIN
 from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.inspect_source import Inspected, MetadataTable, Request, manifests_of_version
@@ -126,7 +126,7 @@ def _rows_of(source: Inspected, entries: pa.Table, places: pa.Table, columns: Sc
 def _deleted_rows(source: Inspected, entry: dict[str, Any], read: Schema) -> Iterator[pa.RecordBatch]:
     location = entry["file_path"]
     if entry["file_format"].upper() != PUFFIN:
-        reader = TableReader(source.store, (), map_schema(read))
+        reader = TableFiles((), map_schema(read)).reader(source.store)
         yield from reader.read(
             FileTask(location, entry["record_count"], 0, 0, file_size_bytes=entry["file_size_in_bytes"]),
             read,

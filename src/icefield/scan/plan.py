@@ -149,6 +149,11 @@ class ScanPlan:
                 )
 
 
+def bytes_of(files: pa.Table) -> int:
+    """Return how large planned files are in all."""
+    return int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
+
+
 class Cluster(Protocol):
     """Where batches of manifests can be planned, other than in this process."""
 

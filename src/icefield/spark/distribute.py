@@ -46,7 +46,7 @@ def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder) -
     if fields == order.fields:
         plan = replace(plan, order=order)
     parts, sorting = partition_keys(plan.schema, plan.spec), order_keys(plan.schema, fields)
-    numbered = [_Numbered.of(frame) for frame in frames]
+    numbered = [NumberedFrame.of(frame) for frame in frames]
     rows = _united(numbered, [*parts, *sorting])
     if parts or sorting:
         by = [key.in_order() for key in (*parts, *sorting)]
@@ -63,14 +63,14 @@ def _brought_together(frame: DataFrame, mode: str, parts: Sequence[Key], by: Seq
 
 
 @dataclass(frozen=True)
-class _Numbered:
+class NumberedFrame:
     """A frame whose columns are numbered; `given` are their names and types."""
 
     frame: DataFrame
     given: tuple[spark.StructField, ...]
 
     @classmethod
-    def of(cls, frame: DataFrame) -> "_Numbered":
+    def of(cls, frame: DataFrame) -> "NumberedFrame":
         """Number the columns of a frame, and take collations off: text in files has none, and is ordered by bytes."""
         shown = frame.schema.fields
         given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in shown)
@@ -117,7 +117,7 @@ def _without_collation(kind: spark.DataType) -> spark.DataType:
             return kind
 
 
-def _united(frames: Sequence[_Numbered], keys: Sequence[Key]) -> DataFrame:
+def _united(frames: Sequence[NumberedFrame], keys: Sequence[Key]) -> DataFrame:
     # A key has one type in all frames: it is computed for all, or for none.
     computed = [key for key in keys if any(frame.key_column(key) is None for frame in frames)]
     keyed = [frame.with_keys(keys, computed) for frame in frames]

@@ -6,12 +6,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from icefield.engine.upsert import UpsertRows
 from icefield.expr.bound import columns_of
 from icefield.expr.select import Parts, Query
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.conform import check_schema
-from icefield.parquet.write import WritePlan
 from icefield.scan.partition_values import readable_schema
 from icefield.scan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
@@ -21,11 +20,11 @@ from icefield.spark.native_read import FilesToRead
 from icefield.spark.planning import SparkCluster, active_cluster
 from icefield.spark.present import narrow
 from icefield.spark.read import read_files
-from icefield.spark.read_task import Rows
-from icefield.spark.session import session
+from icefield.spark.row_engine import SparkRowEngine
+from icefield.spark.session import find_session, session
 from icefield.spark.types import schema_from_spark
+from icefield.spark.upsert import open_frame
 from icefield.spark.view import conform_to_view, run_query
-from icefield.spark.write import write_frames
 from icefield.storage.store import Store, check_reachable
 from icefield.types.schema import Schema
 
@@ -49,18 +48,19 @@ class Engine:
         """Write a Spark Column as the text of a filter."""
         return filter_text(column)
 
-    def write(
-        self, frame: DataFrame, plan: WritePlan, base: TableMetadata, store: Store, replaced: Sequence[ScanPlan]
-    ) -> pa.Table:
-        """Write a DataFrame, and the rows that stay of files replaced in part, to data files."""
+    def has_session(self, chosen: SparkSession | None = None) -> bool:
+        """Return whether the session that was chosen, or the active one, can be used."""
+        return find_session(chosen) is not None
+
+    def row_engine(self, store: Store, base: TableMetadata, chosen: SparkSession | None = None) -> SparkRowEngine:
+        """Return the engine for the rows of one version of a table."""
         check_reachable(store)
-        check_schema(schema_from_spark(frame.schema), base.schema)
-        frames = [frame]
-        for scan in replaced:
-            if scan.partial_files.num_rows:
-                partial = FilesToRead(store, base, scan, scan.partial_files, plan.schema)
-                frames.append(read_files(self.session(frame.sparkSession), partial, scan.where, Rows.REST))
-        return write_frames(frames, plan, base.sort_order, store)
+        return SparkRowEngine(session(chosen), store, base)
+
+    def open_upsert(self, frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
+        """Take a DataFrame to upsert."""
+        session(frame.sparkSession)
+        return open_frame(frame, on, base)
 
     def read(
         self,

@@ -23,7 +23,7 @@ from icefield.codec.name_mapping import find_name_mapping
 from icefield.errors import Unsupported
 from icefield.expr.bound import Bound
 from icefield.expr.residual import proven_in_all, residual
-from icefield.parquet.read import table_reader
+from icefield.parquet.read import TableFiles, table_reader
 from icefield.scan.packed_tasks import pack_tasks
 from icefield.scan.residuals import group_by_residual
 from icefield.spark.file_log import BLOCK_BYTES
@@ -134,11 +134,8 @@ def _read_with_deletes(
 
 def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
     check_workers(spark)
-    metadata = request.metadata
-    history = metadata.schemas_newest_first
-    mapping = find_name_mapping(metadata.properties)
-    task = ReadTask(request.store, history, mapping, request.schema, where, rows)
-    packs = pack_tasks(request.store, metadata, request.scan, request.files, request.schema)
+    task = ReadTask(request.store, TableFiles.of(request.metadata), request.schema, where, rows)
+    packs = pack_tasks(request.store, request.metadata, request.scan, request.files, request.schema)
     packed = [(pickle.dumps(tasks),) for tasks in packs]
     frame = spark.createDataFrame(packed, TASK_SCHEMA).repartition(len(packed))
     return frame.mapInArrow(task, _shown_schema(request.schema))

@@ -12,11 +12,10 @@ from enum import Enum
 
 import pyarrow as pa
 
-from icefield.codec.name_mapping import NameMapping
 from icefield.expr.bound import Bound
 from icefield.expr.residual import residual
 from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableReader
+from icefield.parquet.read import TableFiles, TableReader
 from icefield.storage.store import Store
 from icefield.types.arrow_nested import without_unused
 from icefield.types.datatypes import (
@@ -49,14 +48,13 @@ class ReadTask:
     """What runs in an executor's Python worker; its input are pickled lists of file tasks."""
 
     store: Store
-    history: tuple[Schema, ...]
-    mapping: NameMapping | None
+    files: TableFiles
     schema: Schema
     where: Bound
     rows: Rows
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = TableReader(self.store, self.history, self.mapping)
+        reader = self.files.reader(self.store)
         for batch in batches:
             for packed in batch.column(0).to_pylist():
                 for task in pickle.loads(packed):  # noqa: S301 - our own driver pickled it

@@ -41,6 +41,13 @@ def session(chosen: SparkSession | None = None, *, master: str = "local[*]") -> 
     return spark
 
 
+def find_session(chosen: SparkSession | None = None) -> SparkSession | None:
+    """Return the session that was chosen, else the one that is there, if it can be used; none is started."""
+    if chosen is not None:
+        return chosen if is_alive(chosen) else None
+    return _find_alive()
+
+
 def check_version(version: str = pyspark.__version__) -> None:
     """Refuse a Spark that is too old: this process's, or that of a server."""
     if int(version.partition(".")[0]) < OLDEST_MAJOR:

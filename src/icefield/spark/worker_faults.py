@@ -1,15 +1,35 @@
-"""Faults of Spark's Python workers that are not of the rows: told in one line, not in a stack trace."""
+"""Errors of Spark's Python workers: told in one line, not in a stack trace.
+
+A task that cannot hand an error back as a value raises it as text, from which the driver makes it again.
+"""
+
+import base64
+import pickle
+import re
+from typing import NoReturn
 
 from pyspark.errors import PySparkException
 
-from icefield.errors import Unsupported
+from icefield.errors import IcefieldError, Unsupported
 
 _MISSING = "No module named 'icefield'"
+_PACKED = re.compile(r"icefield-error:([A-Za-z0-9+/=]+):")
 
 
-def explain_worker_fault(error: BaseException) -> Unsupported | None:
-    """Return the error to raise in place of Spark's, if it is one of how the workers are set up."""
-    if isinstance(error, PySparkException) and _MISSING in str(error):
+def raise_packed(error: IcefieldError) -> NoReturn:
+    """Raise an error in a worker so that `explain_worker_fault` finds it in what Spark says."""
+    raise RuntimeError(f"icefield-error:{base64.b64encode(pickle.dumps(error)).decode()}: {error}") from None
+
+
+def explain_worker_fault(error: BaseException) -> IcefieldError | None:
+    """Return the error to raise in place of Spark's: one of ours, or one of how the workers are set up."""
+    if not isinstance(error, PySparkException):
+        return None
+    text = str(error)
+    if packed := _PACKED.search(text):
+        found: IcefieldError = pickle.loads(base64.b64decode(packed[1]))  # noqa: S301 - our own tasks pickled it
+        return found
+    if _MISSING in text:
         return Unsupported(
             "the Python of Spark's executors has no icefield",
             hint="Install the version of this process there, or ship the package with spark.submit.pyFiles, "

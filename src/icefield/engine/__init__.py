@@ -1,0 +1,1 @@
+"""Where the work on rows runs: in this process, or on Spark."""

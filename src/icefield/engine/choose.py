@@ -1,0 +1,83 @@
+"""Choose the engine of an operation, once, by one rule.
+
+    rows are a DataFrame                        spark: its rows are there already
+    the caller says so, or else the lake        that engine
+    a Spark session is active, and more than
+    LARGE_BYTES of data files must be opened    spark
+    otherwise                                   local
+
+No session is started unasked: without one the local engine does large work too, file by file in bounded memory.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from icefield.engine.engine import EngineUse, RowEngine
+from icefield.engine.local import LOCAL, LocalEngine
+from icefield.engine.local_upsert import open_arrow_rows
+from icefield.engine.upsert import UpsertRows
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.rows import SessionChoice, has_session, is_spark, load_spark_engine
+from icefield.storage.store import Store
+
+EngineName = Literal["auto", "local", "spark"]
+ENGINE = "engine"  # the property of a lake
+AUTO: EngineName = "auto"
+SPARK: EngineName = "spark"
+ENGINES: tuple[EngineName, ...] = ("auto", "local", "spark")
+LARGE_BYTES = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """What the rule goes by. asked: by the caller of the verb."""
+
+    sessions: SessionChoice
+    asked: EngineName | None = None
+
+    def use(self, work_bytes: int, rows: object = None) -> EngineUse:
+        """Return which engine an operation runs on that opens files of so many bytes."""
+        if self.asked is not None:
+            check_engine(self.asked)
+        if is_spark(rows):
+            if self.asked == LOCAL:
+                raise InvalidInput(
+                    "engine='local' takes no DataFrame: its rows are on Spark",
+                    hint="Leave engine out, or give df.toArrow()",
+                )
+            return EngineUse(SPARK, "the rows are a DataFrame")
+        if self.asked is not None and self.asked != AUTO:
+            return EngineUse(self.asked, "the caller chose it")
+        if self.asked is None and self.sessions.engine != AUTO:
+            return EngineUse(self.sessions.engine, "the lake chose it")
+        if work_bytes <= LARGE_BYTES:
+            return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, at most {LARGE_BYTES:,}")
+        if not has_session(self.sessions.session):
+            return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, but no Spark session is active")
+        return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
+
+    def open(self, use: EngineUse, store: Store, base: TableMetadata, rows: object = None) -> RowEngine:
+        """Return the engine, for one version of a table. rows: a DataFrame is of a session, which is used then."""
+        if use.name == LOCAL:
+            return LocalEngine(store, base)
+        chosen: Any = getattr(rows, "sparkSession", None) if is_spark(rows) else None
+        make: Callable[..., RowEngine] = load_spark_engine().row_engine
+        return make(store, base, chosen or self.sessions.session)
+
+    def open_upsert(self, rows: object, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
+        """Take rows to upsert, where they are; None if there are none."""
+        if is_spark(rows):
+            self.use(0, rows)
+            opened: UpsertRows | None = load_spark_engine().open_upsert(rows, on, base)
+            return opened
+        return open_arrow_rows(rows, on, base.schema)
+
+
+def check_engine(name: str) -> EngineName:
+    """Check the name of an engine."""
+    for known in ENGINES:
+        if name == known:
+            return known
+    raise InvalidInput(f"unknown engine {name!r}", hint=f"Choose one of {', '.join(ENGINES)}")

@@ -1,0 +1,228 @@
+"""What verbs do with files, one after the other, on whichever engine.
+
+CountRows     how many rows of each file match
+FindMatches   whether any row of a file matches
+FindExtreme   the least or greatest value of a column in each file
+DeleteRows    position deletes of the rows that match
+MergeFiles    the rows of a group of files, in order, as fewer files
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.engine.engine import Site
+from icefield.errors import IcefieldError
+from icefield.expr.bound import Bound, all_of, columns_of
+from icefield.expr.residual import residual
+from icefield.parquet.delete_files import DeleteEntry, DeleteFileWriter, DeletePlace, delete_locations
+from icefield.parquet.deletes import Positions
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.write import DataWriter, WritePlan
+from icefield.scan.extremes import Best, Extreme
+from icefield.storage.store import Store
+from icefield.types.metadata_columns import POSITION, with_free_names
+from icefield.types.schema import Schema
+
+NO_POSITIONS = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """Counts the rows of each file that match. columns: what is read beside the columns of the filter."""
+
+    schema: Schema
+    where: Bound
+    columns: tuple[str, ...] = ()
+    plan: None = None
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[int]:
+        for reader, task in site.read(tasks):
+            left = residual(self.where, task.proven)
+            read = reader.read(task, self.schema, [*_names(left, self.schema), *self.columns], left)
+            yield sum(batch.num_rows for batch in read)
+
+
+@dataclass(frozen=True)
+class FindMatches:
+    """Tells of each file whether any row matches; it reads no further than the first."""
+
+    schema: Schema
+    where: Bound
+    plan: None = None
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[bool]:
+        for reader, task in site.read(tasks):
+            left = residual(self.where, task.proven)
+            yield any(batch.num_rows for batch in reader.read(task, self.schema, _names(left, self.schema), left))
+
+
+@dataclass(frozen=True)
+class FindExtreme:
+    """Finds the best value of each file. better: the filter for values that would take the place of the best so far."""
+
+    wanted: Extreme
+    schema: Schema
+    where: Bound
+    better: Bound
+    plan: None = None
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[Best]:
+        reference = self.wanted.reference
+        for reader, task in site.read(tasks):
+            best = Best(self.wanted)
+            left = all_of(residual(self.where, task.proven), self.better)
+            for batch in reader.read(task, self.schema, [self.schema.name_of(reference.field_id)], left):
+                path, column = reference.path, batch.column(0)
+                best.add(pc.struct_field(column, path[1:]) if len(path) > 1 else column)
+            yield best
+
+
+@dataclass(frozen=True)
+class DeletedFiles:
+    """What a group's deletes are: the delete files that were written, and how many rows they delete that were there."""
+
+    entries: Sequence[DeleteEntry]
+    rows: int
+
+    @property
+    def locations(self) -> list[str]:
+        return delete_locations(self.entries)
+
+
+@dataclass(frozen=True)
+class DeleteRows:
+    """Writes position deletes of the rows that match; the positions stay where they are found.
+
+    has_vectors: whether the table has deletion vectors; these hold what was deleted before too.
+    """
+
+    schema: Schema
+    where: Bound
+    plan: WritePlan
+    has_vectors: bool
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
+        writer = DeleteFileWriter(delete_place(self.plan, site.name), site.store, self.has_vectors)
+        schema, (position,) = with_free_names(self.schema, (POSITION,))
+        rows = 0
+        try:
+            for reader, task in site.read(tasks):
+                batches = reader.read(task, schema, [position], residual(self.where, task.proven))
+                found: Positions = np.concatenate(
+                    [NO_POSITIONS, *(batch.column(position).to_numpy() for batch in batches)]
+                )
+                if len(found):
+                    rows += len(found)
+                    before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
+                    writer.add(task.location, np.union1d(before, found))
+            yield DeletedFiles(writer.close(), rows)
+        except BaseException:
+            writer.abort()
+            raise
+
+
+@dataclass(frozen=True)
+class DeletePositions:
+    """Writes position deletes of rows whose positions are known."""
+
+    plan: WritePlan
+    has_vectors: bool
+
+    def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[DeletedFiles]:
+        writer = DeleteFileWriter(delete_place(self.plan, site.name), site.store, self.has_vectors)
+        reader, rows = site.files.reader(site.store), 0
+        try:
+            for task, positions in pairs:
+                rows += len(positions)
+                before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
+                writer.add(task.location, np.union1d(before, positions))
+            yield DeletedFiles(writer.close(), rows)
+        except BaseException:
+            writer.abort()
+            raise
+
+
+@dataclass(frozen=True)
+class RewriteWithout:
+    """Rewrites files without the rows at some positions, each file by itself."""
+
+    plan: WritePlan
+
+    def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[pa.Table]:
+        reader, done = site.files.reader(site.store), list[pa.Table]()
+        try:
+            for number, (task, positions) in enumerate(pairs):
+                batches = reader.read_without(task, self.plan.schema, positions)
+                done.append(write_batches(self.plan, batches, site.store, f"{site.name}-{number}"))
+                yield done[-1]
+        except BaseException:
+            for location in (path for files in done for path in files.column("file_path").to_pylist()):
+                with suppress(IcefieldError):
+                    site.store.delete(location)
+            raise
+
+
+@dataclass(frozen=True)
+class MergedFiles:
+    """The files that a group became.
+
+    starts: the number of each source's first row among all that were read; None where rows were deleted by key, so that
+    a row's position does not tell its number.
+    """
+
+    files: pa.Table
+    starts: Mapping[str, int] | None
+
+    @property
+    def locations(self) -> list[str]:
+        found: list[str] = self.files.column("file_path").to_pylist()
+        return found
+
+
+@dataclass(frozen=True)
+class MergeFiles:
+    """Writes the rows of a group of files together, in order and without deleted ones."""
+
+    plan: WritePlan
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[MergedFiles]:
+        starts: dict[str, int] = {}
+        rows, knows_numbers = 0, True
+        writer = DataWriter(self.plan, site.store, site.name)
+        try:
+            for reader, task in site.read(tasks):
+                starts[task.location] = rows
+                knows_numbers &= not task.has_key_deletes
+                for batch in reader.read_without(task, self.plan.schema, NO_POSITIONS):
+                    rows += batch.num_rows
+                    writer.write(batch)
+            yield MergedFiles(writer.close(), starts if knows_numbers else None)
+        except BaseException:
+            writer.abort()
+            raise
+
+
+def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Store, name: str) -> pa.Table:
+    """Write batches to data files; nothing is left of them after an error."""
+    writer = DataWriter(plan, store, name)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def delete_place(plan: WritePlan, name: str) -> DeletePlace:
+    """Return where the delete files of a write go, beside its data files."""
+    return DeletePlace(plan.layout, f"{name}-{plan.write_id}")
+
+
+def _names(where: Bound, schema: Schema) -> list[str]:
+    return [schema.name_of(field_id) for field_id in columns_of(where)]

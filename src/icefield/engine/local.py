@@ -1,0 +1,75 @@
+"""The local engine: rows as Arrow batches in this process, one file after the other; no JVM.
+
+Memory is bounded by the batches on their way, not by the table.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+
+from icefield.engine.engine import FileWork, Site, T
+from icefield.engine.file_works import write_batches
+from icefield.engine.local_upsert import upsert_here
+from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
+from icefield.expr.residual import residual
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.conform import check_arrow_schema
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.read import TableFiles
+from icefield.parquet.read_ahead import read_ahead
+from icefield.parquet.text_check import check_text
+from icefield.parquet.write import WritePlan
+from icefield.rows import arrow_batches
+from icefield.scan.plan import ScanPlan
+from icefield.storage.store import Store
+from icefield.types.schema import Schema
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Rows in this process."""
+
+    store: Store
+    base: TableMetadata
+    name: str = LOCAL
+    width: int = 1
+
+    def group(self, tasks: Iterable[FileTask]) -> Iterable[Iterable[FileTask]]:
+        """Return all files as one group."""
+        return [tasks]
+
+    def run(self, work: FileWork[T], groups: Iterable[Iterable[FileTask]]) -> Iterator[T]:
+        """Do a work on one group after the other."""
+        for number, tasks in enumerate(groups):
+            yield from work.run(tasks, self._site(number))
+
+    def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
+        """Write Arrow data, and the rows that stay of files which are replaced in part, to data files."""
+        schema, batches = arrow_batches(rows)
+        check_arrow_schema(schema, self.base.schema)
+        batches = map(check_text, batches)
+        batches = plan.check.checked(batches) if plan.check else batches
+        return write_batches(
+            plan, chain(batches, self._rows_that_stay(plan.schema, replaced)), self.store, local_name()
+        )
+
+    def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
+        """Match rows with planned files by key, and write what comes of it."""
+        return upsert_here(source, plan, self._site(0), self.base)
+
+    def _site(self, number: int) -> Site:
+        return Site(self.store, TableFiles.of(self.base), local_name(number))
+
+    def _rows_that_stay(self, schema: Schema, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
+        for plan in replaced:
+            for reader, task in read_ahead(self.store, self.base, plan.tasks(plan.partial_files)):
+                yield from reader.read_rest(task, schema, residual(plan.where, task.proven))
+
+
+def local_name(number: int = 0) -> str:
+    """Return what new files of this process are called by."""
+    return f"{number:05d}-0"

@@ -1,0 +1,138 @@
+"""An upsert in this process: planned files are read one after the other and matched by key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.commit.files import files_at
+from icefield.commit.footing import KeyRows
+from icefield.commit.references import remove_quietly
+from icefield.engine.engine import Site
+from icefield.engine.file_works import DeletePositions, write_batches
+from icefield.engine.upsert import (
+    Upserted,
+    UpsertPlan,
+    UpsertRows,
+    find_key_columns,
+    index_keys,
+    key_filter,
+    two_rows_with_key,
+)
+from icefield.expr.residual import residual
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.conform import check_schema
+from icefield.parquet.deletes import Positions
+from icefield.parquet.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
+from icefield.parquet.read_ahead import read_ahead
+from icefield.parquet.text_check import check_text
+from icefield.rows import arrow_batches
+from icefield.scan.plan import ScanPlan
+from icefield.types.arrow import arrow_schema, schema_from_arrow
+from icefield.types.arrow_keys import NOT_FOUND
+from icefield.types.datatypes import NestedField
+from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
+from icefield.types.schema import Schema
+
+
+def open_arrow_rows(rows: object, on: Sequence[str] | None, schema: Schema) -> UpsertRows | None:
+    """Take Arrow data to upsert; None if there is none."""
+    columns, batches = arrow_batches(rows)
+    incoming = schema_from_arrow(columns)
+    check_schema(incoming, schema, is_partial=True)
+    key_columns = find_key_columns(on, incoming, schema)
+    given = pa.Table.from_batches(map(check_text, batches), columns)
+    if given.num_rows == 0:
+        return None
+    conformed = conform_table(given, schema)
+    keys = index_keys(conformed, key_columns)
+    return UpsertRows(given, incoming, key_columns, key_filter(conformed, key_columns, schema), keys)
+
+
+def conform_table(rows: pa.Table, schema: Schema) -> pa.Table:
+    """Return rows with all columns of the table."""
+    return pa.Table.from_batches([conform_partial(batch, schema) for batch in rows.to_batches()], arrow_schema(schema))
+
+
+def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMetadata) -> Upserted:
+    """Match rows with planned files, and write what comes of it."""
+    assert source.keys is not None
+    table = conform_table(source.rows, base.schema)
+    found = _find_keys(plan.scan, source.keys, find_unnamed(source.incoming, base.schema), site, base)
+    table = keep_unnamed(table, source.incoming, base.schema, found.rows, found.places)
+    touched = files_at(plan.scan.files, found.positions)
+    settings = plan.settings
+    if base.has_row_ids and found.positions:
+        # A row that is replaced stays the same row. (spec: Row lineage assignment)
+        table = table.append_column(settings.schema.by_id[ROW_ID.field_id].name, found.row_ids)
+    paths = frozenset(found.positions)
+    if plan.deletes is None or not paths:
+        stay = (
+            batch
+            for reader, task in read_ahead(site.store, base, plan.scan.tasks(touched))
+            for batch in reader.read_without(task, settings.schema, found.positions[task.location])
+        )
+        return Upserted(write_batches(settings, chain(table.to_batches(), stay), site.store, site.name), (), paths)
+    files = write_batches(settings, table.to_batches(), site.store, site.name)
+    pairs = ((task, found.positions[task.location]) for task in plan.scan.tasks(touched))
+    try:
+        (deleted,) = DeletePositions(plan.deletes, plan.has_vectors).run(pairs, site)
+    except BaseException:
+        remove_quietly(site.store, files.column("file_path").to_pylist())
+        raise
+    return Upserted(files, deleted.entries, paths)
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """The rows that an upsert replaces.
+
+    positions: where they are, by file. rows: those of their columns that stay. For each row to upsert, places: which of
+    `rows` it replaces; row_ids: the id of that one, or null.
+    """
+
+    positions: dict[str, Positions]
+    rows: pa.Table
+    places: Places
+    row_ids: pa.Array
+
+
+def _find_keys(
+    plan: ScanPlan, keys: KeyRows, kept: Sequence[NestedField], site: Site, base: TableMetadata
+) -> _Replaced:
+    """Find the rows that have one of the keys."""
+    schema, (position, row_id) = with_free_names(plan.point.schema, (POSITION, ROW_ID))
+    columns = list(dict.fromkeys([*keys.columns, *(schema.name_of(f.field_id) for f in kept)]))
+    order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
+    places, row_ids = np.full(len(order), NO_PLACE), np.zeros(len(order), np.int64)
+    is_known = np.zeros(len(order), np.bool_)
+    positions: dict[str, list[Positions]] = {}
+    rows = [pa.Table.from_batches([], arrow_schema(Schema(tuple(kept))))]
+    count = 0
+    for reader, task in read_ahead(site.store, base, plan.tasks(plan.files)):
+        left = residual(plan.where, task.proven)
+        for batch in reader.read(task, schema, [position, row_id, *columns], left):
+            codes = keys.find(batch)
+            hit = codes != NOT_FOUND
+            if hit.any():
+                found = pa.Table.from_batches([batch]).filter(pa.array(hit))
+                positions.setdefault(task.location, []).append(found.column(position).to_numpy())
+                ids, at = found.column(row_id), order[codes[hit]]
+                row_ids[at], is_known[at] = ids.fill_null(0).to_numpy(), ids.is_valid().to_numpy()
+                if kept:
+                    _check_one_each(places, at, batch.filter(pa.array(hit)), keys)
+                    places[at] = count + np.arange(len(at))
+                    rows.append(pa.Table.from_arrays([found.column(f.name) for f in kept], schema=rows[0].schema))
+                    count += len(at)
+    whole = {path: np.concatenate(found) for path, found in positions.items()}
+    return _Replaced(whole, pa.concat_tables(rows), places, pa.array(row_ids, mask=~is_known))
+
+
+def _check_one_each(places: Places, at: Places, found: pa.RecordBatch, keys: KeyRows) -> None:
+    """Refuse a key that two rows of the table have: they may differ in what an upsert does not name."""
+    again = np.ones(len(at), np.bool_)
+    again[np.unique(at, return_index=True)[1]] = False
+    if twice := np.flatnonzero(again | (places[at] != NO_PLACE)).tolist():
+        raise two_rows_with_key({name: found.column(name)[twice[0]].as_py() for name in keys.columns})

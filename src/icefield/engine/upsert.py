@@ -1,0 +1,151 @@
+"""What an upsert is, on whichever engine: rows by their keys, the files that may hold those keys, and what came of it.
+
+    rows to upsert -> keys -> filter that all rows with one of the keys match -> plan
+    planned files and rows, matched by key -> rows as they shall be, positions of the rows that they replace
+
+Raises InvalidInput for keys that do not tell rows apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.commit.footing import KeyRows
+from icefield.errors import InvalidInput
+from icefield.expr.ast import Operator
+from icefield.expr.bound import Bound, Compare, Reference, all_of, one_of
+from icefield.parquet.delete_files import DeleteEntry
+from icefield.parquet.write import WritePlan
+from icefield.scan.plan import ScanPlan
+from icefield.types.arrow import python_values
+from icefield.types.arrow_keys import KeyIndex
+from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
+from icefield.types.schema import Schema
+
+MAX_LISTED_KEYS = 200
+
+
+@dataclass(frozen=True)
+class UpsertRows:
+    """Rows to upsert.
+
+    rows: an Arrow table, or a DataFrame that gives the same rows each time. incoming: the columns that they name, with
+    their own types. columns: the key columns. where: a filter that all rows with one of the keys match. keys: None
+    where there are too many for this process.
+    """
+
+    rows: Any
+    incoming: Schema
+    columns: tuple[str, ...]
+    where: Bound
+    keys: KeyRows | None = None
+
+
+@dataclass(frozen=True)
+class UpsertPlan:
+    """What an upsert reads and writes.
+
+    settings: for new files; they have the lineage of rows that are replaced. deletes: settings for delete files;
+    None for copy-on-write.
+    """
+
+    scan: ScanPlan
+    settings: WritePlan
+    deletes: WritePlan | None
+    has_vectors: bool
+
+
+@dataclass(frozen=True)
+class Upserted:
+    """What came of an upsert.
+
+    files: new data files. deletes: with merge-on-read, delete files of the rows that were replaced. touched: the data
+    files that held such rows.
+    """
+
+    files: pa.Table
+    deletes: Sequence[DeleteEntry]
+    touched: frozenset[str]
+
+
+def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema) -> tuple[str, ...]:
+    """Return the key columns, checked against the table and the rows."""
+    columns = tuple(on) if on is not None else tuple(schema.by_id[i].name for i in schema.identifier_field_ids)
+    if isinstance(on, str) or not columns:
+        raise InvalidInput("upsert needs key columns", hint="Write on=['id'], or give the table identifier fields")
+    named = {f.name for f in incoming.fields}
+    for name in columns:
+        _key_reference(name, schema)
+        if name not in named:
+            raise InvalidInput(f"the rows to upsert do not name the key column {name!r}")
+    return columns
+
+
+def index_keys(rows: pa.Table, columns: Sequence[str]) -> KeyRows:
+    """Index rows by their key. Raises InvalidInput for a null in it, and for a key that two rows have."""
+    for name in columns:
+        if rows.column(name).null_count:
+            raise null_in_key(name)
+    index = KeyIndex([rows.column(name).combine_chunks() for name in columns], rows.num_rows)
+    if len(np.unique(index.codes)) != rows.num_rows:
+        twice = int(np.argmax(np.bincount(index.codes)))
+        at = int(np.argmax(index.codes == twice))
+        raise duplicate_key({name: rows.column(name)[at].as_py() for name in columns})
+    return KeyRows(columns, index)
+
+
+def null_in_key(name: str) -> InvalidInput:
+    """Make the error for a key column without a value."""
+    return InvalidInput(f"a row to upsert has no value in the key column {name!r}")
+
+
+def duplicate_key(key: dict[str, object]) -> InvalidInput:
+    """Make the error for a key that two rows to upsert have."""
+    return InvalidInput(f"two rows to upsert have the key {key}", hint="Keep one row for each key")
+
+
+def two_rows_with_key(key: dict[str, object]) -> InvalidInput:
+    """Make the error for a key that two rows of the table have: they may differ in what an upsert does not name."""
+    return InvalidInput(
+        f"two rows of the table have the key {key}, so that it is not known whose values to keep",
+        hint="Name all columns in the rows to upsert",
+    )
+
+
+def key_filter(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
+    """Build a filter that all rows with one of the keys match: few keys by their values, many by their range."""
+    parts: list[Bound] = []
+    for name in columns:
+        reference = _key_reference(name, schema)
+        found = python_values(rows.column(name).combine_chunks().unique(), reference.type)
+        values = [value for value in found if value is not None]
+        if len(values) <= MAX_LISTED_KEYS:
+            parts.append(one_of(reference, values))
+        else:
+            parts += _range(reference, values)
+    return all_of(*parts)
+
+
+def key_range(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
+    """Build the same filter by the range of each key column; `rows` have the ends of the ranges."""
+    parts: list[Bound] = []
+    for name in columns:
+        reference = _key_reference(name, schema)
+        parts += _range(reference, python_values(rows.column(name).combine_chunks(), reference.type))
+    return all_of(*parts)
+
+
+def _range(reference: Reference, values: Sequence[Any]) -> list[Bound]:
+    ordered = sorted(values)
+    return [Compare(reference, Operator.GE, ordered[0]), Compare(reference, Operator.LE, ordered[-1])]
+
+
+def _key_reference(name: str, schema: Schema) -> Reference:
+    """Refer to a key column. Raises InvalidInput for a column that cannot be one."""
+    known = next((f for f in schema.fields if f.name == name), None)
+    if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):
+        raise InvalidInput(f"{name!r} is no column that can be a key: keys are columns of simple types, not floats")
+    return Reference(known.field_id, known.type, (name,))

@@ -1,0 +1,76 @@
+"""The Spark engine: rows in executors; the driver sees file lists and small results."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from icefield.engine.engine import FileWork, T
+from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.conform import check_arrow_schema, check_schema, conform_batch
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.read import TableFiles
+from icefield.parquet.text_check import check_text
+from icefield.parquet.write import WritePlan
+from icefield.rows import arrow_batches
+from icefield.scan.plan import ScanPlan
+from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.distribute import NumberedFrame
+from icefield.spark.file_work import group_files, run_work
+from icefield.spark.native_read import FilesToRead
+from icefield.spark.read import read_files
+from icefield.spark.read_task import Rows
+from icefield.spark.types import schema_from_spark
+from icefield.spark.upsert import SourceFrame, SparkUpsert
+from icefield.spark.write import write_frames
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_schema
+
+SPARK = "spark"
+WIDTH = 64
+
+
+@dataclass(frozen=True)
+class SparkRowEngine:
+    """Rows on Spark."""
+
+    session: SparkSession
+    store: Store
+    base: TableMetadata
+    name: str = SPARK
+    width: int = WIDTH
+
+    def group(self, tasks: Iterable[FileTask]) -> Iterable[Iterable[FileTask]]:
+        """Cut files into groups, one for each task of Spark's."""
+        return group_files(tasks)
+
+    def run(self, work: FileWork[T], groups: Iterable[Iterable[FileTask]]) -> Iterator[T]:
+        """Do a work on groups of files, in executors."""
+        return run_work(self.session, work, groups, TableFiles.of(self.base), self.store)
+
+    def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
+        """Write a DataFrame or Arrow data, and the rows that stay of files which are replaced in part."""
+        frames = [rows if isinstance(rows, DataFrame) else self._frame_of_whole_rows(rows)]
+        check_schema(schema_from_spark(frames[0].schema), self.base.schema)
+        for scan in replaced:
+            if scan.partial_files.num_rows:
+                partial = FilesToRead(self.store, self.base, scan, scan.partial_files, plan.schema)
+                frames.append(read_files(self.session, partial, scan.where, Rows.REST))
+        return write_frames(frames, plan, self.base.sort_order, self.store)
+
+    def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
+        """Match rows with planned files by key, and write what comes of it."""
+        opened = source.rows
+        if not isinstance(opened, SourceFrame):
+            frame = frame_of_arrow(self.session, opened.to_reader(), source.incoming)
+            opened = SourceFrame(NumberedFrame.of(frame), source.columns, self.base.schema)
+        return SparkUpsert(opened, source, plan, self.base, self.store).run()
+
+    def _frame_of_whole_rows(self, rows: object) -> DataFrame:
+        given, batches = arrow_batches(rows)
+        schema = self.base.schema
+        check_arrow_schema(given, schema)
+        whole = (conform_batch(check_text(batch), schema) for batch in batches)
+        return frame_of_arrow(self.session, pa.RecordBatchReader.from_batches(arrow_schema(schema), whole), schema)

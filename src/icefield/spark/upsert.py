@@ -1,0 +1,327 @@
+"""An upsert on Spark: neither rows nor positions pass through the driver.
+
+    source    (c0, c1, …)                    the rows to upsert, kept as they are: they are read more than once
+    matched   (k0, …, v0, …, file, pos, id)  rows of the table with one of the keys; k: keys, v: columns that stay
+    rows      source left join matched -> rows as they shall be -> data files, as any other write
+    deletes   matched (file, pos), all of one file in one task -> delete files, or the files without those rows
+
+The source is checkpointed: read again from a plan that is not deterministic, a row could be matched once and not the
+other time. What Spark loses of the checkpoint fails the job; it is never computed again.
+"""
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import types as spark_types
+from pyspark.taskcontext import TaskContext
+
+from icefield.commit.files import files_at
+from icefield.engine.engine import Site
+from icefield.engine.file_works import DeletePositions, RewriteWithout
+from icefield.engine.local_upsert import conform_table
+from icefield.engine.upsert import (
+    Upserted,
+    UpsertPlan,
+    UpsertRows,
+    duplicate_key,
+    find_key_columns,
+    index_keys,
+    key_filter,
+    key_range,
+    null_in_key,
+    two_rows_with_key,
+)
+from icefield.errors import IcefieldError
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.conform import check_schema
+from icefield.parquet.deletes import Positions
+from icefield.parquet.file_task import FileTask
+from icefield.parquet.partial_rows import NO_PLACE, find_unnamed, keep_unnamed
+from icefield.parquet.read import TableFiles
+from icefield.spark.distribute import NumberedFrame
+from icefield.spark.native_read import FilesToRead
+from icefield.spark.read import read_files
+from icefield.spark.read_task import present_batch
+from icefield.spark.types import presented_field, schema_from_spark
+from icefield.spark.worker_faults import explain_worker_fault, raise_packed
+from icefield.spark.workers import check_workers
+from icefield.spark.write import remove_files_of_write, write_frames
+from icefield.storage.store import Store
+from icefield.types.datatypes import UUIDType
+from icefield.types.metadata_columns import FILE, POSITION, ROW_ID, with_free_names
+from icefield.types.schema import Schema
+
+MOST_KEYS_HERE = 100_000  # fetched to this process, to plan by the very keys
+
+MOST_TASKS = 200
+FILE_COLUMN, POSITION_COLUMN, ID_COLUMN, COUNT_COLUMN = "file", "pos", "id", "n"
+_PLACES = "file string, pos long, task binary"
+_RESULTS = "results binary, error binary"
+
+
+@dataclass(frozen=True)
+class SourceFrame:
+    """Rows to upsert that Spark keeps. columns: the key columns. schema: the table's."""
+
+    numbered: NumberedFrame
+    columns: tuple[str, ...]
+    schema: Schema
+
+    @property
+    def sparkSession(self) -> Any:  # noqa: N802 - as DataFrames call it
+        return self.numbered.frame.sparkSession
+
+    def key_columns(self) -> list[Column]:
+        """Return the key columns as the table has them, named k0, k1, …"""
+        names = self.numbered.names
+        return [
+            _key_column(F.col(f"c{names.index(name)}"), name, self.schema).alias(f"k{at}")
+            for at, name in enumerate(self.columns)
+        ]
+
+
+def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
+    """Take a DataFrame to upsert; None if it has no rows."""
+    incoming = schema_from_spark(frame.schema)
+    check_schema(incoming, base.schema, is_partial=True)
+    columns = find_key_columns(on, incoming, base.schema)
+    numbered = NumberedFrame.of(frame)
+    # An eager checkpoint: what it holds is read from then on, or the job fails.
+    kept = replace(numbered, frame=numbered.frame.localCheckpoint(eager=True))
+    source = SourceFrame(kept, columns, base.schema)
+    keys = kept.frame.select(*source.key_columns())
+    few = _fetch(keys.limit(MOST_KEYS_HERE + 1), columns, base.schema)
+    if few.num_rows == 0:
+        return None
+    if few.num_rows <= MOST_KEYS_HERE:
+        index = index_keys(few, columns)
+        return UpsertRows(source, incoming, columns, key_filter(few, columns, base.schema), index)
+    _check_keys(keys, columns)
+    return UpsertRows(source, incoming, columns, _range_filter(keys, columns, base.schema))
+
+
+def _key_column(column: Column, name: str, schema: Schema) -> Column:
+    """Return a key as the table's own column shows it, so that Spark compares like with like."""
+    field = next(f for f in schema.fields if f.name == name)
+    shown = column.cast(presented_field(field).dataType)
+    return F.lower(shown) if isinstance(field.type, UUIDType) else shown
+
+
+def _fetch(keys: DataFrame, columns: Sequence[str], schema: Schema) -> pa.Table:
+    """Fetch keys as columns of the table."""
+    own = Schema(tuple(f for name in columns for f in schema.fields if f.name == name))
+    return conform_table(keys.toArrow().rename_columns(list(columns)), own)
+
+
+def _check_keys(keys: DataFrame, columns: Sequence[str]) -> None:
+    names = [f"k{at}" for at in range(len(columns))]
+    nulls = keys.select(*(F.max(F.col(k).isNull()).alias(k) for k in names)).first()
+    for name, at in zip(columns, names, strict=True):
+        if nulls is not None and nulls[at]:
+            raise null_in_key(name)
+    twice = keys.groupBy(*names).count().where("count > 1").select(*names).first()
+    if twice is not None:
+        raise duplicate_key(dict(zip(columns, twice, strict=True)))
+
+
+def _range_filter(keys: DataFrame, columns: Sequence[str], schema: Schema) -> Any:
+    names = [f"k{at}" for at in range(len(columns))]
+    ends = [keys.select(*(end(k).alias(k) for k in names)) for end in (F.min, F.max)]
+    return key_range(_fetch(ends[0].union(ends[1]), columns, schema), columns, schema)
+
+
+@dataclass(frozen=True)
+class SparkUpsert:
+    """One upsert on its way."""
+
+    source: SourceFrame
+    rows: UpsertRows
+    plan: UpsertPlan
+    base: TableMetadata
+    store: Store
+
+    def run(self) -> Upserted:
+        """Match rows with planned files by key, and write what comes of it."""
+        check_workers(self.source.sparkSession)
+        matched = self._matched().persist()
+        try:
+            touched = frozenset(row[0] for row in matched.select(FILE_COLUMN).distinct().collect())
+            files = write_frames([self._rows(matched)], self.plan.settings, self.base.sort_order, self.store)
+            changed = self._changed_files(matched, touched)
+            if self.plan.deletes is not None:
+                return Upserted(files, [entry for done in changed for entry in done.entries], touched)
+            return Upserted(pa.concat_tables([files, *changed]), (), touched)
+        except BaseException as error:
+            for plan in (self.plan.settings, self.plan.deletes):
+                if plan is not None:
+                    remove_files_of_write(self.store, plan)
+            if fault := explain_worker_fault(error):
+                raise fault from error
+            raise
+        finally:
+            matched.unpersist()
+
+    @property
+    def _kept(self) -> Schema:
+        return Schema(tuple(find_unnamed(self.rows.incoming, self.base.schema)))
+
+    @property
+    def _key_names(self) -> list[str]:
+        return [f"k{at}" for at in range(len(self.rows.columns))]
+
+    def _matched(self) -> DataFrame:
+        """Return the rows of the table that have one of the keys."""
+        own, kept = self.base.schema, self._kept
+        fields = [next(f for f in own.fields if f.name == name) for name in self.rows.columns]
+        metadata = (FILE, POSITION, ROW_ID) if self.base.has_row_ids else (FILE, POSITION)
+        names = {f.field_id for f in (*fields, *kept.fields)}
+        read, _ = with_free_names(Schema(tuple(f for f in own.fields if f.field_id in names)), metadata)
+        request = FilesToRead(self.store, self.base, self.plan.scan, self.plan.scan.files, read)
+        frame = read_files(self.source.sparkSession, request, self.plan.scan.where)
+        placed = frame.toDF(*(f"t{f.field_id}" for f in read.fields))
+        table = placed.select(
+            *(F.col(f"t{f.field_id}").alias(k) for f, k in zip(fields, self._key_names, strict=True)),
+            *(F.col(f"t{f.field_id}").alias(f"v{at}") for at, f in enumerate(kept.fields)),
+            F.col(f"t{FILE.field_id}").alias(FILE_COLUMN),
+            F.col(f"t{POSITION.field_id}").alias(POSITION_COLUMN),
+            F.col(f"t{ROW_ID.field_id}").alias(ID_COLUMN) if self.base.has_row_ids else _no_id(),
+        )
+        keys = self.source.numbered.frame.select(*self.source.key_columns())
+        return table.join(F.broadcast(keys) if self._is_small else keys, self._key_names, "left_semi")
+
+    @property
+    def _is_small(self) -> bool:
+        return self.rows.keys is not None
+
+    def _rows(self, matched: DataFrame) -> DataFrame:
+        """Return the rows as they shall be."""
+        kept = [f"v{at}" for at in range(len(self._kept.fields))]
+        # `first` takes one of several rows with the same key; where that matters, their number makes it an error.
+        old = matched.groupBy(*self._key_names).agg(
+            F.count("*").alias(COUNT_COLUMN),
+            F.first(ID_COLUMN).alias(ID_COLUMN),
+            *(F.first(name).alias(name) for name in kept),
+        )
+        numbered = self.source.numbered
+        keyed = numbered.frame.select("*", *self.source.key_columns())
+        joined = keyed.join(old, self._key_names, "left")
+        given = joined.select(*(c.name for c in numbered.columns), COUNT_COLUMN, ID_COLUMN, *kept)
+        task = CombineTask(numbered.names, self.rows.incoming, self.base.schema, self._kept, self.rows.columns)
+        fields = [*self.base.schema.fields]
+        if self.base.has_row_ids:
+            row_id = self.plan.settings.schema.by_id.get(ROW_ID.field_id)
+            assert row_id is not None, "rows that are replaced keep their ids"
+            task, fields = replace(task, row_id=row_id.name), [*fields, row_id]
+        return given.mapInArrow(task, spark_types.StructType([presented_field(f) for f in fields]))
+
+    def _changed_files(self, matched: DataFrame, touched: frozenset[str]) -> list[Any]:
+        """Write the deletes of touched files, or the files without the rows that are replaced."""
+        if not touched:
+            return []
+        scan, session = self.plan.scan, self.source.sparkSession
+        tasks = [(t.location, None, pickle.dumps(t)) for t in scan.tasks(files_at(scan.files, touched))]
+        places = matched.select(FILE_COLUMN, POSITION_COLUMN, F.lit(None).cast("binary").alias("task"))
+        # By number, so that Spark neither splits the rows of one file nor puts tasks together.
+        together = places.union(session.createDataFrame(tasks, _PLACES)).repartition(
+            min(len(tasks), MOST_TASKS), FILE_COLUMN
+        )
+        ordered = together.sortWithinPartitions(FILE_COLUMN, F.col(POSITION_COLUMN).asc_nulls_first())
+        deletes = self.plan.deletes
+        work = (
+            RewriteWithout(self.plan.settings) if deletes is None else DeletePositions(deletes, self.plan.has_vectors)
+        )
+        task = PositionsTask(work, self.store, TableFiles.of(self.base))
+        results = []
+        for row in ordered.mapInArrow(task, _RESULTS).collect():
+            if row["error"] is not None:
+                raise pickle.loads(bytes(row["error"]))  # noqa: S301 - our own tasks pickled it
+            results += pickle.loads(bytes(row["results"]))  # noqa: S301
+        return results
+
+
+@dataclass(frozen=True)
+class CombineTask:
+    """What runs in an executor's Python worker: a row to upsert and what stays of the row that it replaces, as one."""
+
+    names: tuple[str, ...]
+    incoming: Schema
+    schema: Schema
+    kept: Schema
+    keys: tuple[str, ...]
+    row_id: str | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                try:
+                    combined = self._combine(batch)
+                except IcefieldError as error:
+                    raise_packed(error)
+                yield combined
+
+    def _combine(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        width = len(self.names)
+        given = pa.Table.from_arrays(batch.columns[:width], names=list(self.names))
+        counts = batch.column(width).fill_null(0).to_numpy()
+        if self.kept.fields and (twice := np.flatnonzero(counts > 1)).size:
+            raise two_rows_with_key({name: given.column(name)[int(twice[0])].as_py() for name in self.keys})
+        matched = np.flatnonzero(counts)
+        places = np.full(batch.num_rows, NO_PLACE)
+        places[matched] = np.arange(len(matched))
+        stored = pa.Table.from_arrays(batch.columns[width + 2 :], names=[f.name for f in self.kept.fields])
+        old = conform_table(stored.take(pa.array(matched)), self.kept) if self.kept.fields else stored
+        table = keep_unnamed(conform_table(given, self.schema), self.incoming, self.schema, old, places)
+        (rows,) = table.to_batches()
+        shown = present_batch(rows, self.schema)
+        return shown if self.row_id is None else shown.append_column(self.row_id, batch.column(width + 1))
+
+
+@dataclass(frozen=True)
+class PositionsTask:
+    """What runs in an executor's Python worker; its rows are sorted by file, and the first of each has its task."""
+
+    work: DeletePositions | RewriteWithout
+    store: Store
+    files: TableFiles
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        name = f"{context.partitionId():05d}-{context.taskAttemptId()}" if context else "00000-0"
+        site = Site(self.store, self.files, name)
+        try:
+            results, error = pickle.dumps(list(self.work.run(_pairs(batches), site))), None
+        except IcefieldError as found:
+            if found.retryable:
+                raise
+            results, error = None, pickle.dumps(found)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([results], pa.binary()), pa.array([error], pa.binary())], names=["results", "error"]
+        )
+
+
+def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[FileTask, Positions]]:
+    """Yield each file with the positions of its rows."""
+    task: FileTask | None = None
+    held: list[Positions] = []
+    for batch in batches:
+        tasks, positions = batch.column(2), batch.column(1)
+        begins = np.flatnonzero(tasks.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        start = 0
+        for begin in begins:
+            held.append(positions.slice(start, begin - start).to_numpy())
+            if task is not None:
+                yield task, np.unique(np.concatenate(held))
+            task, held, start = pickle.loads(tasks[begin].as_py()), [], begin + 1  # noqa: S301 - our own driver's
+        held.append(positions.slice(start).to_numpy(zero_copy_only=False))
+    if task is not None:
+        yield task, np.unique(np.concatenate(held))
+
+
+def _no_id() -> Column:
+    return F.lit(None).cast("long").alias(ID_COLUMN)
