@@ -1,6 +1,7 @@
 """How far the suite searches: a sample with every run, all of it with `make deep`.
 
     ICEFIELD_DEEP=1      every case of the suites that have a sample, and searches that go DEEP_EFFORT times as far
+    ICEFIELD_SEEDS=3:9   these seeds of random cases
     ICEFIELD_EFFORT=50   searches go so many times as far, whatever the sample
 
 A sample is drawn by a fixed seed, so that every run and every process of a run has the same one.
@@ -36,6 +37,11 @@ def sample(cases: Sequence[Case], count: int, group: Group[Case] = lambda case: 
     random = Random(0)
     chosen = [place for some in places.values() for place in random.sample(some, min(count, len(some)))]
     return [cases[place] for place in sorted(chosen)]
+
+
+def seeds(count: int, deep: int) -> range:
+    """Return the seeds of random cases: so many, or those that ICEFIELD_SEEDS=from:to names."""
+    return range(*map(int, os.environ.get("ICEFIELD_SEEDS", f"0:{deep if DEEP else count}").split(":")))
 
 
 def effort(examples: int = 100) -> settings:

@@ -4,13 +4,13 @@ Each test runs on the local engine and on Spark's. The tables have partitions, d
 older schema.
 """
 
-import os
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.effort import DEEP
 
 from icefield.errors import ConcurrentChange, InvalidInput, SchemaMismatch, Unsupported
 from icefield.lake import Lake
@@ -19,7 +19,7 @@ from icefield.table import Table
 EngineUnderTest = Literal["local", "spark"]
 ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
 MODES = [("copy-on-write", 2), ("copy-on-write", 3), ("merge-on-read", 2), ("merge-on-read", 3)]
-ON_SPARK = MODES if "ICEFIELD_DEEP" in os.environ else [("copy-on-write", 2), ("merge-on-read", 3)]
+ON_SPARK = MODES if DEEP else [("copy-on-write", 2), ("merge-on-read", 3)]
 Row = tuple[int, str | None, str | None]
 
 

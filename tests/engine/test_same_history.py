@@ -1,9 +1,8 @@
 """The same random history on both engines: the same rows, the same row ids where there are any, the same counts.
 
-A history is drawn from its seed: run one again with ICEFIELD_SEED=123. ICEFIELD_DEEP=1 (`make deep`) has many.
+A history is drawn from its seed: run one again with ICEFIELD_SEEDS=123:124. ICEFIELD_DEEP=1 (`make deep`) has many.
 """
 
-import os
 from collections.abc import Mapping
 from random import Random
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.effort import seeds
 
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot
@@ -18,11 +18,7 @@ from icefield.table import Table
 
 pytestmark = pytest.mark.spark
 
-SEEDS = (
-    [int(os.environ["ICEFIELD_SEED"])]
-    if "ICEFIELD_SEED" in os.environ
-    else range(60 if "ICEFIELD_DEEP" in os.environ else 2)
-)
+SEEDS = seeds(2, deep=60)
 STEPS = 6
 Engine = Literal["local", "spark"]
 ENGINES: tuple[Engine, Engine] = ("local", "spark")

@@ -4,12 +4,11 @@ A case is drawn from its seed: run one again with ICEFIELD_SEEDS=123:124 pytest 
 run has a sample of them, ICEFIELD_DEEP=1 (`make deep`) many.
 """
 
-import os
 from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.effort import DEEP
+from tests.effort import seeds
 from tests.matrix import reading_paths
 from tests.matrix.reading_sessions import changed, draw_settings
 from tests.matrix.reading_tables import Drawing
@@ -19,7 +18,7 @@ from icefield.lake import Lake
 
 pytestmark = pytest.mark.spark
 
-SEEDS = range(*map(int, os.environ.get("ICEFIELD_SEEDS", "0:2000" if DEEP else "0:4").split(":")))
+SEEDS = seeds(4, deep=2000)
 FILTERS = 6
 
 
