@@ -3,9 +3,12 @@
 import copy
 import pickle
 import re
+import subprocess
+import sys
 
 import pytest
 
+import icefield
 import icefield.errors as errors
 from icefield.errors import (
     CommitConflict,
@@ -13,6 +16,7 @@ from icefield.errors import (
     CorruptFile,
     FileAlreadyExists,
     IcefieldError,
+    IcefieldWarning,
     MissingFile,
     StorageError,
 )
@@ -66,3 +70,20 @@ def test_only_a_lost_race_and_a_failed_store_may_be_tried_again() -> None:
 def test_files_are_kept_only_where_the_change_may_have_happened() -> None:
     assert {c for c in CLASSES if not c.cleanable} == {StorageError, CommitStateUnknown}
     assert FileAlreadyExists.cleanable
+
+
+@pytest.mark.parametrize("kind", [*CLASSES, IcefieldWarning])
+def test_every_error_can_be_caught_by_its_name_at_the_top(kind: type[Exception]) -> None:
+    assert kind.__name__ in icefield.__all__
+    assert getattr(icefield, kind.__name__) is kind
+
+
+def test_every_name_at_the_top_can_be_imported() -> None:
+    assert all(getattr(icefield, name).__name__ == name for name in icefield.__all__)
+    assert not hasattr(icefield, "NoSuchName")
+
+
+def test_an_error_is_imported_without_the_libraries_that_move_rows() -> None:
+    code = "import sys; from icefield import NoSuchTable; print({'pyarrow', 'pyspark', 'numba'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "set()\n"

@@ -9,7 +9,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from icefield.commit.token import StreamBatch
     from icefield.connection import connect
-    from icefield.errors import IcefieldError, IcefieldWarning
+    from icefield.errors import (
+        AlreadyExists,
+        CatalogError,
+        CommitConflict,
+        CommitError,
+        CommitStateUnknown,
+        ConcurrentChange,
+        CorruptFile,
+        FileAlreadyExists,
+        IcefieldError,
+        IcefieldWarning,
+        InvalidFilter,
+        InvalidInput,
+        LocationRefused,
+        MissingFile,
+        NamespaceNotEmpty,
+        NoSuchNamespace,
+        NoSuchSnapshot,
+        NoSuchTable,
+        NotFound,
+        SchemaMismatch,
+        StorageError,
+        Unsupported,
+    )
     from icefield.expr.builder import col
     from icefield.lake import Lake
     from icefield.spark.data_source import register
@@ -17,20 +40,38 @@ if TYPE_CHECKING:
     from icefield.table_scan import TableScan
 
 __all__ = [
+    "AlreadyExists",
+    "CatalogError",
+    "CommitConflict",
+    "CommitError",
+    "CommitStateUnknown",
+    "ConcurrentChange",
+    "CorruptFile",
+    "FileAlreadyExists",
     "IcefieldError",
     "IcefieldWarning",
+    "InvalidFilter",
+    "InvalidInput",
     "Lake",
+    "LocationRefused",
+    "MissingFile",
+    "NamespaceNotEmpty",
+    "NoSuchNamespace",
+    "NoSuchSnapshot",
+    "NoSuchTable",
+    "NotFound",
+    "SchemaMismatch",
+    "StorageError",
     "StreamBatch",
     "Table",
     "TableScan",
+    "Unsupported",
     "col",
     "connect",
     "register",
 ]
 
 _ROOMS = {
-    "IcefieldError": "icefield.errors",
-    "IcefieldWarning": "icefield.errors",
     "Lake": "icefield.lake",
     "StreamBatch": "icefield.commit.token",
     "Table": "icefield.table",
@@ -42,6 +83,6 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in __all__:
         raise AttributeError(f"module 'icefield' has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+    return getattr(import_module(_ROOMS.get(name, "icefield.errors")), name)
