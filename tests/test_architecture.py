@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "icefield"
+PAGE = SOURCE.parent.parent / "docs" / "architecture.md"
 
 # Bottom-up; the comment says what each room may not know.
 ROOMS = (
@@ -93,6 +94,11 @@ def test_a_room_imports_only_rooms_above_it(path: Path) -> None:
         if name.startswith("icefield."):
             other = name.split(".")[1]
             assert ROOMS.index(other) <= ROOMS.index(room), f"{path.name}:{line} {room} imports {other}"
+
+
+def test_the_page_shows_the_rooms_in_their_order() -> None:
+    table = [line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    assert re.findall(r"`(\w+)`", "".join(table)) == list(ROOMS)
 
 
 def test_only_the_spark_room_imports_pyspark() -> None:
