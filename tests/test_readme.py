@@ -147,3 +147,18 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         new = {target for page in new for target in links(page) if target.suffix == ".md"} - reached
     decisions = README.parent.resolve() / "docs" / "decisions"  # linked as a folder
     assert [page.name for page in pages() if page.resolve() not in reached and page.parent.resolve() != decisions] == []
+
+
+def test_files_that_contributors_are_told_of_are_there() -> None:
+    root = README.parent
+    for page in (root / "CONTRIBUTING.md", root / "docs" / "style.md", root / "tests" / "README.md"):
+        for name in re.findall(r"`([\w./]+\.(?:py|toml|txt|md))`", page.read_text()):
+            places = [root / place / name for place in ("", "src/icefield", "tests")]
+            assert any(place.exists() for place in places), f"{page.name} names {name}"
+
+
+def test_every_target_of_make_is_shown_to_contributors() -> None:
+    targets = re.findall(r"^\t@echo 'make (\w+) ", (README.parent / "Makefile").read_text(), re.MULTILINE)
+    page = (README.parent / "CONTRIBUTING.md").read_text()
+    assert targets
+    assert [name for name in targets if f"`make {name}`" not in page] == []
