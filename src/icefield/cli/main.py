@@ -5,7 +5,6 @@ Commands are loaded when they are called, so that `--help` is quick and starts n
 Exit codes: 0 done; 1 the user's fault, or the data's, with one clear sentence; 2 a fault of ours; 130 interrupted.
 """
 
-import io
 import os
 import sys
 import traceback
@@ -18,6 +17,7 @@ import rich_click as click
 
 from icefield.cli.output import colour_system, print_error, print_warning, safe
 from icefield.cli.settings import LakeGroup, Settings, settings_from
+from icefield.cli.streams import OutputFailed, open_streams, run_to_the_end
 from icefield.errors import IcefieldError, IcefieldWarning
 from icefield.secrets import redact, secrets_of, secrets_of_environment, secrets_of_text
 
@@ -82,11 +82,8 @@ def icefield(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a character gets its escape, not a traceback.
-            stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    open_streams()
+    sys.exit(run_to_the_end(lambda: run(sys.argv[1:]), print_error))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -113,6 +110,8 @@ def _run(arguments: Sequence[str]) -> int:
         _show_traceback(settings)
         print_error(error.message, error.hint)
         return USERS_FAULT
+    except OutputFailed:
+        raise
     except Exception as error:
         _show_traceback(settings)
         what = redact(str(error), _secrets(settings)).strip().splitlines()
