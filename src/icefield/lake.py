@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
-from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken
+from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
 from icefield.catalog.lane import NO_LANES, Lanes
 from icefield.commit.claims import claim_of, guard_of
 from icefield.commit.create import create_table, register_table
@@ -378,16 +378,10 @@ class Lake(StaysInProcess):
         if namespace is not None:
             return [str(name) for name in listing(parse_namespace(namespace))]
         found: list[str] = []
-        for space in self._all_namespaces():
+        for space in walk_namespaces(self.catalog.list_namespaces):
             # One may be dropped meanwhile, and some servers have parts of names that are no namespaces themselves.
             with suppress(NoSuchNamespace):
                 found.extend(str(name) for name in listing(space))
-        return found
-
-    def _all_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
-        found: list[Namespace] = []
-        for space in self.catalog.list_namespaces(parent):
-            found.extend((space, *self._all_namespaces(space)))
         return found
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 import pytest
@@ -223,3 +224,41 @@ def test_pages_end(server: RestServer, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(CatalogError, match="more than 20 pages"):
             catalog.list_namespaces()
         catalog.close()
+
+
+def nest(path: str) -> list[list[str]]:
+    parent = parse_qs(path.partition("?")[2]).get("parent", [""])[0]
+    return [[*parent.split("\x1f"), "x"] if parent else ["x"]]
+
+
+NAMESPACES: dict[str, tuple[Callable[[str], list[list[str]]], list[str] | None]] = {
+    "one level": (lambda path: [] if "parent=" in path else [["a"], ["b"]], ["a.t", "b.t"]),
+    "parent is ignored": (lambda _: [["a"], ["b"]], ["a.t", "b.t"]),
+    "parent is its own child": (lambda _: [["a"]], ["a.t"]),
+    "no name": (lambda _: [[]], []),
+    "all at once": (lambda _: [["a"], ["a", "b"]], ["a.t", "a.b.t"]),
+    "ever deeper": (nest, None),
+}
+
+
+@pytest.mark.parametrize("case", NAMESPACES)
+def test_namespaces_end(case: str) -> None:
+    said, tables = NAMESPACES[case]
+
+    def answer(heard: bytes) -> Iterable[bytes]:
+        path = heard.split()[1].decode()
+        if "/config" in path:
+            return [whole(CONFIG)]
+        if "/tables" in path:
+            space = unquote(path.split("/")[-2]).split("\x1f")
+            return [whole(msgspec.json.encode({"identifiers": [{"namespace": space, "name": "t"}]}))]
+        return [whole(msgspec.json.encode({"namespaces": said(path)}))]
+
+    with raw_server(answer) as url, icefield.connect(url) as lake:
+        if tables is None:
+            with pytest.raises(CatalogError, match="more than 100 levels"):
+                lake.tables()
+            with pytest.raises(CatalogError, match="more than 100 levels"):
+                lake.catalog.entries()
+        else:
+            assert lake.tables() == tables

@@ -27,8 +27,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from icefield.errors import AlreadyExists, CommitConflict, InvalidInput, NoSuchTable, NotFound
+from icefield.errors import AlreadyExists, CatalogError, CommitConflict, InvalidInput, NoSuchTable, NotFound
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
+
+# Bounds of a walk through all namespaces, for servers that make up ever more of them.
+MAX_NAMESPACES, MAX_NAMESPACE_LEVELS = 100_000, 100
 
 
 class Kind(Enum):
@@ -221,3 +224,21 @@ def find_children(parent: Namespace, known: Iterable[Namespace]) -> list[Namespa
     return sorted(
         {namespace[: depth + 1] for namespace in known if len(namespace) > depth and namespace[:depth] == parent}
     )
+
+
+def walk_namespaces(list_namespaces: Callable[[Namespace | None], list[Namespace]]) -> list[Namespace]:
+    """Return all namespaces, each before those below it; a catalog whose namespaces never end is refused."""
+    found: dict[Namespace, None] = {}
+    pending = list_namespaces(None)[::-1]
+    while pending:
+        namespace = pending.pop()
+        if namespace in found:
+            continue
+        if len(namespace) > MAX_NAMESPACE_LEVELS or len(found) == MAX_NAMESPACES:
+            raise CatalogError(
+                f"the catalog has more than {MAX_NAMESPACES:,} namespaces, or more than {MAX_NAMESPACE_LEVELS} levels",
+                hint="Name the namespace to list",
+            )
+        found[namespace] = None
+        pending.extend(list_namespaces(namespace)[::-1])
+    return list(found)

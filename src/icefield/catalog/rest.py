@@ -22,6 +22,8 @@ from icefield.catalog.catalog import (
     check_new_table,
     check_pointer,
     check_properties,
+    find_children,
+    walk_namespaces,
 )
 from icefield.catalog.rest_http import HttpClient, Request, check_url
 from icefield.catalog.rest_session import TRANSACTIONS, RestConfig, RestSession, decode_answer, load_config
@@ -129,10 +131,7 @@ class RestCatalog:
 
     def entries(self) -> dict[TableName, Entry]:
         found: dict[TableName, Entry] = {}
-        spaces = self.list_namespaces()
-        while spaces:
-            space = spaces.pop()
-            spaces.extend(self.list_namespaces(space))
+        for space in walk_namespaces(self.list_namespaces):
             for name in (*self.list_tables(space), *self.list_views(space)):
                 if (entry := self.find(name)) is not None:
                     found[name] = entry
@@ -162,7 +161,8 @@ class RestCatalog:
                 found.update(decode_answer(page, _Namespaces, doing).namespaces)
         except NotFound as error:
             raise NoSuchNamespace(error.message) from error
-        return sorted(found)
+        # A server without nested namespaces may ignore `parent`, and list the top level again.
+        return find_children(parent or (), found)
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
         check_new_namespace(namespace, properties or {})
