@@ -11,7 +11,7 @@ from tests.spark_places import SparkPlace, chosen_place, explained
 
 from icefield.lake import Lake
 from icefield.spark import file_names
-from icefield.spark.file_names import Reading, group_by_names
+from icefield.spark.file_names import Demands, Reading, group_by_names
 from icefield.table import Table
 
 IN_PLACE = {"write.delete.mode": "merge-on-read"}
@@ -36,7 +36,8 @@ def renamed(lake: Lake) -> Table:
 
 def readings(table: Table) -> list[Reading]:
     files = table.scan()._plan.files
-    groups = list(group_by_names(table._store, table.metadata, table.schema, files, np.zeros(files.num_rows, np.bool_)))
+    none = np.zeros(files.num_rows, np.bool_)
+    groups = list(group_by_names(table._store, table.metadata, table.schema, files, Demands(none, none)))
     paths = [path for _, group in groups for path in group["file_path"].to_pylist()]
     assert sorted(paths) == sorted(files["file_path"].to_pylist())
     return [reading for reading, _ in groups]

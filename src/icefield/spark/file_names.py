@@ -64,7 +64,7 @@ INNER_ROW_NUMBER = "_tmp_metadata_row_index"
 _METADATA = "_metadata"
 # Equal values of these types have equal bytes, and Spark compares them as the format does. Floats are not among them:
 # dictionaries and Bloom filters tell -0.0 from 0.0.
-_SAFE_TYPES = (
+_SAFE_TYPES: tuple[type[Type], ...] = (
     BooleanType,
     IntegerType,
     LongType,
@@ -75,6 +75,9 @@ _SAFE_TYPES = (
     StringType,
     BinaryType,
 )
+# Before it pushes a value of these, Spark makes it one of Java's old classes, which have a calendar without the days
+# from 1582-10-05 to 1582-10-14 and zones with other offsets before 1900.
+REBASED_TYPES = (DateType, TimestamptzType)
 # Spark reads these as plain integers, whatever unit the file has.
 _UNITS_MATTER = (TimeType, TimestampNsType, TimestamptzNsType)
 # To skip row groups in smaller files is worth less than to look for their names.
@@ -101,19 +104,32 @@ class Reading:
 UNKNOWN = Reading((), frozenset(), is_native=True)
 
 
+@dataclass(frozen=True)
+class Demands:
+    """What matters of files beside their columns.
+
+    numbers: of which files Spark must number the rows. old_times: which files may hold dates or times from before 1900.
+    """
+
+    numbers: Mask
+    old_times: Mask
+
+
 def group_by_names(
-    store: Store, metadata: TableMetadata, schema: Schema, files: pa.Table, needs_numbers: Mask
+    store: Store, metadata: TableMetadata, schema: Schema, files: pa.Table, demands: Demands
 ) -> Iterator[tuple[Reading, pa.Table]]:
     """Cut files into groups, each with the names to read columns of a schema by.
 
-    needs_numbers: of which files Spark must number the rows. A group costs a scan, so that there are few; what is left
-    over is read by names that no file has.
+    A group costs a scan, so that there are few; what is left over is read by names that no file has.
     """
     own = [f for f in schema.fields if not is_metadata_column(f.field_id)]
-    must_know = needs_numbers | any(_depends_on_units(f.type) for f in own)
+    must_know = demands.numbers | any(_depends_on_units(f.type) for f in own)
     numbers, kinds = _number_columns(store, metadata, files, must_know)
-    distinct, of_file = np.unique(numbers * 2 + needs_numbers, return_inverse=True)
-    readings = [_choose_reading(kinds[code // 2], own, numbered=bool(code % 2)) for code in distinct.tolist()]
+    distinct, of_file = np.unique(numbers * 4 + demands.old_times * 2 + demands.numbers, return_inverse=True)
+    readings = [
+        _choose_reading(kinds[code // 4], own, numbered=bool(code % 2), has_old_times=bool(code // 2 % 2))
+        for code in distinct.tolist()
+    ]
     sizes = np.bincount(of_file, files.column("file_size_in_bytes").to_numpy(), len(readings))
     few = _make_few(readings, sizes.tolist())
     for reading in dict.fromkeys(few):
@@ -130,7 +146,9 @@ def _make_few(readings: Sequence[Reading], sizes: Sequence[float]) -> list[Readi
     return [reading if reading in kept else replace(UNKNOWN, is_native=reading.is_native) for reading in readings]
 
 
-def _choose_reading(found: StoredColumns | None, own: Sequence[NestedField], *, numbered: bool) -> Reading:
+def _choose_reading(
+    found: StoredColumns | None, own: Sequence[NestedField], *, numbered: bool, has_old_times: bool
+) -> Reading:
     if found is None:
         return replace(UNKNOWN, is_native=not numbered and not any(_depends_on_units(f.type) for f in own))
     types = {f.field_id: describe_type(f.type) for f in own if f.field_id in found.by_id}
@@ -138,7 +156,8 @@ def _choose_reading(found: StoredColumns | None, own: Sequence[NestedField], *, 
     has_units = not any(_depends_on_units(f.type) for f in own if f.field_id in other)
     has_numbers = not numbered or INNER_ROW_NUMBER not in found.names_ignoring_case
     known = frozenset(f.field_id for f in own if f.field_id not in other and _has_plain_insides(f.type))
-    safe = (f.field_id for f in own if f.field_id in known & types.keys() and _is_safe(f.type))
+    safe_types = tuple(kind for kind in _SAFE_TYPES if not has_old_times or kind not in REBASED_TYPES)
+    safe = (f.field_id for f in own if f.field_id in known & types.keys() and _is_safe(f.type, safe_types))
     names = ((i, found.by_id[i][0]) for i in safe)
     return Reading(tuple(each for each in names if _is_free(each[1], found)), known, has_units and has_numbers)
 
@@ -158,10 +177,10 @@ def _has_plain_insides(kind: Type) -> bool:
     return len(plain) == len(inner) and all(_has_plain_insides(f.type) for f in inner)
 
 
-def _is_safe(kind: Type) -> bool:
+def _is_safe(kind: Type, safe_types: tuple[type[Type], ...]) -> bool:
     if isinstance(kind, StructType):
-        return all(_is_safe(f.type) for f in kind.fields)
-    return isinstance(kind, (*_SAFE_TYPES, ListType, MapType))  # nothing is pushed into lists and maps
+        return all(_is_safe(f.type, safe_types) for f in kind.fields)
+    return isinstance(kind, (*safe_types, ListType, MapType))  # nothing is pushed into lists and maps
 
 
 def _depends_on_units(kind: Type) -> bool:

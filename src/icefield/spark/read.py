@@ -11,29 +11,34 @@ A DataFrame of both is a union.
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefield.codec.name_mapping import find_name_mapping
 from icefield.errors import Unsupported
-from icefield.expr.bound import Bound
+from icefield.expr.ast import Operator
+from icefield.expr.bound import Bound, Compare, Reference, all_of, any_of
 from icefield.expr.residual import proven_in_all, residual
 from icefield.parquet.read import TableFiles, table_reader
+from icefield.scan.manifests import load_manifests
 from icefield.scan.packed_tasks import pack_tasks
+from icefield.scan.plan import plan_scan
 from icefield.scan.residuals import group_by_residual
 from icefield.spark.file_log import BLOCK_BYTES
-from icefield.spark.file_names import Reading, group_by_names
+from icefield.spark.file_names import REBASED_TYPES, Demands, Reading, group_by_names
 from icefield.spark.native_deletes import are_few, choose_for_spark, load_deletes
 from icefield.spark.native_read import FilesToRead, read_native
 from icefield.spark.read_task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.types import presented_field
 from icefield.spark.workers import check_workers
-from icefield.types.datatypes import DecimalType, NestedField, PrimitiveType, walk
+from icefield.types.datatypes import DateType, DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
 from icefield.types.schema import Schema
 
@@ -67,7 +72,33 @@ def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, pa.Table]]:
     needs_numbers = request.files.column("delete_keys").is_valid().to_numpy()
     if any(is_metadata_column(f.field_id) for f in request.schema.fields):
         needs_numbers = np.ones_like(needs_numbers)
-    return group_by_names(request.store, request.metadata, request.schema, request.files, needs_numbers)
+    demands = Demands(needs_numbers, _may_have_old_times(request))
+    return group_by_names(request.store, request.metadata, request.schema, request.files, demands)
+
+
+def _may_have_old_times(request: FilesToRead) -> Mask:
+    """Find the files that may hold a date or time from before 1900: the planner tells by their statistics."""
+    files, scan = request.files, request.scan
+    leaves = [leaf for leaf in request.schema.leaves if isinstance(leaf.type, REBASED_TYPES) and not leaf.repeated]
+    listed = load_manifests(request.store, scan.point.snapshot) if leaves and files.num_rows else None
+    if listed is None:
+        return np.full(files.num_rows, bool(leaves))
+    old = any_of(
+        *(
+            Compare(Reference(leaf.field.field_id, leaf.type, leaf.path), Operator.LT, _first_of_1900(leaf.type))
+            for leaf in leaves
+        )
+    )
+    found = plan_scan(request.store, request.metadata, scan.point, all_of(scan.where, old)).files
+    is_old = pc.is_in(files.column("file_path"), value_set=pc.unique(found.column("file_path")))
+    # Of files that the version no longer lists, nothing is known.
+    is_listed = pc.is_in(files.column("manifest_path"), value_set=pc.unique(listed.column("manifest_path")))
+    return pc.or_(is_old, pc.invert(is_listed)).to_numpy()  # type: ignore[no-any-return]
+
+
+def _first_of_1900(kind: PrimitiveType) -> int:
+    days = (date(1900, 1, 1) - date(1970, 1, 1)).days
+    return days if isinstance(kind, DateType) else days * 86_400_000_000
 
 
 def _reads_natively(request: FilesToRead) -> Mask:
