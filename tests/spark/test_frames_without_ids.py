@@ -117,6 +117,7 @@ def test_rows_that_were_written_elsewhere_are_added_by_their_names(lake: Lake, t
 
 def test_the_schema_of_a_frame_reads_other_files(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
     table = lake.create_table("a.t", "id long, x double, s struct<a: int>")
+    table.append(pa.table({"id": [1]}))
     spark.sql("SELECT 3.5D AS x, named_struct('a', 4) AS s, 7L AS id").write.parquet(str(tmp_path / "plain"))
     frame = table.scan().to_spark()
     (row,) = spark.read.schema(frame.schema).parquet(str(tmp_path / "plain")).collect()

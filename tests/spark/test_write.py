@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icefield.errors import SchemaMismatch
+from icefield.errors import SchemaMismatch, StorageError
 from icefield.lake import Lake
 from icefield.spark.write_settings import TASK_BYTES, changed_task_bytes
 from icefield.storage.location import local_path
@@ -159,3 +159,15 @@ def test_options_of_parquet_reach_the_tasks(lake: Lake, spark: SparkSession) -> 
     sizes = [f["file_size_in_bytes"] for f in files(table)]
     assert 20 < len(sizes) < 32
     assert sum(75_000 <= size <= 125_000 for size in sizes) >= len(sizes) - 1
+
+
+def test_a_store_that_cannot_be_written_is_told_in_one_line(lake: Lake, spark: SparkSession) -> None:
+    table = lake.create_table("a.t", "id long")
+    data = Path(local_path(table.location)) / "data"
+    data.write_text("a file where a directory should be")
+    with pytest.raises(StorageError, match=r"^cannot write file:.*[Nn]ot a directory") as caught:
+        table.append(spark.range(3))
+    assert "Traceback" not in str(caught.value)
+    data.unlink()
+    assert table.append(spark.range(3)) is not None
+    assert table.count() == 3

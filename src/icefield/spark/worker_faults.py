@@ -10,10 +10,11 @@ from typing import NoReturn
 
 from pyspark.errors import PySparkException
 
-from icefield.errors import IcefieldError, Unsupported
+from icefield.errors import IcefieldError, StorageError, Unsupported
 
 _MISSING = "No module named 'icefield'"
 _PACKED = re.compile(r"icefield-error:([A-Za-z0-9+/=]+):")
+_STORE_FAILED = re.compile(r"^icefield\.errors\.StorageError: (.+)$", re.MULTILINE)
 
 
 def raise_packed(error: IcefieldError) -> NoReturn:
@@ -22,7 +23,7 @@ def raise_packed(error: IcefieldError) -> NoReturn:
 
 
 def explain_worker_fault(error: BaseException) -> IcefieldError | None:
-    """Return the error to raise in place of Spark's: one of ours, or one of how the workers are set up."""
+    """Return the error to raise in place of Spark's: one of ours, of the store, or of how the workers are set up."""
     if not isinstance(error, PySparkException):
         return None
     text = str(error)
@@ -35,4 +36,6 @@ def explain_worker_fault(error: BaseException) -> IcefieldError | None:
             hint="Install the version of this process there, or ship the package with spark.submit.pyFiles, "
             "spark.archives or, over Spark Connect, spark.addArtifacts(..., pyfile=True)",
         )
-    return None
+    # Tasks raise it, for it may pass when they are tried again. Spark has tried.
+    failed = _STORE_FAILED.findall(text)
+    return StorageError(failed[-1]) if failed else None
