@@ -62,11 +62,13 @@ class LiveHead:
         self._store = store
         self._ambient = ambient
         self._known = known
+        self._known_at: float | None = None
         self.sessions = SessionChoice()
 
     def load(self) -> Committed:
         known = self._known
         loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, known)
+        self._known_at = self._ambient.monotonic()
         if loaded is known:
             return known
         if known is not None and not loaded.metadata.is_table(known.metadata.table_uuid):
@@ -80,7 +82,7 @@ class LiveHead:
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
         committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
         known = self._known or self.load()
-        part = Part(self.name, actions, known.metadata.table_uuid, known, own=[own])
+        part = Part(self.name, actions, known.metadata.table_uuid, known, own=[own], known_at=self._known_at)
         (self._known,) = committer.commit([part])
         return self._known.metadata
 

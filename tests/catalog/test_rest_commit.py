@@ -548,3 +548,40 @@ def test_racing_writers_lose_nothing(server: RestServer, table: Table) -> None:
     assert failures == []
     assert ids_of(table) == sorted(writer * 10 + number for writer in range(1, 5) for number in range(5))
     check_only_reachable_lists(table, server.service.store)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.append(rows(7)),
+        lambda table: table.delete("id = 1"),
+        lambda table: table.upsert(rows(1), on=["id"]),
+        lambda table: table.overwrite(rows(9)),
+    ],
+    ids=["append", "delete", "upsert", "overwrite"],
+)
+def test_a_change_on_an_open_handle_is_one_load_and_one_commit(
+    server: RestServer, table: Table, change: Callable[[Table], object]
+) -> None:
+    table.append(rows(1, 2))
+    server.requests.clear()
+    change(table)
+    assert [method for method, *_ in server.requests] == ["GET", "POST"]
+
+
+def test_a_version_that_is_not_the_newest_any_more_is_loaded_again(server: RestServer, table: Table) -> None:
+    table.append(rows(1))
+    server.fail("POST", COMMIT, _after(lambda: others(server, lambda other: other.append(rows(2)))))
+    server.requests.clear()
+    table.append(rows(3))
+    assert ids_of(table) == [1, 2, 3]
+
+
+def _after(act: Callable[[], object]) -> Fault:
+    """Let somebody else come first."""
+
+    def fault(effect: Effect) -> Any:
+        act()
+        return effect()
+
+    return fault

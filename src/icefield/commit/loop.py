@@ -48,14 +48,16 @@ class OwnFiles:
 
 
 NO_FILES = OwnFiles()
+FRESH_S = 1.0  # for how long a version that was loaded is taken for the newest
 
 
 @dataclass(frozen=True)
 class Part:
     """What a commit does to one table.
 
-    known: a version that was loaded before; it is not loaded again while it is the newest. reads: what was read of the
-    table, and must be the same when the commit lands. own: data files that go if the commit certainly does not land.
+    known: a version that was loaded before; it is not loaded again while it is the newest. known_at: when it was, on a
+    monotonic clock. reads: what was read of the table, and must be the same when the commit lands. own: data files that
+    go if the commit certainly does not land.
     """
 
     table: TableName
@@ -64,6 +66,7 @@ class Part:
     known: Committed | None = None
     reads: Reads | None = None
     own: Sequence[OwnFiles] = ()
+    known_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Committer:
             return retry(
                 self.ambient,
                 parts[0].table,
-                lambda: self._load(parts),
+                lambda: self._load(run),
                 lambda _, bases: self._attempt(run, bases),
                 lambda: self._turn(parts),
             )
@@ -121,9 +124,19 @@ class Committer:
     def _publisher(self, store: Store) -> Publisher:
         return publisher_of(self.catalog, store, self.ambient)
 
-    def _load(self, parts: Sequence[Part]) -> tuple[str, "_Bases"]:
-        bases = _Bases([self._load_base(part) for part in parts])
+    def _load(self, run: "_Run") -> tuple[str, "_Bases"]:
+        known = self._fresh(run.parts) if run.attempt is None else None
+        bases = _Bases(known or [self._load_base(part) for part in run.parts])
         return bases.tables[0].location, bases
+
+    def _fresh(self, parts: Sequence[Part]) -> list[Committed] | None:
+        """Return the versions that the caller has just loaded: to ask for them again would be a request for nothing.
+
+        Who waited for a turn looks again, because others had theirs. If a version is old after all, the swap says so.
+        """
+        since = self.ambient.monotonic() - FRESH_S
+        found = [part.known for part in parts if part.known and part.known_at is not None and part.known_at >= since]
+        return found if self.lanes is NO_LANES and len(found) == len(parts) else None
 
     def _load_base(self, part: Part) -> Committed:
         base = self._publisher(self.store).load(part.table, part.known)
