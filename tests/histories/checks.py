@@ -58,7 +58,15 @@ class Checks:
             lineage = (row["_row_id"], row["_last_updated_sequence_number"])
             assert (None in lineage) is not has_ids
             if has_ids:
-                assert self._lineage.setdefault(row[key], lineage) == lineage, "a row's lineage changed"
+                known = self._lineage.get(row[key], lineage)
+                if row[key] in self._history.replaced:
+                    # It stays the same row, and was updated. (spec: Row lineage assignment)
+                    assert lineage[0] == known[0], "a row's id changed"
+                    assert lineage[1] >= known[1], "a row became older"
+                else:
+                    assert lineage == known, "a row's lineage changed"
+                self._lineage[row[key]] = lineage
+        self._history.replaced.clear()
         ids = [row_id for row_id, _ in self._lineage.values()]
         assert len(set(ids)) == len(ids), "a row id was given twice"
         assert all(row_id < table.metadata.next_row_id for row_id in ids)

@@ -50,6 +50,7 @@ class History:
         self.steps: list[str] = []
         self.refused: list[str] = []
         self.past: list[Past] = []
+        self.replaced: set[int] = set()  # the keys of rows that upserts replaced since the last check
         self._keys = 0
         self._files = 0
         self.model, self.table = self._create(name)
@@ -131,6 +132,7 @@ class History:
         mode = self._draw_mode("write.merge.mode")
         self.table.upsert(given, on=[name])
         before = {row[KEY_ID]: row for row in self.model.rows}
+        self.replaced |= before.keys() & set(keys)
         unnamed = [f.field_id for f in self.model.fields if f.name not in given.column_names]
         for row in rows:
             # What the rows do not name stays as it is.

@@ -66,7 +66,7 @@ def test_a_plan_reads_each_manifest_once_and_all_together(reading: Reading) -> N
     table = reading.table()
     reading.proxy.together = {MANIFEST: APPENDS + 1}  # the delete manifest too
     assert table.scan().files().num_rows == APPENDS
-    assert reading.proxy.most_in_flight == APPENDS + 1
+    assert reading.proxy.most_in_flight >= APPENDS + 1
     assert set(reading.count(MANIFEST).values()) == {1}
     assert sum(reading.count(LIST).values()) == 1
     assert set(reading.proxy.seen) == {"GET"}
@@ -81,7 +81,7 @@ def test_a_scan_reads_small_files_and_their_vectors_in_one_request_each(reading:
     reading.proxy.forget()
     reading.proxy.together = {DATA: 2 * APPENDS}
     assert sorted(scan.to_arrow().read_all()["id"].to_pylist()) == [10 * n for n in range(APPENDS)]
-    assert reading.proxy.most_in_flight == 2 * APPENDS
+    assert reading.proxy.most_in_flight >= 2 * APPENDS
     assert Counter(reading.proxy.seen) == {"GET": 2 * APPENDS}
     assert sum(reading.count(VECTORS).values()) == APPENDS
 
@@ -93,7 +93,7 @@ def test_a_count_with_a_filter_reads_all_files_together(reading: Reading) -> Non
     reading.proxy.forget()
     reading.proxy.together = {DATA: 2 * APPENDS}
     assert scan.count() == APPENDS
-    assert reading.proxy.most_in_flight == 2 * APPENDS
+    assert reading.proxy.most_in_flight >= 2 * APPENDS
 
 
 def test_the_appends_of_many_snapshots_are_planned_in_two_steps(reading: Reading) -> None:
@@ -101,7 +101,7 @@ def test_the_appends_of_many_snapshots_are_planned_in_two_steps(reading: Reading
     reading.proxy.together = {LIST: APPENDS}
     scan = table.scan_appends(None)
     assert scan.files().num_rows == APPENDS
-    assert reading.proxy.most_in_flight == APPENDS
+    assert reading.proxy.most_in_flight >= APPENDS
     assert set(reading.count(MANIFEST).values()) == {1}
 
 
@@ -111,7 +111,7 @@ def test_metadata_tables_read_together_what_they_read(reading: Reading, name: st
     part = LIST if name.startswith("all_") else MANIFEST
     reading.proxy.together = {part: APPENDS + 1}
     assert table.inspect(name).to_arrow().read_all().num_rows
-    assert reading.proxy.most_in_flight == APPENDS + 1
+    assert reading.proxy.most_in_flight >= APPENDS + 1
 
 
 def test_changed_files_are_read_together(reading: Reading) -> None:
