@@ -9,7 +9,7 @@ their settings first.
 
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -24,7 +24,7 @@ from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.object_store import ObjectStoreCatalog
 from icefield.catalog.rest import open_rest_catalog
 from icefield.catalog.rest_http import origin_of
-from icefield.catalog.rest_session import TRUSTED
+from icefield.catalog.rest_object_store import store_properties
 from icefield.catalog.rest_settings import HEADER, REST_PROPERTIES, RestSettings
 from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.configuration import LakeSettings, suggest
@@ -55,16 +55,6 @@ OBJECT_STORE, OBJECT_STORE_CLIENT = "icefield.storage.object_store", "icefield.s
 _MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
 BUCKET_SCHEMES = ("s3", "s3a", "s3n", "gs", "az")
 STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
-# What a REST server may say of its object store; of what else it says the client may know nothing.
-S3_ENDPOINT, S3_KEYS = "s3.endpoint", ("s3.access-key-id", "s3.secret-access-key")
-SERVERS_PROPERTIES = (
-    S3_ENDPOINT,
-    "s3.region",
-    *S3_KEYS,
-    "s3.session-token",
-    "s3.path-style-access",
-    "client.region",
-)
 
 # What libpq's keywords and URLs with a slash too few look like: no names of directories.
 _LIKE_A_SERVER = re.compile(
@@ -283,22 +273,9 @@ def _store_of_rest(
     place = settings.warehouse or ""
     local = [place] if scheme_of(place) == "file" or place.startswith("/") else []
     roots = [_location(local_path_of(root)) for root in (*local, *settings.roots)]
-    said = {key: value for key, value in agreed.items() if key in SERVERS_PROPERTIES}
     own = {key: value for key, value in settings.properties.items() if key.startswith(STORE_PROPERTIES)}
-    _check_servers_endpoint(said, own, options.trusted_origins | {origin_of(settings.target)})
-    return RoutedStore(LocalStore(roots=roots, durable=settings.durable), _buckets({**said, **own}, ambient))
-
-
-def _check_servers_endpoint(said: Mapping[str, str], own: Mapping[str, str], trusted: Container[str]) -> None:
-    """Refuse an object store that a REST server names, if the user's credentials rather than its own go there."""
-    endpoint = said.get(S3_ENDPOINT)
-    if endpoint is None or S3_ENDPOINT in own or (set(S3_KEYS) <= said.keys() and not set(S3_KEYS) & own.keys()):
-        return
-    if origin_of(endpoint) not in trusted:
-        raise InvalidInput(
-            f"the catalog sends us to the object store {origin_of(endpoint)}, which would get your credentials",
-            hint=f"Give {S3_ENDPOINT} yourself, or name it in {TRUSTED}",
-        )
+    properties = store_properties(agreed, own, options.trusted_origins | {origin_of(settings.target)})
+    return RoutedStore(LocalStore(roots=roots, durable=settings.durable), _buckets(properties, ambient))
 
 
 def _buckets(properties: Mapping[str, str], ambient: Ambient) -> Store | None:

@@ -15,6 +15,7 @@ from tests.rest_server import RestServer, running_server
 
 import icefield
 from icefield.catalog.rest import RestCatalog, open_rest_catalog
+from icefield.catalog.rest_object_store import store_properties
 from icefield.catalog.rest_settings import RestSettings
 from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError, InvalidInput
 from icefield.model.names import TableName, parse_table_name
@@ -208,6 +209,44 @@ def test_the_users_credentials_go_to_no_object_store_that_the_server_names(serve
             icefield.connect(server.url, properties={**own, **more}).close()
     server.overrides = {"s3.endpoint": endpoint, **keys}
     icefield.connect(server.url).close()
+
+
+@pytest.mark.parametrize("name", ["session-token", "access-key-id", "secret-access-key", "aws-session-token"])
+def test_credentials_of_user_and_server_are_not_mixed(name: str) -> None:
+    endpoint, own = "http://elsewhere.example", {f"s3.{name}": "the user's"}
+    servers = {"s3.access-key-id": "id", "s3.secret-access-key": "key", "s3.session-token": "token"}
+    said = {"s3.endpoint": endpoint, "s3.region": "x", **servers}
+    with pytest.raises(InvalidInput, match="which would get your credentials"):
+        store_properties(said, own, ())
+    expected = {"s3.endpoint": endpoint, "s3.region": "x", **own}
+    assert store_properties(said, own, {f"{endpoint}:80"}) == expected
+    public = {"s3.region": "mine", "s3.allow-http": "true", "gs.token": "of another store"}
+    assert store_properties(said, public, ()) == {**said, **public}
+    assert store_properties({**said, **own}, own, {f"{endpoint}:80"}) == expected
+
+
+def test_a_session_token_of_the_environment_goes_to_no_store_of_the_server(
+    server: RestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[bytes] = []
+
+    def store(request: bytes) -> Iterable[bytes]:
+        heard.append(request.lower())
+        return [b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"]
+
+    for name in ("AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "planted-by-the-user")
+    keys = {"s3.access-key-id": "of-the-server", "s3.secret-access-key": "key", "s3.region": "x"}
+    with raw_server(store) as url:
+        server.overrides = {"s3.endpoint": url, **keys}
+        with icefield.connect(server.url) as lake, pytest.raises(IcefieldError):
+            lake.store.read("s3://bucket/key")
+        server.overrides["s3.session-token"] = "token-of-the-server"
+        with icefield.connect(server.url) as lake, pytest.raises(IcefieldError):
+            lake.store.read("s3://bucket/key")
+    assert not any(b"planted" in request for request in heard)
+    assert [b"of-the-server" in request for request in heard] == [True, True]
+    assert [b"x-amz-security-token: token-of-the-server" in request for request in heard] == [False, True]
 
 
 def test_pages_end(server: RestServer, monkeypatch: pytest.MonkeyPatch) -> None:

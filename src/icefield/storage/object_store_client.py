@@ -44,6 +44,7 @@ PREFIX_OF_SCHEME = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "az": "az"
 
 _ALIASES = {"client.region": "s3.region"}
 _PATH_STYLE = "path_style_access"
+_S3_KEYS = ("access_key_id", "secret_access_key")
 _TIMEOUT = timedelta(seconds=30)
 _CONNECT_TIMEOUT = timedelta(seconds=5)
 _READING: "RetryConfig" = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
@@ -112,12 +113,21 @@ def _make(prefix: str, bucket: str, properties: Mapping[str, str], retries: "Ret
     plain = config.get("endpoint", "").startswith("http://")
     options: ClientConfig = {"allow_http": plain, "timeout": _TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT}
     make: Any = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}[prefix]
+    more = {} if prefix != "s3" else _only_given_keys(config)
     try:
-        client: Client = make(bucket, config=config, client_options=options, retry_config=retries)
+        client: Client = make(bucket, config=config, client_options=options, retry_config=retries, **more)
     except (BaseError, ValueError, TypeError) as error:
         why = str(error).partition("\n")[0]
         raise InvalidInput(f"the settings of {prefix}://{bucket} cannot be used: {why}") from error
     return client
+
+
+def _only_given_keys(config: Mapping[str, str]) -> dict[str, Any]:
+    """Keep the environment's session token away from keys that it does not belong to, and from their server."""
+    if not set(_S3_KEYS) <= config.keys() or any("token" in key for key in config):
+        return {}
+    given = {**{key: config[key] for key in _S3_KEYS}, "expires_at": None}
+    return {"credential_provider": lambda: given}
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
