@@ -4,6 +4,7 @@ import datetime
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from icefield.arguments import check_arguments
 from icefield.errors import IcefieldError, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.table import Table
+from icefield.table_evolution import TableEvolution
 from icefield.table_scan import TableScan
 
 ODD: tuple[Any, ...] = (
@@ -315,3 +317,52 @@ def test_a_time_may_be_a_text(memory_lake: Lake) -> None:
     with pytest.raises(InvalidInput, match="as_of takes a whole number or a string or a datetime"):
         table.scan(as_of=datetime.date(2026, 1, 1))  # type: ignore[arg-type]
     assert len(table.expire_snapshots("2999-01-01")) == 1
+
+
+LONE = "x\udcff"
+NOT_TEXT: dict[str, Callable[[Lake], object]] = {
+    "property": lambda lake: lake.table("a.t").set_properties({LONE: "v"}),
+    "value": lambda lake: lake.table("a.t").set_properties({"k": LONE}),
+    "column": lambda lake: lake.create_table("a.c", f"`{LONE}` long"),
+    "namespace": lambda lake: lake.create_namespace("n", {"k": LONE}),
+    "view": lambda lake: lake.create_view("a.v", f"SELECT '{LONE}'"),
+    "files": lambda lake: lake.table("a.t").add_files([LONE]),
+    "evolved column": lambda lake: _evolve(lake, lambda change: change.add_column(LONE, "long")),
+    "doc": lambda lake: _evolve(lake, lambda change: change.set_doc("id", LONE)),
+}
+
+
+def _evolve(lake: Lake, make: Callable[[TableEvolution], None]) -> None:
+    with lake.table("a.t").evolve() as change:
+        make(change)
+
+
+@pytest.mark.parametrize("case", NOT_TEXT)
+def test_text_without_utf8_is_refused_and_changes_nothing(case: str, tmp_path: Path) -> None:
+    with icefield.connect(tmp_path / "lake", durable=False) as lake:
+        table = lake.create_table("a.t", "id long")
+        before = set(tmp_path.rglob("*.json"))
+        with pytest.raises(InvalidInput, match="half of a surrogate pair"):
+            NOT_TEXT[case](lake)
+        assert set(tmp_path.rglob("*.json")) == before
+        assert table.refresh() == table.metadata
+
+
+@pytest.mark.parametrize(
+    ("target", "more"),
+    [
+        ("y" * 5000, {}),
+        ("files:" + "y" * 5000, {}),
+        ("sqlite:///" + "y" * 5000, {"warehouse": "w"}),
+        ("sqlite:///c.db", {"warehouse": "w" * 5000}),
+        ("lake", {"roots": ["r\0"]}),
+    ],
+    ids=["directory", "files", "sqlite", "warehouse", "root"],
+)
+def test_a_path_that_no_file_system_takes_is_one_short_error(
+    target: str, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput) as raised:
+        icefield.connect(target, **more)
+    assert len(str(raised.value)) < 400

@@ -63,6 +63,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if name in kinds and signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
                 _check(method.__name__, name, value, kinds[name])
+            _check_text(method.__name__, name, value)
         return method(*args, **kwargs)
 
     return call
@@ -75,6 +76,29 @@ def _check(method: str, name: str, value: object, kind: Any) -> None:
     if isinstance(value, str) and any(typing.get_origin(k) in _LISTS for k in _members(kind)):
         hint = f"Write {name}=[{value!r}]"
     raise InvalidInput(f"{method}: {name} takes {_describe(kind)}, not {repr(value)[:80]}", hint=hint)
+
+
+def _check_text(method: str, name: str, value: object) -> None:
+    """Refuse text that no file, database or server can hold: it has no UTF-8."""
+    if isinstance(value, Mapping):
+        texts: Iterable[object] = (*value.keys(), *value.values())
+    else:
+        texts = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    for text in texts:
+        if isinstance(text, str) and not is_utf8(text):
+            raise InvalidInput(
+                f"{method}: {name} has half of a surrogate pair, which is no character: {text[:80]!r}",
+                hint="Decode the bytes that it comes from with their own encoding",
+            )
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether a text can be written as UTF-8: lone surrogates cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _fits(value: object, kind: Any) -> bool:

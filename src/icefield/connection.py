@@ -9,7 +9,8 @@ their settings first.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -53,6 +54,7 @@ POSTGRES_CATALOG, POSTGRES_LANES = "icefield.catalog.postgres", "icefield.catalo
 OBJECT_STORE, OBJECT_STORE_CLIENT = "icefield.storage.object_store", "icefield.storage.object_store_client"
 # What the catalog of a local lake is, below its target.
 _MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
+_SHOWN = 200  # characters of a path in a message
 BUCKET_SCHEMES = ("s3", "s3a", "s3n", "gs", "az")
 STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
 
@@ -120,7 +122,8 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
     own = {key: value for key, value in settings.properties.items() if key.startswith(CACHE_PREFIX)}
     engine = check_engine(settings.properties.get(ENGINE, AUTO))
     others = {key: value for key, value in settings.properties.items() if key not in (*own, ENGINE)}
-    lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
+    with _paths_checked():
+        lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
     if scheme == "memory" and CACHE_DIRECTORY in own:
         raise InvalidInput(f"{CACHE_DIRECTORY} goes with no lake in memory", hint="Its files end with the process")
     # The same location may be another file behind another server.
@@ -142,7 +145,17 @@ def check_catalog_is_there(settings: LakeSettings) -> None:
     """Refuse a local lake that has tables and no catalog, unless an empty one was asked for."""
     scheme, warehouse = scheme_of(settings.target), _guarded_warehouse(settings)
     if scheme in _MARKERS and warehouse is not None:
-        refuse_lost_catalog(local_path_of(settings.target) / _MARKERS[scheme], warehouse)
+        with _paths_checked():
+            refuse_lost_catalog(local_path_of(settings.target) / _MARKERS[scheme], warehouse)
+
+
+@contextmanager
+def _paths_checked() -> Iterator[None]:
+    """Tell in one short sentence of a path that the file system does not take, such as one that is too long."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"cannot open the lake: {error.strerror}: {str(error.filename)[:_SHOWN]}") from error
 
 
 def _guarded_warehouse(settings: LakeSettings) -> Path | None:
@@ -362,6 +375,8 @@ def _make_folder(folder: Path) -> Path:
 
 
 def _location(path: Path) -> str:
+    if "\0" in str(path):
+        raise InvalidInput(f"the directory {str(path)[:_SHOWN]!r} has a NUL character")
     return location_of_path(str(path.resolve()))
 
 

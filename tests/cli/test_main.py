@@ -172,3 +172,13 @@ def test_no_color_leaves_no_code_even_where_colour_is_forced(orders: Icefield, m
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in orders("query", "shop.orders").out
     assert "\x1b" not in orders("--help").out
+
+
+def test_arguments_that_are_not_utf8_and_paths_that_are_too_long_are_the_users(icefield: Icefield) -> None:
+    for arguments in (["ingest", "a.t", "\udcff.csv"], ["create-view", "a.v", "SELECT '\udcff'"]):
+        ran = icefield(*arguments)
+        assert (ran.code, ran.out) == (1, "")
+        assert "is not UTF-8" in ran.err
+    ran = icefield("--lake", "y" * 5000, "tables")
+    assert ran.code == 1
+    assert len(ran.err) < 500

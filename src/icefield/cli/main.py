@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 import rich_click as click
 
+from icefield.arguments import is_utf8
 from icefield.cli.output import colour_system, print_error, print_warning, safe
 from icefield.cli.settings import LakeGroup, Settings, settings_from
 from icefield.cli.streams import OutputFailed, open_streams, run_to_the_end
@@ -96,6 +97,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     settings = settings_from(os.environ)
+    for argument in arguments:
+        if not is_utf8(argument):
+            print_error(f"the argument {argument[:80]!r} is not UTF-8", "Rename the file, or set the terminal to UTF-8")
+            return USERS_FAULT
     try:
         result = icefield.main(
             list(arguments), prog_name="icefield", obj=settings, rich_help_config=_help(), standalone_mode=False

@@ -122,7 +122,12 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
         if entries:
             keys[key] = encode_entries(entries)
     keys.update({key: msgspec.Raw(raw) for key, raw in metadata.unknown.items()})
-    return _ENCODER.encode(keys)
+    try:
+        return _ENCODER.encode(keys)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"a name, doc or property has half of a surrogate pair, which is no character: {error.object[:80]!r}"
+        ) from error
 
 
 def compress_metadata(data: bytes) -> bytes:
