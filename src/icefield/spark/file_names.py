@@ -83,6 +83,10 @@ _UNITS_MATTER = (TimeType, TimestampNsType, TimestamptzNsType)
 # To skip row groups in smaller files is worth less than to look for their names.
 LEAST_BYTES = 16 * 1024 * 1024
 MOST_FOOTERS = 1_000
+FEW_FOOTERS = 64
+# How files store what Spark's reader fails to read: short decimals as bytes; INT96 inside lists, maps and structs.
+_BYTE_DECIMAL, _INT96 = 'BYTE_ARRAY {"Type":"Decimal"', "INT96"
+_MOST_LONG_DIGITS = 18
 _THREADS = 32
 Mask = npt.NDArray[np.bool_]
 Names = tuple[tuple[int, str], ...]
@@ -124,7 +128,7 @@ def group_by_names(
     """
     own = [f for f in schema.fields if not is_metadata_column(f.field_id)]
     must_know = demands.numbers | any(_depends_on_units(f.type) for f in own)
-    numbers, kinds = _number_columns(store, metadata, files, must_know)
+    numbers, kinds = _number_columns(store, metadata, files, must_know, few_too=any(_may_be_misread(f) for f in own))
     distinct, of_file = np.unique(numbers * 4 + demands.old_times * 2 + demands.numbers, return_inverse=True)
     readings = [
         _choose_reading(kinds[code // 4], own, numbered=bool(code % 2), has_old_times=bool(code // 2 % 2))
@@ -159,7 +163,21 @@ def _choose_reading(
     safe_types = tuple(kind for kind in _SAFE_TYPES if not has_old_times or kind not in REBASED_TYPES)
     safe = (f.field_id for f in own if f.field_id in known & types.keys() and _is_safe(f.type, safe_types))
     names = ((i, found.by_id[i][0]) for i in safe)
-    return Reading(tuple(each for each in names if _is_free(each[1], found)), known, has_units and has_numbers)
+    is_native = has_units and has_numbers and not any(_is_misread(found.by_id[i][1]) for i in types)
+    return Reading(tuple(each for each in names if _is_free(each[1], found)), known, is_native)
+
+
+def _may_be_misread(field: NestedField) -> bool:
+    """Return whether there are ways to store a column, not of the format, that Spark's reader fails to read."""
+    inner = [f.type for _, f in walk(field.type)]
+    if any(isinstance(kind, TimestamptzType | TimestampType) for kind in inner):
+        return True
+    decimals = (kind for kind in (field.type, *inner) if isinstance(kind, DecimalType))
+    return any(kind.precision <= _MOST_LONG_DIGITS for kind in decimals)
+
+
+def _is_misread(stored: str) -> bool:
+    return _BYTE_DECIMAL in stored or (_INT96 in stored and not stored.startswith(_INT96))
 
 
 def _is_free(name: str, found: StoredColumns) -> bool:
@@ -188,9 +206,12 @@ def _depends_on_units(kind: Type) -> bool:
 
 
 def _number_columns(
-    store: Store, metadata: TableMetadata, files: pa.Table, must_know: Mask
+    store: Store, metadata: TableMetadata, files: pa.Table, must_know: Mask, *, few_too: bool
 ) -> tuple[npt.NDArray[np.int64], list[StoredColumns | None]]:
-    """Return a number for what each file stores, and that by number; number 0 is of files that nobody knows."""
+    """Return a number for what each file stores, and that by number; number 0 is of files that nobody knows.
+
+    few_too: look into small files, where there are few.
+    """
     kinds: list[StoredColumns | None] = [None]
     named = fingerprints_in(files.column("file_path")).dictionary_encode()
     fingerprints = named.dictionary.to_pylist()
@@ -201,7 +222,10 @@ def _number_columns(
             number_of[at] = len(kinds)
             kinds.append(known[fingerprint])
     numbers = number_of[named.indices.fill_null(len(fingerprints)).to_numpy()]
-    places = _worth_a_look(files, must_know, numbers == 0)
+    unknown = numbers == 0
+    if few_too and np.count_nonzero(unknown) <= FEW_FOOTERS:
+        must_know = must_know | unknown
+    places = _worth_a_look(files, must_know, unknown)
     seen: dict[str, int] = {}
     for place, found in zip(places, _load_footers(store, files, places), strict=True):
         if found is not None:
