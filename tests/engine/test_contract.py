@@ -147,6 +147,13 @@ def test_upsert_refuses_keys_that_do_not_tell_rows_apart(lake: Lake, engine: Eng
     assert (_files(lake), rows_of(table)) == before
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_upsert_into_an_empty_table_adds_the_rows(lake: Lake, engine: EngineUnderTest, version: int) -> None:
+    table = lake.create_table("a.empty", "id long, name string, day string", format_version=version)
+    table.upsert(rows((1, "one", "a"), (2, None, "b")), on=["id"], engine=engine)
+    assert rows_of(table) == [(1, "one", "a"), (2, None, "b")]
+
+
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_two_rows_with_one_key_are_replaced_whole_and_refused_in_part(
     lake: Lake, engine: EngineUnderTest, mode: str

@@ -58,7 +58,6 @@ from icefield.types.metadata_columns import FILE, POSITION, ROW_ID, with_free_na
 from icefield.types.schema import Schema
 
 MOST_KEYS_HERE = 100_000  # fetched to this process, to plan by the very keys
-
 MOST_TASKS = 200
 FILE_COLUMN, POSITION_COLUMN, ID_COLUMN, COUNT_COLUMN = "file", "pos", "id", "n"
 _PLACES = "file string, pos long, task binary"
@@ -214,9 +213,8 @@ class SparkUpsert:
         given = joined.select(*(c.name for c in numbered.columns), COUNT_COLUMN, ID_COLUMN, *kept)
         task = CombineTask(numbered.names, self.rows.incoming, self.base.schema, self._kept, self.rows.columns)
         fields = [*self.base.schema.fields]
-        if self.base.has_row_ids:
-            row_id = self.plan.settings.schema.by_id.get(ROW_ID.field_id)
-            assert row_id is not None, "rows that are replaced keep their ids"
+        row_id = self.plan.settings.schema.by_id.get(ROW_ID.field_id)
+        if row_id is not None:  # rows that are replaced keep their ids
             task, fields = replace(task, row_id=row_id.name), [*fields, row_id]
         return given.mapInArrow(task, spark_types.StructType([presented_field(f) for f in fields]))
 
