@@ -9,7 +9,7 @@
 No session is started unasked: without one the local engine does large work too, file by file in bounded memory.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,8 +64,8 @@ class EngineChoice:
         if use.name == LOCAL:
             return LocalEngine(store, base)
         chosen: Any = getattr(rows, "sparkSession", None) if is_spark(rows) else None
-        make: Callable[..., RowEngine] = load_spark_engine().row_engine
-        return make(store, base, chosen or self.sessions.session)
+        engine: RowEngine = load_spark_engine().row_engine(store, base, chosen or self.sessions.session)
+        return engine
 
     def open_upsert(self, rows: object, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
         """Take rows to upsert, where they are; None if there are none."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.read import TableFiles, TableReader
-from icefield.parquet.read_ahead import Wants, read_files_ahead
+from icefield.parquet.read_ahead import read_files_ahead
 from icefield.parquet.write import WritePlan
 from icefield.scan.plan import ScanPlan
 from icefield.storage.store import Store
@@ -37,9 +37,9 @@ class Site:
     files: TableFiles
     name: str
 
-    def read(self, tasks: Iterable[FileTask], wants: Wants | None = None) -> Iterator[tuple[TableReader, FileTask]]:
+    def read(self, tasks: Iterable[FileTask]) -> Iterator[tuple[TableReader, FileTask]]:
         """Yield each task with a reader that has its files, and those of the next ones, under way."""
-        return read_files_ahead(self.store, self.files, tasks, wants)
+        return read_files_ahead(self.store, self.files, tasks)
 
 
 class FileWork(Protocol[T_co]):
@@ -57,11 +57,6 @@ class FileWork(Protocol[T_co]):
 
 class RowEngine(Protocol):
     """Does the work of one operation on the rows of one version of a table."""
-
-    @property
-    def name(self) -> str:
-        """The name that users choose it by."""
-        ...
 
     @property
     def width(self) -> int:

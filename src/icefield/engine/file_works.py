@@ -1,10 +1,12 @@
 """What verbs do with files, one after the other, on whichever engine.
 
-CountRows     how many rows of each file match
-FindMatches   whether any row of a file matches
-FindExtreme   the least or greatest value of a column in each file
-DeleteRows    position deletes of the rows that match
-MergeFiles    the rows of a group of files, in order, as fewer files
+    CountRows         how many rows of each file match
+    FindMatches       whether any row of a file matches
+    FindExtreme       the least or greatest value of a column in each file
+    DeleteRows        position deletes of the rows that match
+    DeletePositions   position deletes of rows whose positions are known
+    RewriteWithout    files without the rows at known positions
+    MergeFiles        the rows of a group of files, in order, as fewer files
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,10 +86,9 @@ class FindExtreme:
 
 @dataclass(frozen=True)
 class DeletedFiles:
-    """What a group's deletes are: the delete files that were written, and how many rows they delete that were there."""
+    """The delete files that were written for a group of data files."""
 
     entries: Sequence[DeleteEntry]
-    rows: int
 
     @property
     def locations(self) -> list[str]:
@@ -109,7 +110,6 @@ class DeleteRows:
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
         writer = DeleteFileWriter(delete_place(self.plan, site.name), site.store, self.has_vectors)
         schema, (position,) = with_free_names(self.schema, (POSITION,))
-        rows = 0
         try:
             for reader, task in site.read(tasks):
                 batches = reader.read(task, schema, [position], residual(self.where, task.proven))
@@ -117,10 +117,9 @@ class DeleteRows:
                     [NO_POSITIONS, *(batch.column(position).to_numpy() for batch in batches)]
                 )
                 if len(found):
-                    rows += len(found)
                     before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
                     writer.add(task.location, np.union1d(before, found))
-            yield DeletedFiles(writer.close(), rows)
+            yield DeletedFiles(writer.close())
         except BaseException:
             writer.abort()
             raise
@@ -135,13 +134,12 @@ class DeletePositions:
 
     def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[DeletedFiles]:
         writer = DeleteFileWriter(delete_place(self.plan, site.name), site.store, self.has_vectors)
-        reader, rows = site.files.reader(site.store), 0
+        reader = site.files.reader(site.store)
         try:
             for task, positions in pairs:
-                rows += len(positions)
                 before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
                 writer.add(task.location, np.union1d(before, positions))
-            yield DeletedFiles(writer.close(), rows)
+            yield DeletedFiles(writer.close())
         except BaseException:
             writer.abort()
             raise

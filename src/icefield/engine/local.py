@@ -35,7 +35,6 @@ class LocalEngine:
 
     store: Store
     base: TableMetadata
-    name: str = LOCAL
     width: int = 1
 
     def group(self, tasks: Iterable[FileTask]) -> Iterable[Iterable[FileTask]]:

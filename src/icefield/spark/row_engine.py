@@ -28,7 +28,6 @@ from icefield.spark.write import write_frames
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 
-SPARK = "spark"
 WIDTH = 64
 
 
@@ -39,7 +38,6 @@ class SparkRowEngine:
     session: SparkSession
     store: Store
     base: TableMetadata
-    name: str = SPARK
     width: int = WIDTH
 
     def group(self, tasks: Iterable[FileTask]) -> Iterable[Iterable[FileTask]]:
