@@ -1,12 +1,12 @@
 """What verbs do with files, one after the other, on whichever engine.
 
-    CountRows         how many rows of each file match
-    FindMatches       whether any row of a file matches
-    FindExtreme       the least or greatest value of a column in each file
-    DeleteRows        position deletes of the rows that match
-    DeletePositions   position deletes of rows whose positions are known
-    RewriteWithout    files without the rows at known positions
-    MergeFiles        the rows of a group of files, in order, as fewer files
+CountRows         how many rows of each file match
+FindMatches       whether any row of a file matches
+FindExtreme       the least or greatest value of a column in each file
+DeleteRows        position deletes of the rows that match
+DeletePositions   position deletes of rows whose positions are known
+RewriteWithout    files without the rows at known positions
+MergeFiles        the rows of a group of files, in order, as fewer files
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
