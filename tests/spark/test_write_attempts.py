@@ -41,13 +41,14 @@ def mark(name):
 
 
 def slow(batches):
-    # The first attempt of one task stops amid its rows, until Spark gives it up for the second.
+    # The first attempt of one task stops amid its rows, until Spark kills it because the second has ended.
+    # The second waits at the same row for the first, which may have started late.
     context = TaskContext.get()
     for number, batch in enumerate(batches):
         yield batch
         if number == 4 and context.partitionId() == 1:
             mark(f"attempt-{context.attemptNumber()}")
-            while context.attemptNumber() == 0:
+            while context.attemptNumber() == 0 or not (MARKS / "attempt-0").exists():
                 time.sleep(0.1)
 
 
