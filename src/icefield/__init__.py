@@ -1,6 +1,10 @@
-"""Icefield: lakehouse tables in Python, with Spark for the rows.
+"""Apache Iceberg tables in Python: Spark for large work, Arrow for small work, no jars.
 
-Names are loaded on first use, so that a Spark worker which only needs to write files does not load the whole house.
+    lake = icefield.connect("lake/")
+    orders = lake.table("shop.orders")
+    orders.scan(where="amount > 10").to_arrow()
+
+Names are imported on first use, so that a Spark worker loads only the modules that it needs.
 """
 
 from importlib import import_module

@@ -79,20 +79,21 @@ def connect(  # noqa: PLR0913 - one parameter per setting
     create: bool | None = None,
     ambient: Ambient | None = None,
 ) -> Lake:
-    """Open a lake, making it if it is not there.
+    """Open a lake, and create it if it does not exist.
 
-    target: a directory (a SQLite catalog inside, tables beside it); `files:lake/` (a directory without a database);
-    `s3://bucket/lake`, `gs://`, `az://` (a bucket, without a database); `postgresql://user:password@host/database` or
-    `sqlite:///catalog.db` (with warehouse=); `https://host/path` (a REST catalog, where warehouse= is what the server
-    calls it); `memory:` (in this process); the name of a lake in the configuration file.
-    Without a target, the lake that the environment or the file names; see `configuration_sources`.
-    warehouse: the directory or the bucket of the tables, where the catalog is elsewhere. catalog: the catalog's name in
-    a database that several share. properties: of the clients, such as `s3.endpoint` or `token`, with Iceberg's names;
-    of the cache of manifests, such as `cache.dir`, see `scan.cache_settings`; `engine`, see `Lake.use`.
-    roots: further directories that the lake's tables may have files in. durable=False leaves out fsync: faster, but
-    after a power cut the last commits may be lost, or their files; the death of a process loses nothing.
-    create=True makes an empty catalog also where tables lie without one, which is refused otherwise: the catalog was
-    probably lost.
+    Args:
+        target: A directory, a URL, or the name of a lake in the configuration file. Without a target, the lake that the
+            environment or the configuration file names.
+        warehouse: The directory or bucket of the tables, if the catalog is elsewhere. For a REST catalog, the name that
+            the server has for it.
+        catalog: The name of the catalog, in a database that several catalogs share.
+        properties: Client, cache and engine settings by Iceberg's names, such as `s3.endpoint`, `cache.dir`, `engine`.
+        roots: Further directories that tables of this lake may have files in.
+        durable: False skips fsync. That is faster, but a power failure may lose the last commits or their files; the
+            end of the process loses nothing.
+        create: True creates an empty catalog even beside existing tables. By default that is refused, because the
+            catalog file was probably lost.
+        ambient: Clock, sleep and randomness, for tests.
     """
     said = {
         # A path is never a name, however it looks.

@@ -33,7 +33,14 @@ from typing import Any, ClassVar
 
 
 class IcefieldError(Exception):
-    """The root: catch this to catch everything that icefield raises on purpose."""
+    """The base class of all errors that Icefield raises on purpose.
+
+    Attributes:
+        message: What could not be done, and why.
+        hint: What to do about it, or None.
+        retryable: Whether the same call may be made again as it is.
+        cleanable: Whether the change certainly did not happen.
+    """
 
     retryable: ClassVar[bool] = False
     cleanable: ClassVar[bool] = True
@@ -52,7 +59,7 @@ class IcefieldError(Exception):
 
 
 class IcefieldWarning(UserWarning):
-    """Something was accepted, but does not do what one might expect of it."""
+    """Something was accepted, but has no effect here."""
 
 
 def _restore(kind: type[IcefieldError], state: dict[str, Any]) -> IcefieldError:
@@ -63,7 +70,7 @@ def _restore(kind: type[IcefieldError], state: dict[str, Any]) -> IcefieldError:
 
 
 class InvalidInput(IcefieldError):
-    """What the caller gave cannot be used; nothing was changed."""
+    """An argument cannot be used. Nothing was changed."""
 
 
 class InvalidFilter(InvalidInput):
@@ -75,11 +82,11 @@ class SchemaMismatch(InvalidInput):
 
 
 class LocationRefused(InvalidInput):
-    """A location lies outside the roots that the lake may touch."""
+    """A location is outside the roots of the lake."""
 
 
 class NotFound(IcefieldError):
-    """Something that the caller named is not there."""
+    """Something that the caller named does not exist."""
 
 
 class NoSuchNamespace(NotFound):
@@ -87,11 +94,11 @@ class NoSuchNamespace(NotFound):
 
 
 class NoSuchTable(NotFound):
-    """The table is not in the catalog."""
+    """The table or view is not in the catalog."""
 
 
 class NoSuchSnapshot(NotFound):
-    """The snapshot, ref or point in time is not in the table's history."""
+    """The snapshot, ref or time is not in the table's history."""
 
 
 class AlreadyExists(IcefieldError):
@@ -99,15 +106,15 @@ class AlreadyExists(IcefieldError):
 
 
 class NamespaceNotEmpty(IcefieldError):
-    """The namespace still holds tables or namespaces."""
+    """The namespace still holds tables, views or namespaces."""
 
 
 class Unsupported(IcefieldError):
-    """A feature that icefield does not have; the table or call that needs it is refused whole."""
+    """A feature that Icefield, the store or the catalog does not have. The call is refused as a whole."""
 
 
 class CorruptFile(IcefieldError):
-    """Bytes that do not decode as what they should be."""
+    """A file cannot be decoded, or is not the one that metadata describes; `location` says which."""
 
     def __init__(self, location: str, why: str, *, hint: str | None = None) -> None:
         super().__init__(f"cannot read {location}: {why}", hint=hint)
@@ -116,7 +123,7 @@ class CorruptFile(IcefieldError):
 
 
 class MissingFile(IcefieldError):
-    """A file that should be there is not in the store."""
+    """A file that metadata refers to is not in the store; `location` says which."""
 
     def __init__(self, location: str, *, hint: str | None = None) -> None:
         super().__init__(f"no file at {location}", hint=hint)
@@ -124,38 +131,38 @@ class MissingFile(IcefieldError):
 
 
 class StorageError(IcefieldError):
-    """The store failed; a write may or may not have happened."""
+    """The store failed. A write may or may not have happened."""
 
     retryable, cleanable = True, False
 
 
 class FileAlreadyExists(StorageError):
-    """put_new found the key taken and left it as it was."""
+    """A new file could not be written, because its name is taken. The existing file was left as it is."""
 
     retryable, cleanable = False, True
 
 
 class CatalogError(IcefieldError):
-    """The catalog could not be opened or answered with a failure; nothing was changed."""
+    """The catalog failed or refused. Nothing was changed."""
 
 
 class CommitError(IcefieldError):
-    """A commit did not return with success; the subclass says what is certain."""
+    """A commit did not succeed. The subclass says what is certain."""
 
 
 class CommitConflict(CommitError):
-    """Somebody else moved the pointer first. Reload and propose again."""
+    """Other commits were faster, in every retry. Nothing was changed; the same call may be made again."""
 
     retryable, cleanable = True, True
 
 
 class ConcurrentChange(CommitError):
-    """A concurrent commit contradicts this one; decide again on fresh reads."""
+    """A concurrent commit conflicts with this one. Nothing was changed; read again and decide again."""
 
     retryable, cleanable = False, True
 
 
 class CommitStateUnknown(CommitError):
-    """The answer was lost and the commit may have landed: delete nothing, look before retrying."""
+    """The catalog's answer was lost, so the commit may have landed. Delete nothing; check before writing again."""
 
     retryable, cleanable = False, False

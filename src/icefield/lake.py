@@ -53,7 +53,7 @@ MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's
 
 @check_arguments
 class Lake(StaysInProcess):
-    """Namespaces, tables and views."""
+    """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(
         self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient, lanes: Lanes = NO_LANES
@@ -68,14 +68,14 @@ class Lake(StaysInProcess):
 
     @property
     def spark(self) -> Any:
-        """The Spark session that rows go through; started on first use. Its format "icefield" means this lake."""
+        """The Spark session; started on first use if none is active. Its format `icefield` reads this lake."""
         engine = load_spark_engine()
         session = engine.session(self._sessions.session)
         engine.register_source(session, self)
         return session
 
     def use(self, session: Any | None = None, *, engine: EngineName | None = None) -> Self:
-        """Use a Spark session of yours (None: the active one), and an engine where verbs name none."""
+        """Use this Spark session (None: the active one), and this engine for verbs that name none."""
         self._sessions.choose(session, None if engine is None else check_engine(engine))
         return self
 
@@ -86,7 +86,7 @@ class Lake(StaysInProcess):
         select: Sequence[str] | None = None,
         as_of: AsOf | None = None,
     ) -> Any:
-        """Return rows of a table as a DataFrame; the same as `table(name).scan(…).to_spark()`."""
+        """Return rows of a table as a Spark DataFrame: `table(name).scan(where, select, as_of).to_spark()`."""
         return self.table(name).scan(where, select, as_of).to_spark()
 
     def create_table(  # noqa: PLR0913 - one parameter per option
@@ -101,12 +101,15 @@ class Lake(StaysInProcess):
         format_version: int | None = None,
         replace: bool = False,
     ) -> Table:
-        """Create an empty table; its namespace is created too if it is missing.
+        """Create an empty table, and its namespace if that is missing.
 
-        schema: a text (`id long not null, name string`), an Arrow schema, or a Spark schema or DataFrame.
-        partition_by: columns or transforms, such as `day(ts)`, `bucket(16, id)`. order_by: such as `ts desc`.
-        format_version: 1, 2 or 3 of Iceberg's table format; a table can be upgraded later. replace: if the table is
-        there, make it this one, as `table.replace` does.
+        Args:
+            schema: Text (`id long not null, name string`), an Arrow schema, or a Spark schema or DataFrame.
+            partition_by: Columns or transforms, such as `day(ts)` or `bucket(16, id)`.
+            order_by: The sort order of new files, such as `ts desc`.
+            location: Where the files go. By default a new directory in the warehouse.
+            format_version: 1, 2 or 3 of the table format; 2 by default. A table can be upgraded later.
+            replace: If the table exists, replace it as `Table.replace` does.
         """
         table = parse_table_name(name)
         definition = define_table(
@@ -146,7 +149,7 @@ class Lake(StaysInProcess):
         return LiveHead(self.catalog, self.store, self.ambient, table, self._lanes, known)
 
     def has_table(self, name: str) -> bool:
-        """Say whether a table is there."""
+        """Return whether a table exists."""
         try:
             self.catalog.pointer(parse_table_name(name))
         except NoSuchTable:
@@ -154,24 +157,23 @@ class Lake(StaysInProcess):
         return True
 
     def tables(self, namespace: str | None = None) -> list[str]:
-        """List tables by full name: of one namespace, or of all."""
+        """List the tables of one namespace, or of all, by full name."""
         return self._list(self.catalog.list_tables, namespace)
 
     def drop_table(self, name: str) -> None:
-        """Take a table out of the catalog; its files stay where they are."""
+        """Remove a table from the catalog. Its files are kept."""
         table = self._known(name)
         self.catalog.swap([PointerSwap(table, self.catalog.pointer(table), None)])
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Give a table another name; its files stay where they are."""
+        """Rename a table. Its files stay where they are."""
         self.catalog.rename_table(parse_table_name(name), parse_table_name(new_name))
 
     def register_table(self, name: str, metadata_location: str) -> Table:
-        """Take a table that is there into the catalog, by its metadata file; its namespace is made if it is missing.
+        """Add an existing table to the catalog, by the location of its metadata file.
 
-        A table has one name in a catalog, and a directory has one table: AlreadyExists if the catalog has the table
-        under another name, InvalidInput if its location overlaps with another's. Commits remove no metadata file that
-        was there before: a table that is taken in again under its old name gets a new one at once.
+        Raise AlreadyExists if the catalog has the table under another name, and InvalidInput if its location overlaps
+        with that of another table. Later commits delete no metadata file that was there before.
         """
         table = parse_table_name(name)
         if publisher_of(self.catalog, self.store, self.ambient).places_tables:
@@ -190,11 +192,14 @@ class Lake(StaysInProcess):
     def relocate(
         self, old: str | None = None, *, dry_run: bool = False, progress: Callable[[str], None] = lambda name: None
     ) -> Relocation:
-        """Make the tables and views of a lake that was moved or copied say where they are now.
+        """Rewrite the metadata of a lake that was moved or copied, so that it names the new location.
 
-        old: where the lake was, where that cannot be told. dry_run: only say what would be rewritten. progress: is
-        called with each name that is done. Nothing is removed; until the end the lake stays as it was, and a run that
-        was cut short is finished by the next one.
+        Nothing is deleted, and an interrupted run is finished by the next one.
+
+        Args:
+            old: The former location, if it cannot be determined.
+            dry_run: Return what would be rewritten, and change nothing.
+            progress: Called with each name that is done.
         """
         plan = plan_relocation(self.catalog, self.store, self.warehouse, old)
         return plan if dry_run else relocate(self.catalog, self.store, plan, progress)
@@ -209,11 +214,13 @@ class Lake(StaysInProcess):
         properties: Mapping[str, str] | None = None,
         replace: bool = False,
     ) -> View:
-        """Give a query over tables and views a name; its namespace is created too if it is missing.
+        """Create a view: a named query over tables and views.
 
-        sql: a SELECT in Spark's dialect. Tables are written with their namespace, or without if they are in the
-        default one, which is the view's own unless another is given. schema: other names and types for the columns;
-        then Spark is not asked for them, and is not started. replace: replace the view if it is there.
+        Args:
+            sql: A SELECT in Spark's dialect.
+            schema: Names and types of the columns. With a schema, Spark is not started to determine them.
+            default_namespace: For names without a namespace. By default that of the view.
+            replace: Replace the view if it exists.
         """
         view = parse_table_name(name)
         space = parse_namespace(default_namespace) if default_namespace is not None else view.namespace
@@ -238,27 +245,27 @@ class Lake(StaysInProcess):
         return view
 
     def has_view(self, name: str) -> bool:
-        """Say whether a view is there."""
+        """Return whether a view exists."""
         found = self.catalog.find(parse_table_name(name))
         return found is not None and found.kind is Kind.VIEW
 
     def views(self, namespace: str | None = None) -> list[str]:
-        """List views by full name: of one namespace, or of all."""
+        """List the views of one namespace, or of all, by full name."""
         return self._list(self.catalog.list_views, namespace)
 
     def drop_view(self, name: str) -> None:
-        """Take a view out of the catalog; its files stay where they are."""
+        """Remove a view from the catalog. Its files are kept."""
         view = parse_table_name(name)
         self.catalog.swap([PointerSwap(view, self.catalog.pointer(view, Kind.VIEW), None, Kind.VIEW)])
 
     def rename_view(self, name: str, new_name: str) -> None:
-        """Give a view another name."""
+        """Rename a view."""
         self.catalog.rename_view(parse_table_name(name), parse_table_name(new_name))
 
     def transaction(self, *, isolation: str = SERIALIZABLE) -> Transaction:
-        """Begin a transaction over any tables: read at one moment, changed in one swap at the end of its block.
+        """Begin a transaction over several tables: they are read at one moment, and committed together.
 
-        isolation: `serializable` also fails when a table that was only read was changed meanwhile; `snapshot` does not.
+        With `serializable` isolation it also fails if rows that it only read have changed; with `snapshot` it does not.
         """
         if not self.catalog.swaps_many:
             raise Unsupported(
@@ -274,11 +281,11 @@ class Lake(StaysInProcess):
         self.catalog.create_namespace(parse_namespace(name), properties)
 
     def drop_namespace(self, name: str) -> None:
-        """Drop a namespace that holds nothing."""
+        """Drop an empty namespace."""
         self.catalog.drop_namespace(parse_namespace(name))
 
     def namespaces(self, parent: str | None = None) -> list[str]:
-        """List the namespaces one level below a parent, or at the top."""
+        """List the namespaces one level below a parent, or at the top level."""
         inside = parse_namespace(parent) if parent is not None else None
         return [".".join(space) for space in self.catalog.list_namespaces(inside)]
 
@@ -289,11 +296,11 @@ class Lake(StaysInProcess):
     def update_namespace_properties(
         self, name: str, updates: Mapping[str, str] | None = None, *, removals: Iterable[str] = ()
     ) -> None:
-        """Set and remove properties of a namespace, at once."""
+        """Set and remove properties of a namespace, in one step."""
         self.catalog.update_namespace_properties(parse_namespace(name), removals, dict(updates or {}))
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the connections to the catalog."""
         self._lanes.close()
         self.catalog.close()
 

@@ -49,10 +49,14 @@ from icefield.table_write import OVERWRITE, TableWrite
 
 @check_arguments
 class Table(TableHistory, StaysInProcess):
-    """A handle on one table of a lake."""
+    """A handle on one table: reads, writes and changes it.
+
+    `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on
+    the version that it was made from.
+    """
 
     def at(self, branch: str) -> "Table":
-        """Return a handle on a branch: it reads and writes there."""
+        """Return a handle on a branch, which reads and writes there."""
         self._load().ref_head(branch)
         return Table(self._head, self._store, self._ambient, branch)
 
@@ -65,13 +69,16 @@ class Table(TableHistory, StaysInProcess):
         merge_schema: bool = False,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
-        """Add rows: a Spark DataFrame, or Arrow data in any form. Returns the snapshot, or None if there was no row.
+        """Append rows. Return the new snapshot, or None if there were no rows.
 
-        token: a name for this very change, or a StreamBatch; made again under it, the change is not made twice, and
-        the first snapshot is returned, or None if that has expired. options: go before the table's write properties,
-        for these rows only. merge_schema: columns that the rows have more are added to the table, and those that they
-        have wider are widened, in the same commit. engine: `local` or `spark`; by default the lake's choice, or else
-        Spark for a DataFrame and the local engine for Arrow data.
+        Args:
+            rows: A Spark DataFrame, or Arrow data: a table, batch, reader, or any object with `__arrow_c_stream__`.
+            token: An idempotency key, or a `StreamBatch`. If a change has landed under this key, nothing is written,
+                and its snapshot is returned, or None if that has expired.
+            options: Write properties for this call only. They override the table's properties.
+            merge_schema: Add columns that only the rows have, and widen narrower ones, in the same commit.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame and the local
+                engine for Arrow data.
         """
         write = self._begin(token, options, engine)
         if (landed := write.landed) is not None:
@@ -91,11 +98,19 @@ class Table(TableHistory, StaysInProcess):
         check_rows: bool = True,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
-        """Replace the rows that match a filter, or all of them, by other rows, in one snapshot.
+        """Replace the rows that match a filter, or all rows, in one snapshot.
 
-        Files that match whole are dropped by metadata alone; files that match in part are written again without the
-        matching rows. files: replace these data files, by their locations, instead of rows that match. check_rows:
-        refuse rows that do not match the filter themselves. The other parameters are those of `append`.
+        Files in which all rows match are dropped without reading them. Files in which some rows match are rewritten.
+
+        Args:
+            rows: The new rows, as in `append`.
+            where: A filter. Without one, all rows are replaced.
+            files: Replace these data files, named by location, instead of rows that match a filter.
+            token: As in `append`.
+            options: As in `append`.
+            merge_schema: As in `append`.
+            check_rows: Refuse new rows that do not match the filter.
+            engine: As in `append`.
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
@@ -115,7 +130,10 @@ class Table(TableHistory, StaysInProcess):
         options: Mapping[str, str] | None = None,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
-        """Replace every partition that one of the rows belongs to, by these rows; others stay as they are."""
+        """Replace every partition that a row belongs to, in one snapshot. Other partitions stay as they are.
+
+        The parameters are those of `append`.
+        """
         write = self._begin(token, options, engine)
         return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
 
@@ -127,12 +145,15 @@ class Table(TableHistory, StaysInProcess):
         token: Token | None = None,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
-        """Replace rows by those that have the same key, and add those whose key is new, in one snapshot.
+        """Replace rows that have the same key, and insert rows whose key is new, in one snapshot.
 
-        rows: a Spark DataFrame or Arrow data, each key at most once. on: the key columns; the table's identifier fields
-        if not given. What the rows do not name stays as it is in rows that are replaced, and gets its default in those
-        that are added. engine: `local` or `spark`; by default the lake's choice, or else Spark for a DataFrame, and
-        where much of the table must be read and a session is active.
+        Args:
+            rows: A Spark DataFrame or Arrow data, with each key at most once. Columns that they do not name keep their
+                value in replaced rows, and get their default in inserted ones.
+            on: The key columns. By default the identifier fields of the table.
+            token: As in `append`.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame, or if much data
+                must be read and a Spark session is active.
         """
         write = self._begin(token, engine=engine)
         return landed.snapshot if (landed := write.landed) else upsert(write, rows, on)
@@ -140,46 +161,65 @@ class Table(TableHistory, StaysInProcess):
     def delete(
         self, where: Predicate | str | Any, *, token: Token | None = None, engine: EngineName | None = None
     ) -> Snapshot | None:
-        """Remove the rows that match a filter, in one snapshot; files that match whole go by metadata alone.
+        """Delete the rows that match a filter, in one snapshot.
 
-        engine: `local` or `spark`; by default the lake's choice, or else Spark where much must be read and a session
-        is active.
+        Files in which all rows match are dropped without reading them. Other files are rewritten, or get delete files,
+        as the property `write.delete.mode` says.
+
+        Args:
+            where: A filter: SQL text, an expression built from `col`, or a Spark Column.
+            token: As in `append`.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
+                Spark session is active.
         """
         write = self._begin(token, engine=engine)
         return landed.snapshot if (landed := write.landed) else delete_matching(write, where)
 
     def delete_files(self, files: Iterable[str], *, token: Token | None = None) -> Snapshot | None:
-        """Remove data files from the table, by their locations, in one snapshot."""
+        """Remove data files, named by location, from the table in one snapshot."""
         write = self._begin(token)
         return landed.snapshot if (landed := write.landed) else write.replace_named(no_rows(self.schema), files, DELETE)
 
     def compact(self, where: Predicate | str | Any = None, *, engine: EngineName | None = None) -> Snapshot | None:
-        """Write small files, and files with deleted rows, together as fewer and larger ones; no row changes.
+        """Rewrite small files, and files with deleted rows, as fewer and larger ones. No row changes.
 
-        Returns None if there is nothing to gain. Rows that others delete concurrently stay deleted. engine: as of
-        `delete`.
+        Return None if there is nothing to gain. Rows that are deleted concurrently stay deleted.
+
+        Args:
+            where: Compact only files that may hold rows which match this filter.
+            engine: As in `delete`.
         """
         return compact(self._begin(None, engine=engine), where)
 
     def rewrite_manifests(self) -> Snapshot | None:
-        """Write small manifests together, so that planning opens fewer; None if there are not two of them."""
+        """Merge small manifests, so that planning opens fewer. Return None if there are not at least two."""
         action = RewriteManifests(self._target())
         metadata = self._head.commit([action])
         return metadata.snapshots.find(action.snapshot_id) if action.snapshot_id is not None else None
 
     def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
-        """Take in Parquet files that others wrote, where they lie; no row is read or copied.
+        """Add Parquet files that another program wrote, in their place. No row is read or copied.
 
-        files: locations, or directories of Parquet files. Which partition a file belongs to is what `partition` says,
-        else what its path says (`day=2026-01-01/…`), else what its statistics prove. A file whose columns do not fit,
-        or that lies outside the lake's roots, is refused, and then nothing is taken in.
+        A file whose columns do not fit the table, or that is outside the lake's roots, is refused, and nothing is
+        added.
+
+        Args:
+            files: Locations of files, or of directories with Parquet files.
+            partition: The partition values of all files. By default they come from the path (`day=2026-01-01/…`), else
+                from statistics if these prove a single value.
         """
         return adopt_files(self._head, self._store, self._target(), files, partition)
 
     def scan(
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> TableScan:
-        """Plan a read of the rows that match, with some columns or all, now or as of a snapshot id, time or ref."""
+        """Plan a read of the rows that match a filter.
+
+        Args:
+            where: A filter: SQL text, an expression built from `col`, or a Spark Column. By default all rows are read.
+            select: The columns to read, also inside structs (`address.city`), and metadata columns such as `_file`.
+            as_of: The version to read: a snapshot id, a time, or the name of a branch or tag. By default the newest.
+        """
         metadata = self._load()
         scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
         note = partial(self._reading, metadata, as_of, scan.where)
@@ -194,10 +234,15 @@ class Table(TableHistory, StaysInProcess):
         where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> AppendScan:
-        """Plan a read of the rows that appends brought after one version, up to and with another or the newest.
+        """Plan a read of the rows that were appended after one version, up to and including another.
 
-        after: a snapshot id, time or ref; None is the beginning. Other operations than appends are passed
-        over, and rows that were deleted since are read all the same.
+        Snapshots of other operations are skipped. Rows that were deleted later are read too.
+
+        Args:
+            after: A snapshot id, a time, or a branch or tag; None reads from the first snapshot.
+            until: The last version to read. By default the newest.
+            where: A filter, as in `scan`.
+            select: The columns to read, as in `scan`.
         """
         metadata = self._load()
         span = find_span(metadata, after, self._point(metadata, until))
@@ -206,9 +251,13 @@ class Table(TableHistory, StaysInProcess):
         return appends.using(self._head.sessions)
 
     def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
-        """List the data and delete files that were added and removed between two versions, in all.
+        """List the data and delete files that were added and removed between two versions, as an Arrow table.
 
-        after: a snapshot id, time or ref; None is the empty table. A file that came and went again is not told.
+        Files that were added and removed again in between are left out.
+
+        Args:
+            after: A snapshot id, a time, or a branch or tag; None is the empty table.
+            until: The later version. By default the newest.
         """
         metadata = self._load()
         before = None if after is None else find_point(metadata, after).snapshot
@@ -222,7 +271,14 @@ class Table(TableHistory, StaysInProcess):
         select: Sequence[str] | None = None,
         as_of: AsOf | None = None,
     ) -> TableInspection:
-        """Look inside the table: `files`, `entries`, `manifests`, `partitions`, `snapshots`, `refs` and more."""
+        """Open a metadata table: `files`, `entries`, `manifests`, `partitions`, `snapshots`, `refs` and others.
+
+        Args:
+            name: The name of the metadata table, as in Iceberg's Spark runtime.
+            where: A filter on the columns of the metadata table.
+            select: The columns to read.
+            as_of: The version to inspect, for metadata tables that differ between versions.
+        """
         loaded = self._head.load()
         if as_of is not None and name.lower() in OF_THE_TABLE:
             raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
@@ -239,10 +295,11 @@ class Table(TableHistory, StaysInProcess):
         properties: Mapping[str, str] | None = None,
         format_version: int | None = None,
     ) -> None:
-        """Make this another table under its name, without rows; its history stays.
+        """Replace the table by an empty one with another schema, under the same name. The history is kept.
 
-        Fails if the table was changed in any way meanwhile. Together with a write in a transaction, readers see the old
-        table or the new one with its rows. Properties are added to those that there are.
+        Fail with ConcurrentChange if the table was changed concurrently in any way. If you replace and write in one
+        transaction, readers see the old table, or the new one with its rows. Properties are added to the existing ones.
+        The parameters are those of `Lake.create_table`.
         """
         base = self._load()
         version = base.format_version if format_version is None else format_version
@@ -251,44 +308,47 @@ class Table(TableHistory, StaysInProcess):
 
     @contextmanager
     def evolve(self) -> Iterator[TableEvolution]:
-        """Change columns, partition fields and order in a `with` block, as one commit; no data file is rewritten."""
+        """Change columns, partition fields and sort order in a `with` block, as one commit.
+
+        No data file is rewritten. The block gets a `TableEvolution`.
+        """
         change = TableEvolution(self._load())
         yield change
         if change.steps:
             self._head.commit([EvolveTable(change.steps)])
 
     def upgrade(self, format_version: int = 3) -> None:
-        """Raise the table to a later format version, in place and for good; older readers can no longer read it."""
+        """Upgrade the table to a later format version. There is no way back, and older readers cannot read it."""
         if self._load().format_version != format_version:
             self._head.commit([UpgradeTable(format_version)])
 
     def count(self, *, engine: EngineName | None = None) -> int:
-        """Count all rows."""
+        """Count all rows, from metadata where that is possible."""
         return self.scan().count(engine=engine)
 
     def statistics(self) -> list[StatisticsFile]:
-        """List the files of statistics that snapshots have."""
+        """List the statistics files of the table's snapshots."""
         return [decode_statistics(entry) for entry in self.metadata.statistics]
 
     def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
-        """Say which file holds statistics of a snapshot; another one of the same kind is forgotten."""
+        """Set the statistics file of a snapshot. It replaces another one of the same kind."""
         self._head.commit([SetStatisticsFile(file)])
 
     def remove_statistics(self, snapshot_id: int) -> None:
-        """Forget the statistics of a snapshot; the files stay."""
+        """Remove the statistics of a snapshot from the metadata. The files are kept."""
         self._head.commit([RemoveStatisticsFiles(snapshot_id)])
 
     def set_location(self, location: str) -> None:
-        """Say where new files go; those that are there stay where they are."""
+        """Set the location for new files. Existing files stay where they are."""
         place = str(parse_location(location)).rstrip("/")
         self._store.check(place)
         self._head.commit([ChangeLocation(place)])
 
     def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
-        """Set and remove properties, in one commit.
+        """Set and remove table properties, in one commit.
 
-        Warns of properties that have no effect here, and refuses those that are misspelt or promise what icefield
-        does not do.
+        Warn about properties that have no effect here. Refuse keys that look misspelled, and properties that ask for
+        something that Icefield does not do.
         """
         check_new_properties(updates, stacklevel=4)
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])

@@ -22,7 +22,7 @@ from icefield.types.schema import Schema
 
 
 class AppendScan(StaysInProcess):
-    """What to read of the appended rows, and every way to read it."""
+    """A planned read of appended rows; `Table.scan_appends` returns one."""
 
     def __init__(
         self,
@@ -43,33 +43,33 @@ class AppendScan(StaysInProcess):
 
     @property
     def schema(self) -> Schema:
-        """The columns that the scan gives."""
+        """The columns that the scan returns."""
         return self._scan.schema
 
     @property
     def where(self) -> Bound:
-        """The filter."""
+        """The filter, bound to the schema."""
         return self._scan.where
 
     @property
     def snapshot_id(self) -> int | None:
-        """The version up to which appends are read; the next scan can start after it."""
+        """The last snapshot that the scan covers; pass it as `after` to the next scan."""
         return self._scan.snapshot_id
 
     def to_spark(self, session: Any | None = None) -> Any:
-        """Return a DataFrame, as `TableScan.to_spark` does."""
+        """Return a Spark DataFrame, as `TableScan.to_spark` does."""
         return self._scan.to_spark(session)
 
     def to_arrow(self) -> pa.RecordBatchReader:
-        """Return a stream of batches; no JVM is started, and memory does not grow with the rows."""
+        """Return an Arrow batch reader, as `TableScan.to_arrow` does."""
         return self._scan.to_arrow()
 
     def count(self) -> int:
-        """Count the rows, opening only files that metadata cannot settle."""
+        """Count the rows. Only files that metadata cannot answer for are opened."""
         return self._scan.count()
 
     def files(self) -> pa.Table:
-        """List the data files to read, one row each."""
+        """List the data files to read as an Arrow table, one row each."""
         return self._scan.files()
 
 

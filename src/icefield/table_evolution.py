@@ -41,7 +41,10 @@ from icefield.types.versions import check_schema_version
 
 
 class TableEvolution:
-    """Gathers steps; the table's `evolve` makes and commits it."""
+    """The steps of a schema, partition or sort order change; `Table.evolve` makes one and commits it.
+
+    Each step is checked at once. If the block raises, nothing is changed.
+    """
 
     def __init__(self, base: TableMetadata) -> None:
         self._draft = Draft(base)
@@ -59,10 +62,17 @@ class TableEvolution:
         after: str | None = None,
         before: str | None = None,
     ) -> None:
-        """Add a column; dots in the name reach into structs, lists and maps.
+        """Add a column. Dots in the name lead into structs, lists and maps.
 
-        default: what rows have that are there already, and what new rows get that do not name the column (from format
-        version 3 on); a required column needs one.
+        Args:
+            name: The name of the column, such as `note` or `address.country`.
+            kind: Its type, as text or as a type object.
+            doc: A description.
+            default: The value for existing rows, and for new rows that do not name the column (format version 3).
+            required: Do not allow nulls. This needs a default.
+            first: Put the column first.
+            after: Put it after this column.
+            before: Put it before this column.
         """
         path, _, last = name.rpartition(".")
         parsed = parse_type(kind) if isinstance(kind, str) else kind
@@ -71,26 +81,26 @@ class TableEvolution:
         self._change_schema(lambda draft: add_column(draft.schema, path, column, draft.draw_column_id, position))
 
     def drop_column(self, name: str) -> None:
-        """Remove a column; old snapshots still show it."""
+        """Drop a column. Older snapshots keep it."""
         self._change_schema(lambda draft: drop_column(draft.schema, name))
 
     def rename_column(self, name: str, new_name: str) -> None:
-        """Give a column another name, beside its siblings."""
+        """Rename a column. The new name is its last part only: the column stays in its struct."""
         self._change_schema(lambda draft: rename_column(draft.schema, name, new_name))
 
     def move_column(
         self, name: str, *, first: bool = False, after: str | None = None, before: str | None = None
     ) -> None:
-        """Move a column among its siblings."""
+        """Move a column first, or after or before another one of the same struct."""
         position = _position(first=first, after=after, before=before)
         if position is None:
             raise InvalidInput(f"say where column {name!r} shall go", hint="Give first=True, after=… or before=…")
         self._change_schema(lambda draft: move_column(draft.schema, name, position))
 
     def widen_column(self, name: str, kind: str | Type) -> None:
-        """Give a column a wider type: int to long, float to double, a decimal of more digits.
+        """Widen the type of a column: int to long, float to double, a decimal to more digits.
 
-        From format version 3 on also date to timestamp or timestamp_ns, and unknown to any type.
+        Format version 3 also allows date to timestamp or timestamp_ns, and unknown to any type.
         """
         wider = parse_type(kind) if isinstance(kind, str) else kind
         self._change_schema(
@@ -102,27 +112,27 @@ class TableEvolution:
         self._change_schema(lambda draft: make_optional(draft.schema, name))
 
     def set_doc(self, name: str, doc: str | None) -> None:
-        """Describe a column."""
+        """Set the description of a column, or remove it with None."""
         self._change_schema(lambda draft: set_doc(draft.schema, name, doc))
 
     def set_default(self, name: str, default: object) -> None:
-        """Change what new rows get that do not name a column; rows that are there already stay as they are."""
+        """Set the write default of a column: the value for new rows that do not name it."""
         self._change_schema(
             lambda draft: set_default(draft.schema, name, _default(name, default, draft.schema.find_field(name).type))
         )
 
     def set_identifier_fields(self, names: Iterable[str]) -> None:
-        """Say which columns identify a row."""
+        """Set the columns that identify a row. `Table.upsert` uses them as its key."""
         chosen = tuple(names)
         self._change_schema(lambda draft: set_identifier_fields(draft.schema, chosen))
 
     def union_by_name(self, schema: object) -> None:
-        """Add the columns that a schema or a DataFrame has more, and widen where it is wider."""
+        """Add the columns that only the given schema or DataFrame has, and widen those that are wider there."""
         other = as_schema(schema)
         self._change_schema(lambda draft: _united(draft, other))
 
     def add_partition_field(self, text: str, *, name: str | None = None) -> None:
-        """Partition new files by one more `transform(column)`; old files stay as they are."""
+        """Partition new files by one more `transform(column)`. Existing files stay as they are."""
         self._change_spec(
             lambda draft: add_partition_field(draft.spec, text, name, draft.schema, draft.draw_partition_id)
         )
@@ -134,11 +144,11 @@ class TableEvolution:
         )
 
     def rename_partition_field(self, name: str, new_name: str) -> None:
-        """Give a partition field another name."""
+        """Rename a partition field."""
         self._change_spec(lambda draft: rename_partition_field(draft.spec, name, new_name, draft.schema))
 
     def set_order(self, order_by: Sequence[str]) -> None:
-        """Sort the rows of new files otherwise; an empty list leaves them as they come."""
+        """Set the sort order of new files; an empty list removes it."""
         terms = order_by if isinstance(order_by, str) else tuple(order_by)
 
         def step(draft: Draft) -> None:

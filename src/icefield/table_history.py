@@ -24,7 +24,7 @@ from icefield.types.schema import Schema
 
 @check_arguments
 class TableHistory:
-    """The part of a table's handle that knows versions."""
+    """The part of a table handle that deals with versions: snapshots, branches and tags."""
 
     def __init__(self, head: TableHead, store: Store, ambient: Ambient, ref: str = MAIN) -> None:
         self._head = head
@@ -39,14 +39,14 @@ class TableHistory:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The newest metadata; in a transaction it counts as a read of all rows."""
+        """The newest metadata. In a transaction this counts as a read of all rows."""
         return self.refresh()
 
     @property
     def metadata_location(self) -> str:
-        """Where the newest metadata file is, from which other engines can open the table.
+        """The location of the newest metadata file, from which other engines can open the table.
 
-        In a transaction it is the version that the table was opened at, and counts as a read of all rows.
+        In a transaction this is the version that the table was opened at, and counts as a read of all rows.
         """
         loaded = self._head.load()
         self._reading(loaded.metadata, None)
@@ -54,7 +54,7 @@ class TableHistory:
 
     @property
     def location(self) -> str:
-        """The directory of the table's files."""
+        """The base location of the table's files."""
         return self._load().location
 
     @property
@@ -64,7 +64,7 @@ class TableHistory:
 
     @property
     def spec(self) -> PartitionSpec:
-        """How new files are partitioned."""
+        """The partition spec of new files."""
         return self._load().spec
 
     @property
@@ -73,7 +73,7 @@ class TableHistory:
         return dict(self._load().properties)
 
     def refresh(self) -> TableMetadata:
-        """Load the newest metadata, if it moved; in a transaction it counts as a read of all rows."""
+        """Load the newest metadata and return it. In a transaction this counts as a read of all rows."""
         metadata = self._load()
         self._reading(metadata, None)
         return metadata
@@ -83,38 +83,50 @@ class TableHistory:
         return list(self.metadata.snapshots)
 
     def history(self) -> list[SnapshotLogEntry]:
-        """List what `main` pointed at, and from when on."""
+        """List the snapshots that `main` has pointed at, with the time of each change."""
         return list(self.metadata.snapshot_log)
 
     def refs(self) -> dict[str, SnapshotRef]:
-        """Return branches and tags."""
+        """Return the branches and tags by name."""
         return dict(self.metadata.refs)
 
     def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
-        """Make a branch, which goes on from this one or from another version.
+        """Create a branch that starts at the head of this one, or at another version.
 
-        retention: min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms.
+        Args:
+            name: The name of the branch.
+            at: The version to start at: a snapshot id, a time, or a branch or tag.
+            retention: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
         """
         self._create_ref(name, RefKind.BRANCH, at, retention)
 
     def tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
-        """Name a version for good. retention: max_ref_age_ms."""
+        """Create a tag: a name for one version.
+
+        Args:
+            name: The name of the tag.
+            at: The version to tag: a snapshot id, a time, or a branch or tag. By default the head of this branch.
+            retention: `max_ref_age_ms`.
+        """
         self._create_ref(name, RefKind.TAG, at, retention)
 
     def drop_ref(self, name: str) -> None:
-        """Forget a branch or tag; its snapshots stay until they expire."""
+        """Drop a branch or tag. Its snapshots are kept until they expire."""
         self._head.commit([DropRef(name)])
 
     def publish(self, branch: str) -> Snapshot | None:
-        """Move this branch to the head of another that goes on from it; all its snapshots show at once."""
+        """Fast-forward this branch to the head of another one, so that all its snapshots become visible at once.
+
+        The other branch must descend from the head of this one.
+        """
         return self._head.commit([FastForward(self._ref, branch)]).ref_head(self._ref)
 
     def roll_back(self, snapshot_id: int) -> Snapshot | None:
-        """Move this branch back to one of its ancestors."""
+        """Move this branch back to one of its earlier snapshots."""
         return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
 
     def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
-        """Take snapshots out of the history; their files stay. One that a branch or tag points at is refused."""
+        """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
         self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
 
     def expire_snapshots(
@@ -124,10 +136,13 @@ class TableHistory:
         keep_last: int | None = None,
         dry_run: bool = False,
     ) -> list[int]:
-        """Take old snapshots out of the history, as retention rules allow; their files stay. Returns their ids.
+        """Remove old snapshots from the table's metadata, and return their ids. No file is deleted.
 
-        older_than: snapshots before this time; if not given, the table's `history.expire.max-snapshot-age-ms` says.
-        keep_last: so many of every branch stay whatever their age. dry_run: only say what would go.
+        Args:
+            older_than: Expire snapshots that are older than this. By default the property
+                `history.expire.max-snapshot-age-ms` decides.
+            keep_last: Keep at least this many snapshots of every branch.
+            dry_run: Return what would be removed, and change nothing.
         """
         limit = None if older_than is None else to_millis(parse_moment(older_than, "older_than"))
         action, base = ExpireSnapshots(limit, keep_last), self._load()

@@ -21,7 +21,7 @@ from icefield.types.schema import Schema
 
 
 class TableInspection(StaysInProcess):
-    """What to read of a metadata table, and every way to read it."""
+    """A planned read of a metadata table; `Table.inspect` returns one."""
 
     def __init__(
         self, table: MetadataTable, where: Predicate | str | Any = None, select: Sequence[str] | None = None
@@ -39,20 +39,20 @@ class TableInspection(StaysInProcess):
 
     @property
     def schema(self) -> Schema:
-        """The columns that it gives."""
+        """The columns of the result."""
         return self._schema
 
     def to_arrow(self) -> pa.RecordBatchReader:
-        """Return a stream of batches; memory is bounded by some manifests at a time."""
+        """Return an Arrow batch reader. Manifests are decoded a few at a time, so memory stays bounded."""
         return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), self._batches(self._select))
 
     def to_spark(self, session: Any | None = None) -> Any:
-        """Return a DataFrame of the rows that match; they pass through this process."""
+        """Return a Spark DataFrame. Its rows pass through this process."""
         chosen = session or self._sessions.session
         return load_spark_engine().from_arrow(self.to_arrow(), self._schema, chosen)
 
     def count(self) -> int:
-        """Count the rows; of columns only those that the filter looks at are read."""
+        """Count the rows. Only the columns that the filter needs are decoded."""
         first = self._table.schema.column_names[0]
         return sum(batch.num_rows for batch in self._batches([first]))
 

@@ -45,7 +45,11 @@ SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes",
 
 @check_arguments
 class TableScan(StaysInProcess):
-    """What to read, and every way to read it."""
+    """A planned read of one version of a table.
+
+    The version is fixed when the scan is made: later commits do not change what it reads. Planning happens on first
+    use.
+    """
 
     def __init__(
         self,
@@ -80,68 +84,70 @@ class TableScan(StaysInProcess):
 
     @property
     def schema(self) -> Schema:
-        """The columns that the scan gives."""
+        """The columns that the scan returns."""
         return self._schema
 
     @property
     def snapshot_id(self) -> int | None:
-        """The version that the scan reads; None for a table without snapshots."""
+        """The snapshot that the scan reads; None for a table without snapshots."""
         return self._point.snapshot.snapshot_id if self._point.snapshot else None
 
     @property
     def where(self) -> Bound:
-        """The filter."""
+        """The filter, bound to the schema."""
         return self._where
 
     def to_spark(self, session: Any | None = None) -> Any:
-        """Return a DataFrame; rows are read by Spark's executors, not by this process.
+        """Return a Spark DataFrame. Executors read the rows; they do not pass through this process.
 
-        session: the Spark session that it is to be of, if not the lake's (`lake.use`) or the active one.
+        Args:
+            session: The Spark session to use. By default that of `Lake.use`, else the active one.
         """
         chosen = session or self._sessions.session
         return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store, chosen)
 
     def to_arrow(self) -> pa.RecordBatchReader:
-        """Return a stream of batches; no JVM is started, and memory does not grow with the table."""
+        """Return an Arrow batch reader. No JVM is started, and memory does not grow with the size of the table."""
         batches = self._batches(self._tasks(self._plan.files), self._select)
         return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), batches)
 
     def count(self, *, engine: EngineName | None = None) -> int:
-        """Count the rows, opening only files that metadata cannot settle.
+        """Count the rows. Only files that metadata cannot answer for are opened.
 
-        engine: `local` or `spark`; by default the lake's choice, or else Spark where much must be read and a session
-        is active.
+        Args:
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
+                Spark session is active.
         """
         return int(self._row_counts(engine).sum())
 
     def count_by_partition(self, *, engine: EngineName | None = None) -> pa.Table:
-        """Count the rows of each partition that has any: its `partition`, `spec_id`, `record_count`, `file_count`."""
+        """Count the rows of each partition: `partition`, `spec_id`, `record_count`, `file_count`."""
         return count_by_partition(self._plan, self._row_counts(engine))
 
     def min(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
-        """Return the least value of a column, null if there is none. Reads only what metadata cannot settle."""
+        """Return the least value of a column, null if there is none. Read only what metadata cannot answer."""
         return self._extreme(column, Side.LEAST, engine)
 
     def max(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
-        """Return the greatest value of a column, null if there is none. Reads only what metadata cannot settle."""
+        """Return the greatest value of a column, null if there is none. Read only what metadata cannot answer."""
         return self._extreme(column, Side.GREATEST, engine)
 
     def files(self) -> pa.Table:
-        """List the data files to read, one row each."""
+        """List the data files to read as an Arrow table, one row each."""
         return self._plan.files.select(SHOWN_COLUMNS)
 
     def splits(self) -> list[list[Split]]:
-        """Cut the files at row groups, and pack them into tasks of the size of `read.split.target-size`."""
+        """Split the files at row groups, and pack the splits into tasks of about `read.split.target-size`."""
         return plan_splits(self._store, self._metadata, self._plan, self._plan.files)
 
     def explain(self) -> Explanation:
-        """Say what is read, and what ruled the rest out."""
+        """Return what the scan reads, and what pruned the rest. Print it for people, or use `as_dict`."""
         columns = tuple(f.name for f in self._schema.fields)
         engine = EngineChoice(self._sessions).use(bytes_of(self._plan.partial_files))
         return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan, str(engine))
 
     def why(self, location: str) -> FileReason:
-        """Say why a data file is read or not; the front of its location may be left out."""
+        """Explain why a data file is read or pruned. The end of its location is enough to name it."""
         return explain_file(self._store, self._metadata, self._point, self._where, location)
 
     @property

@@ -40,7 +40,11 @@ from icefield.table import Table
 
 @check_arguments
 class Transaction(StaysInProcess):
-    """Gathers changes to tables; `lake.transaction()` makes it, and the end of its block commits it."""
+    """Changes to several tables, committed together at the end of a `with` block; `Lake.transaction` returns one.
+
+    All tables are read at one moment, and the transaction sees its own changes. Others see nothing before the block
+    ends. If the block raises, nothing is changed.
+    """
 
     def __init__(
         self,
@@ -78,7 +82,7 @@ class Transaction(StaysInProcess):
         select: Sequence[str] | None = None,
         as_of: AsOf | None = None,
     ) -> Any:
-        """Return rows of a table as a DataFrame; the same as `table(name).scan(…).to_spark()`."""
+        """Return rows of a table as a Spark DataFrame: `table(name).scan(where, select, as_of).to_spark()`."""
         return self.table(name).scan(where, select, as_of).to_spark()
 
     def pin(self, names: Iterable[str]) -> None:

@@ -54,7 +54,10 @@ class Source:
 
 
 class View(StaysInProcess):
-    """A handle on one view of a lake."""
+    """A handle on one view: a named query, read through Spark.
+
+    `Lake.view` and `Lake.create_view` return one. Each call works on the newest version of the view.
+    """
 
     def __init__(self, source: Source, name: TableName) -> None:
         self._source = source
@@ -73,7 +76,7 @@ class View(StaysInProcess):
 
     @property
     def metadata_location(self) -> str:
-        """Where the newest metadata file is."""
+        """The location of the newest metadata file."""
         return self._load().location
 
     @property
@@ -83,7 +86,7 @@ class View(StaysInProcess):
 
     @property
     def schema(self) -> Schema:
-        """The columns."""
+        """The columns of the view."""
         return self.metadata.schema
 
     @property
@@ -96,15 +99,15 @@ class View(StaysInProcess):
         return sorted(self.metadata.versions, key=lambda version: version.version_id)
 
     def history(self) -> list[VersionLogEntry]:
-        """List which version was current, and from when on."""
+        """List the versions that were current, with the time of each change."""
         return list(self.metadata.version_log)
 
     def to_spark(self) -> Any:
-        """Return the rows as a DataFrame; nothing is read before it is used."""
+        """Return a Spark DataFrame of the query's rows. Nothing is read until it is used."""
         return Reading(self._source).frame(self._name)
 
     def refresh(self) -> ViewMetadata:
-        """Load the newest metadata, if it moved."""
+        """Load the newest metadata and return it."""
         return self._load().metadata
 
     def __repr__(self) -> str:

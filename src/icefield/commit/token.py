@@ -34,9 +34,10 @@ _STREAM = re.compile(r"[\w.:/+-]{1,100}", re.ASCII)
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """A batch of a named stream: every batch up to the highest that landed on a branch counts as landed there.
+    """An idempotency key for a stream: batch `batch` of the stream called `stream`.
 
-    Numbers must grow from batch to batch, and may leave gaps. One writer at a time writes a stream.
+    Every batch up to the highest that landed on a branch counts as landed there. Numbers must grow from batch to batch,
+    and may leave gaps. Only one writer at a time may write a stream.
     """
 
     stream: str

@@ -22,14 +22,14 @@ from icefield.expr.ast import (
 
 
 def col(name: str) -> "ColumnTerm":
-    """Name a column to build a filter from; dots reach into structs."""
+    """Name a column, to build a filter from. Dots lead into structs."""
     if not name:
         raise InvalidFilter("a column needs a name")
     return ColumnTerm(Column(tuple(name.split("."))))
 
 
 class ColumnTerm:
-    """A column that makes filters when compared."""
+    """A column that makes filters: compare it with `==`, `!=`, `<`, `<=`, `>`, `>=`, or call a method."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -64,27 +64,31 @@ class ColumnTerm:
         return In(self._column, tuple(_plain(v) for v in items))
 
     def is_null(self) -> Predicate:
+        """Match null."""
         return IsNull(self._column)
 
     def is_not_null(self) -> Predicate:
+        """Match every value but null."""
         return Not(IsNull(self._column))
 
     def is_nan(self) -> Predicate:
+        """Match NaN."""
         return IsNaN(self._column)
 
     def between(self, low: Literal, high: Literal) -> Predicate:
-        """Match from low to high, both included."""
+        """Match values from low to high, including both."""
         return (self >= low) & (self <= high)
 
     def same_as(self, value: Literal) -> Predicate:
-        """Match as `=` does, and null for None (SQL's `<=>`)."""
+        """Match like `==`, but None matches null, as SQL's `<=>` does."""
         return NullSafeEqual(self._column, _plain(value))
 
     def starts_with(self, prefix: str) -> Predicate:
+        """Match strings that begin with a prefix."""
         return StartsWith(self._column, prefix)
 
     def like(self, pattern: str, escape: str = "\\") -> Predicate:
-        """Match SQL's LIKE: `%` is any text, `_` any one character."""
+        """Match like SQL's LIKE: `%` is any text, `_` any one character."""
         return Like(self._column, pattern, escape)
 
     def _compare(self, operator: Operator, value: object) -> Predicate:

@@ -89,10 +89,12 @@ class IcefieldSource(DataSource):
 
 
 def register(spark: SparkSession, lake: Lake | str | os.PathLike[str] | None = None) -> None:
-    """Make the format "icefield" known to a session.
+    """Register the Spark format `icefield` with a session.
 
-    lake: the one that is meant where no option names another; a lake, or what `connect` takes. If there is none, it is
-    the lake that `connect()` opens in Spark's driver.
+    Args:
+        spark: The session.
+        lake: The lake that the format reads if no option names another: a `Lake`, or a target of `connect`. By default
+            the lake that `connect()` opens in the Spark driver.
     """
     if isinstance(lake, str | os.PathLike):
         with connect(lake) as opened:
