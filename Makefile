@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # Bytecode is kept: the suite starts hundreds of Pythons, and without it each compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick deep everywhere sim lint format interop bench lock clean environment interop-environment python
+.PHONY: help demo test quick deep everywhere sim lint format interop bench site lock clean environment interop-environment site-environment python
 
 help:
 	@echo 'make demo        a lake from nothing: tables, commits, time travel'
@@ -19,6 +19,7 @@ help:
 	@echo 'make lint        ruff and mypy only; make format mends what ruff can mend'
 	@echo 'make interop     the same tables read and written by stock Spark with the Iceberg jars'
 	@echo 'make bench       the measurements'
+	@echo 'make site        the docs and the API reference as a static site in build/site, links checked'
 	@echo 'make lock        resolve the lock files again (ARGS=--upgrade for newer versions)'
 	@echo 'make clean       remove what make built'
 	@echo 'PYTHON=python3.12 chooses the interpreter (3.11 or newer)'
@@ -67,11 +68,14 @@ interop: environment interop-environment
 bench: environment
 	@.venv/bin/python -m benchmarks $(ARGS)
 
+site: environment site-environment
+	@.venv-site/bin/python scripts/build_site.py
+
 lock: python
 	@"$(PYTHON)" scripts/lock.py $(ARGS)
 
 clean:
-	rm -rf .venv .venv-interop dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-interop .venv-site dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment: python
@@ -80,6 +84,9 @@ environment: python
 # The wheel with the jars says that it is for Python 3.12 and older, but there is no Python in it.
 interop-environment: python
 	@"$(PYTHON)" scripts/environment.py .venv-interop requirements/interop.lock --ignore-requires-python
+
+site-environment: python
+	@"$(PYTHON)" scripts/environment.py .venv-site requirements/site.lock
 
 python:
 	@"$(PYTHON)" -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "icefield needs Python 3.11 or newer, and $(PYTHON) is %d.%d: name another one with make PYTHON=..." % v)'

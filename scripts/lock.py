@@ -15,12 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-# Lock file: what it is resolved from. The order matters to nobody.
+# Lock file: what it is resolved from. The site imports the project from .venv, so it comes after the lock of that.
 LOCKS = {
     "requirements/dev.lock": ("pyproject.toml", "--extra=jre", "--group=pyproject.toml:dev"),
     "requirements/interop.lock": ("requirements/interop.in",),
     "requirements/locker.lock": ("requirements/locker.in",),
     "requirements/pip.lock": ("requirements/pip.in",),
+    "requirements/site.lock": ("requirements/site.in", "--constraint=requirements/dev.lock"),
 }
 
 

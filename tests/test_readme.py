@@ -124,31 +124,6 @@ def test_the_checker_can_fail() -> None:
     assert commands("$ x <<END\n> y\n> END\nout\n$ z\n") == [("x <<END\ny\nEND", "out"), ("z", "")]
 
 
-def pages() -> list[Path]:
-    """Return every page that is for people: at the root, in docs, and beside the tests and examples."""
-    places = (".", "docs", "docs/decisions", "tests", "examples")
-    return [page for place in places for page in (README.parent / place).glob("*.md")]
-
-
-def links(page: Path) -> set[Path]:
-    return {(page.parent / target).resolve() for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())}
-
-
-def test_links_of_the_docs_lead_somewhere() -> None:
-    for page in pages():
-        for target in links(page):
-            assert target.exists(), f"{page.name} links to {target}"
-
-
-def test_every_page_can_be_reached_from_the_readme() -> None:
-    reached, new = set[Path](), {README.resolve()}
-    while new:
-        reached |= new
-        new = {target for page in new for target in links(page) if target.suffix == ".md"} - reached
-    decisions = README.parent.resolve() / "docs" / "decisions"  # linked as a folder
-    assert [page.name for page in pages() if page.resolve() not in reached and page.parent.resolve() != decisions] == []
-
-
 def test_files_that_contributors_are_told_of_are_there() -> None:
     root = README.parent
     for page in (root / "CONTRIBUTING.md", root / "docs" / "style.md", root / "tests" / "README.md"):

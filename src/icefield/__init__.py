@@ -39,12 +39,20 @@ if TYPE_CHECKING:
     )
     from icefield.expr.builder import col
     from icefield.lake import Lake
+    from icefield.model.snapshot import Snapshot
     from icefield.spark.data_source import register
     from icefield.table import Table
+    from icefield.table_changes import AppendScan
+    from icefield.table_evolution import TableEvolution
+    from icefield.table_inspection import TableInspection
     from icefield.table_scan import TableScan
+    from icefield.transaction import Transaction
+    from icefield.types.schema import Schema
+    from icefield.view import View
 
 __all__ = [
     "AlreadyExists",
+    "AppendScan",
     "CatalogError",
     "CommitConflict",
     "CommitError",
@@ -64,22 +72,35 @@ __all__ = [
     "NoSuchSnapshot",
     "NoSuchTable",
     "NotFound",
+    "Schema",
     "SchemaMismatch",
+    "Snapshot",
     "StorageError",
     "StreamBatch",
     "Table",
+    "TableEvolution",
+    "TableInspection",
     "TableScan",
+    "Transaction",
     "Unsupported",
+    "View",
     "col",
     "connect",
     "register",
 ]
 
 _ROOMS = {
+    "AppendScan": "icefield.table_changes",
     "Lake": "icefield.lake",
+    "Schema": "icefield.types.schema",
+    "Snapshot": "icefield.model.snapshot",
     "StreamBatch": "icefield.commit.token",
     "Table": "icefield.table",
+    "TableEvolution": "icefield.table_evolution",
+    "TableInspection": "icefield.table_inspection",
     "TableScan": "icefield.table_scan",
+    "Transaction": "icefield.transaction",
+    "View": "icefield.view",
     "col": "icefield.expr.builder",
     "connect": "icefield.connection",
     "register": "icefield.spark.data_source",

@@ -1,0 +1,109 @@
+"""The API reference (docs/site): every public name is in it, and its examples do what they show.
+
+`make site` renders the pages; what can go wrong without a build is checked here.
+"""
+
+import doctest
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icefield
+from icefield.catalog.rest_settings import REST_PROPERTIES
+from icefield.configuration import _PARSERS as SETTINGS
+from icefield.configuration_file import CONFIG_VARIABLE
+from icefield.properties import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
+from icefield.scan import cache_settings
+
+SITE = Path(__file__).parent.parent / "docs" / "site"
+PAGES = sorted(SITE.rglob("*.rst"))
+# For engines and tests; the verbs of users do not need them.
+INTERNAL = {"Lake.head", "TableEvolution.steps", "using", "noting"}
+DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)\n((?:   :.*\n)*)", re.MULTILINE)
+
+
+def documented() -> dict[str, Any]:
+    """Return what the pages show, by qualified name: a class with :members: shows all its public members."""
+    found: dict[str, Any] = {}
+    for page in PAGES:
+        module = "icefield"
+        for directive, name, options in DIRECTIVE.findall(page.read_text()):
+            if directive == "currentmodule":
+                module = name
+                continue
+            shown: Any = import_module(module)
+            for part in name.split("."):
+                shown = getattr(shown, part)
+            found[name] = shown
+            if ":members:\n" in options:
+                found |= {f"{name}.{member}": getattr(shown, member) for member in public_members(shown)}
+    return found
+
+
+def public_members(handle: type) -> list[str]:
+    return [name for name in dir(handle) if not name.startswith("_") and name not in dir(Exception)]
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    shown = documented()
+    handles = [name for name in icefield.__all__ if inspect.isclass(getattr(icefield, name))]
+    members = {
+        f"{name}.{member}"
+        for name in handles
+        if name.startswith(("Lake", "Table", "Append", "Transaction", "View"))
+        for member in public_members(getattr(icefield, name))
+    }
+    wanted = {name for name in members | set(icefield.__all__) if not INTERNAL & {name, name.split(".")[-1]}}
+    assert wanted - shown.keys() == set()
+
+
+def test_everything_in_the_reference_has_a_docstring() -> None:
+    assert [name for name, shown in documented().items() if not inspect.getdoc(shown)] == []
+
+
+def test_arguments_are_described_by_their_names() -> None:
+    """An argument list that a docstring has is that of its signature: a rename shows here."""
+    for name, shown in documented().items():
+        if not inspect.isroutine(shown):
+            continue
+        _, has_list, text = (inspect.getdoc(shown) or "").partition("Args:\n")
+        described = re.findall(r"^    (\w+): ", text, re.MULTILINE)
+        parameters = list(inspect.signature(shown).parameters)
+        assert bool(described) == bool(has_list), name
+        assert [argument for argument in described if argument not in parameters] == [], name
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.stem)
+def test_examples_do_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    report: list[str] = []
+    test = doctest.DocTestParser().get_doctest(page.read_text(), {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test, out=report.append)
+    assert report == []
+    assert runner.tries > 1
+
+
+def test_settings_and_properties_are_in_the_reference() -> None:
+    page = (SITE / "configuration.rst").read_text()
+    variables = re.findall(r'"(ICEFIELD_[A-Z]+)"', "".join(p.read_text() for p in sources()))
+    cache = {cache_settings.MEMORY, cache_settings.DIRECTORY, cache_settings.DISK}
+    assert CONFIG_VARIABLE in variables
+    assert [name for name in {*REST_PROPERTIES, *cache, *variables, *SETTINGS} if f"``{name}``" not in page] == []
+    # The table of properties is made from the code; each needs one sentence to show.
+    every = (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES, *COLUMN_PROPERTIES)
+    assert [known for known in every if not known.doc.strip()] == []
+
+
+def sources() -> list[Path]:
+    return sorted(Path(inspect.getfile(icefield)).parent.rglob("*.py"))
+
+
+def test_every_example_script_is_on_the_site() -> None:
+    page = (SITE / "examples.rst").read_text()
+    scripts = sorted((SITE.parent.parent / "examples").glob("*.py"))
+    assert [path.name for path in scripts if f"/examples/{path.name}\n" not in page] == []
