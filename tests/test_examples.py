@@ -1,4 +1,7 @@
-"""Every example runs by itself in an empty directory, and prints what its docstring shows."""
+"""Every example runs by itself in an empty directory, and prints what its docstring shows.
+
+Those that need servers get real ones: PostgreSQL, an S3 server, a Spark Connect server.
+"""
 
 import ast
 import os
@@ -9,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgres
+from tests.s3_server import s3_server
+
 FOLDER = Path(__file__).parent.parent / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
+WITH_SERVERS = {"postgres_s3", "spark_connect"}
 
 
 def shown(example: Path) -> str:
@@ -21,21 +28,54 @@ def shown(example: Path) -> str:
     return textwrap.dedent(output).strip() + "\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_prints_what_it_shows(example: Path, tmp_path: Path) -> None:
+def check(example: Path, folder: Path, *arguments: str, **variables: str) -> None:
+    """Run an example and compare what it prints."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ICEFIELD_")}
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
-        cwd=tmp_path,
-        env=environment,
+        [sys.executable, "-W", "error", str(example), *arguments],
+        cwd=folder,
+        env={**environment, **variables},
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == shown(example)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "example", [path for path in EXAMPLES if path.stem not in WITH_SERVERS], ids=lambda path: path.stem
+)
+def test_an_example_prints_what_it_shows(example: Path, tmp_path: Path) -> None:
+    check(example, tmp_path)
+
+
+@pytest.mark.slow
+def test_postgres_and_s3_by_environment_and_again_by_arguments(tmp_path: Path) -> None:
+    example, bucket = FOLDER / "postgres_s3.py", s3_server()
+    properties = bucket.properties
+    endpoint = f"s3.endpoint={properties['s3.endpoint']}"
+    keys = {
+        "AWS_REGION": properties["s3.region"],
+        "AWS_ACCESS_KEY_ID": properties["s3.access-key-id"],
+        "AWS_SECRET_ACCESS_KEY": properties["s3.secret-access-key"],
+    }
+    with postgres.running_server() as server:
+        url, root = server.new_schema(), bucket.new_root()
+        check(example, tmp_path, "--property", endpoint, ICEFIELD_LAKE=url, ICEFIELD_WAREHOUSE=root, **keys)
+        check(example, tmp_path, "--lake", url, "--warehouse", root, "--property", endpoint, **keys)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_connect(tmp_path: Path) -> None:
+    from tests.spark_places import running_server  # noqa: PLC0415 - only this test loads pyspark
+
+    with running_server() as port:
+        check(FOLDER / "spark_connect.py", tmp_path, "--remote", f"sc://127.0.0.1:{port}")
 
 
 def test_every_example_is_listed() -> None:
