@@ -1,5 +1,6 @@
 """Which deletes apply to which data files: the index against the rules of the spec, read one pair at a time."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from icefield.codec.manifest_schema import EQUALITY_DELETES, KINDS, POSITION_DEL
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.parquet.file_task import DeleteFile, DeleteKind
+from icefield.scan import deletes as deletes_module
 from icefield.scan.deletes import BOUNDS, COLUMNS, DeleteIndex, _Scope, build_delete_index
 from icefield.types.transforms import Identity, Void
 
@@ -135,6 +137,24 @@ def test_the_index_finds_what_the_rules_say(
         assert sorted((d.location, d.kind.value) for d in found) == sorted((d.path, str(d.kind)) for d in wanted)
         only_vector = all(d.kind is DeleteKind.VECTOR for d in wanted)
         assert deleted_rows == (7 * len(wanted) if only_vector else None)
+
+
+def test_the_example_of_the_module_is_right() -> None:
+    kinds = "|".join(DeleteKind)
+    text = deletes_module.__doc__ or ""
+    delete_rows = re.findall(rf"^    (\w+) +({kinds}) +(-|\w+) +(\w+) +(\d+)$", text, re.MULTILINE)
+    data_rows = re.findall(r"^    (\w+) +(\w+) +(\d+) +(\w.*)$", text, re.MULTILINE)
+    assert (len(delete_rows), len(data_rows)) == (4, 4)
+    index = index_of(
+        [
+            File(path, BY_KEY, (partition,), int(number), DeleteKind(kind), None if target == "-" else target)
+            for path, kind, target, partition, number in delete_rows
+        ]
+    )
+    for path, partition, number, shown in data_rows:
+        found, _ = found_for(index, File(path, BY_KEY, (partition,), int(number)))
+        wanted = [] if shown.startswith("none") else shown.partition(" (")[0].split(", ")
+        assert [delete.location for delete in found] == wanted
 
 
 def test_a_named_target_is_taken_at_its_word() -> None:

@@ -3,6 +3,15 @@
 Columns are found by field id. What is not wanted is skipped, at any depth. Arrays take two steps: the row's program
 notes where an array lies and how many elements it has, and the program of its elements reads them as rows of their own.
 Raises ValueError for a schema in which a wanted column cannot be read.
+
+    >>> path = Field("path", 2, Value("string"), null_branch=0)
+    >>> schema = Record((Field("id", 1, Value("long")), path, Field("size", 3, Value("long"))))
+    >>> program = compile_program(schema, Wanted(values=frozenset({(ROOT_ID, 2), (ROOT_ID, 3)})))
+    >>> code = program.code.reshape(-1, WIDTH)[:, :3].tolist()  # instruction, branch that means null, slot
+    >>> code == [[VARINT, -1, -1], [BYTES, 0, 0], [VARINT, -1, 0]]  # skip id; path to span 0; size to long 0
+    True
+    >>> [(column.name, column.slot) for column in program.columns]
+    [('path', 0), ('size', 0)]
 """
 
 from dataclasses import dataclass, field

@@ -4,6 +4,17 @@ What must still hold when the commit lands: every file that was read is still th
 would come back with the new files; where it is known which row went where, those deletes are made again on the new
 files, and otherwise the rewrite fails. The new files are as old as the version that was read, so that equality deletes
 which came since apply to them as they did to the old ones. (spec: Sequence Numbers)
+
+For example, a has 5 rows, of which row 2 was deleted before the plan, and b has 2. Their 6 rows are written to x and y,
+3 to each. While that is done, somebody deletes the rows 1 and 4 of a:
+
+    row of a     0    1    2    3    4         row of b     0    1
+    read as      0    1    -    2    3                      4    5
+    written to   x:0  x:1  -    x:2  y:0                    y:1  y:2
+
+    >>> moved = MovedRows(starts={"a": 0, "b": 4}, targets=["x", "y"], ends=np.array([3, 6]))
+    >>> moved.find("a", np.array([1, 4]), left_out=np.array([2]))
+    {'x': array([1]), 'y': array([0])}
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,6 +2,17 @@
 
 `project_inclusive`: where a row matches, its partition matches. `project_strict`: where a partition matches, all of its
 rows do. There is one set of rules, for the inclusive kind: the strict one is what no failing row can lie in.
+
+    >>> from icefield.expr.bind import bind
+    >>> from icefield.expr.describe import describe
+    >>> from icefield.types.datatypes import TimestampType
+    >>> from icefield.types.text import parse_schema
+    >>> where = bind("ts >= '2026-01-05 12:00:00'", parse_schema("ts timestamp"))
+    >>> by_day = [PartitionTerm(1000, 1, Day(), TimestampType(), "ts_day")]
+    >>> describe(project_inclusive(where, by_day))  # days to read
+    "ts_day >= DATE '2026-01-05'"
+    >>> describe(project_strict(where, by_day))  # days in which every row matches
+    "ts_day > DATE '2026-01-05'"
 """
 
 from collections.abc import Sequence

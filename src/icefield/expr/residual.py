@@ -4,6 +4,18 @@ The filter is taken apart into its units: its leaves, and its ORs (of which all 
 holds for all). For many files at once each unit is found to hold always, never, or sometimes; the answers of a file
 are one number, and files with the same number have the same residual. Zero means that nothing is proven, so the
 residual is the filter itself.
+
+    >>> from icefield.expr.bind import bind
+    >>> from icefield.expr.describe import describe
+    >>> from icefield.types.text import parse_schema
+    >>> where = bind("day = 5 AND amount > 10", parse_schema("day int, amount long"))
+    >>> day_holds, amount_holds = ALWAYS, ALWAYS << BITS_PER_UNIT
+    >>> describe(residual(where, day_holds))  # a file of the partition day=5
+    'amount > 10'
+    >>> describe(residual(where, amount_holds))  # a file whose least amount is 11
+    'day = 5'
+    >>> residual(where, day_holds | amount_holds) == TRUE
+    True
 """
 
 from collections.abc import Iterator, Sequence

@@ -4,6 +4,20 @@
     position deletes    the data file that they name, or else all of their partition, if not newer
     equality deletes    all files of their partition, or of the table if their spec has no fields, if older
 
+For example, with the partitions x and y:
+
+    delete file   kind        names   partition   sequence number
+    p1            positions   a       x           2
+    p2            positions   -       y           2
+    v1            vector      c       y           4
+    e1            equality    -       x           3
+
+    data file     partition   sequence number     delete files that apply
+    a             x           1                   p1, e1
+    b             x           3                   none (p1 names another file, e1 is not newer)
+    c             y           1                   v1 (which replaces p2)
+    d             y           2                   p2
+
 The index is built once for a scan from delete manifests; matching a batch of data files is a vectorised look-up, and
 the delete files of one data file are listed only when it is read.
 Raises CorruptFile, as the reference does, for two vectors of one data file, for a vector older than its file, and for

@@ -1,4 +1,14 @@
-"""Planned files by what is left of the filter for them, for engines that filter many files by one expression."""
+"""Group planned files by what is left of the filter for them, for engines that filter many files by one expression.
+
+    >>> files = pa.table({"proven": [5, 1, 1, 0], "file_size_in_bytes": [9_000, 800, 700, 50]})
+    >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=1_000)]
+    [(5, 1), (1, 2), (0, 1)]
+    >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=2_000)]
+    [(5, 1), (0, 3)]
+
+The codes are those of `icefield.expr.residual`. In the second call the files with code 1 are too small for a group of
+their own, so they are filtered together with the last file, for which nothing is proven.
+"""
 
 import numpy as np
 import pyarrow as pa

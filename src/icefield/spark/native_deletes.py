@@ -4,6 +4,15 @@ All files of a scan share one array of words. A file's key is the place of its f
 with the file's key and the row's place in it alone: no join, no look-up. The array travels with every task, so that
 scans share it out among them when it is large; what is larger still is left to tasks of ours, which load the deletes of
 their own files only.
+
+    >>> a, b = FileTask("a", record_count=100, sequence_number=1, spec_id=0), FileTask("b", 3, 1, 0)
+    >>> [_word_count(task) for task in (a, b)]  # so the key of a is 0, and that of b is 2
+    [2, 1]
+    >>> words = np.concatenate([_packed([64], 100), _packed([1], 3)])  # row 64 of a and row 1 of b are deleted
+    >>> words.tolist()
+    [0, 1, 2]
+    >>> [bool(words[2 + (row >> 6)] & (1 << (row & 63))) for row in range(3)]  # the rows of b
+    [False, True, False]
 """
 
 from collections.abc import Iterator, Sequence
