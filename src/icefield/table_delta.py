@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefield.commit.files import files_at
 from icefield.commit.footing import Footing
 from icefield.commit.manifests import NewFiles
 from icefield.commit.row_delta import RowDelta
@@ -24,6 +23,7 @@ from icefield.parquet.delete_files import DeleteEntry, delete_locations
 from icefield.parquet.write import WritePlan
 from icefield.properties import DELETE_ISOLATION, DELETE_MODE, MERGE_ISOLATION, MERGE_MODE, MERGE_ON_READ, SERIALIZABLE
 from icefield.scan.plan import bytes_of
+from icefield.scan.planned_files import files_at
 from icefield.table_write import TableWrite, Verb
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema

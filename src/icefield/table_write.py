@@ -16,7 +16,6 @@ from icefield.commit.action import Action, Target, Workshop
 from icefield.commit.append import AppendFiles
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.evolve import Draft, EvolveTable, Step
-from icefield.commit.files import files_at, paths_of
 from icefield.commit.footing import Footing, PartitionSet, find_origin
 from icefield.commit.loop import OwnFiles, propose_all
 from icefield.commit.manifests import ManifestShape, NewFiles
@@ -39,6 +38,7 @@ from icefield.parquet.write import WritePlan, plan_write
 from icefield.properties import OVERWRITE_ISOLATION, SNAPSHOT, Property
 from icefield.rows import as_schema, bind_filter, hold_rows
 from icefield.scan.plan import ScanPlan, bytes_of, plan_scan
+from icefield.scan.planned_files import files_at, paths_of
 from icefield.scan.point import find_point
 from icefield.storage.store import Store
 from icefield.table_evolution import TableEvolution

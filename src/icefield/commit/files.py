@@ -1,7 +1,7 @@
 """A snapshot that adds files and removes others: what overwrites, deletes, row deltas and rewrites have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from icefield.commit.token import was_made
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.scan.partitions import Partition, partitions_of
+from icefield.scan.planned_files import paths_of
 
 
 @dataclass(kw_only=True)
@@ -94,16 +95,6 @@ def propose_files(
         target=target,
     )
     return propose_snapshot(snapshot, base, workshop)
-
-
-def paths_of(files: pa.Table) -> frozenset[str]:
-    """Return the locations of planned files."""
-    return frozenset(files.column("file_path").to_pylist())
-
-
-def files_at(files: pa.Table, paths: Iterable[str]) -> pa.Table:
-    """Return those of some files that lie at one of the paths."""
-    return files.filter(pc.is_in(files.column("file_path"), value_set=pa.array(sorted(paths), pa.string())))
 
 
 def with_vectors(files: pa.Table, footing: Footing, base: TableMetadata) -> frozenset[str]:

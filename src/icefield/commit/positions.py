@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from icefield.ambient import Ambient
 from icefield.codec.manifest_header import DELETE_MANIFEST
-from icefield.commit.files import files_at, paths_of
 from icefield.commit.footing import Footing
 from icefield.commit.manifests import ManifestShape, NewFiles
 from icefield.model.metadata import TableMetadata
@@ -24,6 +23,7 @@ from icefield.parquet.deletes import Positions
 from icefield.parquet.file_task import DeleteFile, DeleteKind, FileTask
 from icefield.parquet.read_ahead import read_ahead, wanted_deletes
 from icefield.scan.plan import plan_scan
+from icefield.scan.planned_files import files_at, paths_of
 from icefield.scan.point import Point
 from icefield.storage.store import Store
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from icefield.codec.manifest_schema import partition_column
 from icefield.commit.action import Change, Workshop
-from icefield.commit.files import FilesAction, FilesDraft, files_at, paths_of
+from icefield.commit.files import FilesAction, FilesDraft
 from icefield.commit.manifests import NewFiles, write_added
 from icefield.commit.positions import (
     ChangedFile,
@@ -42,6 +42,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.delete_files import DeletePlace
 from icefield.parquet.deletes import Positions
+from icefield.scan.planned_files import files_at, paths_of
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from icefield.commit.action import Change, Workshop
-from icefield.commit.files import FilesAction, FilesDraft, files_at, with_vectors
+from icefield.commit.files import FilesAction, FilesDraft, with_vectors
 from icefield.commit.manifests import ManifestRow, NewFiles, write_added
 from icefield.commit.positions import (
     ChangedFile,
@@ -35,6 +35,7 @@ from icefield.parquet.delete_files import DeleteEntry, DeletePlace, delete_locat
 from icefield.parquet.deletes import Positions
 from icefield.scan.partition_values import load_partition_values
 from icefield.scan.partitions import partitions_of
+from icefield.scan.planned_files import files_at
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from icefield.commit.files import files_at
 from icefield.commit.footing import KeyRows
 from icefield.commit.references import remove_quietly
 from icefield.engine.engine import Site
@@ -30,6 +29,7 @@ from icefield.parquet.read_ahead import read_ahead
 from icefield.parquet.text_check import check_text
 from icefield.rows import arrow_batches
 from icefield.scan.plan import ScanPlan
+from icefield.scan.planned_files import files_at
 from icefield.types.arrow import arrow_schema, schema_from_arrow
 from icefield.types.arrow_keys import NOT_FOUND
 from icefield.types.datatypes import NestedField

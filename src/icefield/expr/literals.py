@@ -9,7 +9,6 @@ Raises InvalidFilter.
 
 import datetime
 import math
-import re
 import struct
 import uuid
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from icefield.expr.ast import Date, Literal, Operator, Time, Timestamp
 from icefield.expr.bound import FALSE, Bound, Compare, IsNaN, NotNaN, NotNull, Reference, all_of
 from icefield.expr.discrete import Domain, Place, compare_at, domain_of, place_by, place_exactly
 from icefield.expr.moments import from_python, parse_date, parse_time, parse_timestamp
+from icefield.expr.numbers import double_of, whole_number
 from icefield.types.civil import NANOS_PER_DAY, NANOS_PER_MICRO
 from icefield.types.datatypes import (
     BinaryType,
@@ -45,8 +45,6 @@ from icefield.types.datatypes import (
 from icefield.types.single_value import scaled
 
 _MOST_DIGITS = 1000
-_WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 _BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
 
 
@@ -77,26 +75,6 @@ def checked_text(text: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueError("the text contains half of a surrogate pair") from error
     return text
-
-
-def whole_number(text: str) -> int:
-    """Read a text as an integer, as Spark does; raises ValueError."""
-    if not _WHOLE_NUMBER.fullmatch(text.strip()):
-        raise ValueError("the text is no whole number")
-    return int(text)
-
-
-def double_of(value: Literal) -> float:
-    """Convert a number or a text to a double, -0.0 to 0.0; raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        raise ValueError("a number is needed")
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        raise ValueError("the text is no number")
-    try:
-        # Adding 0.0 turns -0.0, which is equal to it, into 0.0.
-        return float(value) + 0.0
-    except OverflowError as error:
-        raise ValueError("the number is too large for a double") from error
 
 
 def _shown(value: Literal) -> str:

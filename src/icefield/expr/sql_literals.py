@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from icefield.errors import InvalidFilter
 from icefield.expr.ast import Date, Literal, Time, Timestamp
-from icefield.expr.literals import double_of, whole_number
 from icefield.expr.moments import parse_date, parse_time, parse_timestamp
+from icefield.expr.numbers import double_of, whole_number
 
 DType = exp.DataType.Type
 

@@ -17,7 +17,6 @@ from icefield.expr.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.scan.entries import LIVE, load_batches
-from icefield.scan.inspect_source import numbered
 from icefield.scan.manifests import load_manifests
 from icefield.scan.partition_struct import PartitionStruct, partition_struct
 from icefield.scan.plan import PLANNED, Funnel, ScanPlan, plan_added_files
@@ -26,7 +25,7 @@ from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.datatypes import StructType
-from icefield.types.schema import Schema
+from icefield.types.schema import Schema, numbered
 from icefield.types.text import parse_schema
 
 ADDED, REMOVED = "added", "removed"

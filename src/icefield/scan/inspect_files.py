@@ -20,7 +20,7 @@ from icefield.expr.statistics import FieldStatistics
 from icefield.model.partition import PartitionSpec
 from icefield.scan.entries import LIVE, load_batches
 from icefield.scan.inspect_metrics import READABLE_METRICS, ReadableMetrics, readable_metrics
-from icefield.scan.inspect_source import Inspected, Manifests, MetadataTable, Request, numbered, struct_array
+from icefield.scan.inspect_source import Inspected, Manifests, MetadataTable, Request
 from icefield.scan.manifests import DATA_MANIFEST, Mask, find_spec, has_live_files
 from icefield.scan.partition_struct import (
     PARTITION,
@@ -28,10 +28,10 @@ from icefield.scan.partition_struct import (
     partition_struct,
     prune_by_partition,
 )
-from icefield.types.arrow import arrow_schema
+from icefield.types.arrow import arrow_schema, struct_array
 from icefield.types.arrow_nested import list_around, map_around, without_unused
 from icefield.types.datatypes import IntegerType, ListType, MapType, NestedField, StructType
-from icefield.types.schema import Schema
+from icefield.types.schema import Schema, numbered
 from icefield.types.text import parse_schema
 
 EVERY_STATUS = (EXISTING, ADDED, DELETED)

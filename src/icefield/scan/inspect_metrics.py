@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest_columns import ManifestColumns
-from icefield.scan.inspect_source import struct_array
-from icefield.types.arrow import arrow_array, arrow_type
+from icefield.types.arrow import arrow_array, arrow_type, struct_array
 from icefield.types.datatypes import (
     BinaryType,
     DateType,

@@ -14,20 +14,13 @@ import pyarrow.compute as pc
 from icefield.codec.manifest_columns import ManifestColumns
 from icefield.codec.manifest_schema import DATA, EQUALITY_DELETES, POSITION_DELETES, partition_column
 from icefield.scan.entries import LIVE, load_batches
-from icefield.scan.inspect_source import (
-    MICROS_PER_MILLI,
-    Inspected,
-    MetadataTable,
-    Request,
-    manifests_of_version,
-    numbered,
-    struct_array,
-)
+from icefield.scan.inspect_source import MICROS_PER_MILLI, Inspected, MetadataTable, Request, manifests_of_version
 from icefield.scan.manifests import has_live_files
 from icefield.scan.partition_struct import PARTITION, partition_struct, partition_values, prune_by_partition
-from icefield.types.arrow import arrow_schema, arrow_type
+from icefield.types.arrow import arrow_schema, arrow_type, struct_array
 from icefield.types.arrow_keys import KeyIndex
 from icefield.types.datatypes import NestedField, StructType
+from icefield.types.schema import numbered
 from icefield.types.text import parse_schema
 
 COLUMNS = ManifestColumns(("status", "snapshot_id", "content", "record_count", "file_size_in_bytes"))

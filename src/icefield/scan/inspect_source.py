@@ -4,9 +4,9 @@ A metadata table has a schema of its own and gives its rows as a stream of Arrow
 manifests at most. Its field ids are counted anew: what it describes may use any id itself.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 
 import pyarrow as pa
 
@@ -15,9 +15,8 @@ from icefield.model.metadata import TableMetadata
 from icefield.scan.manifests import load_manifests, load_many_manifests
 from icefield.scan.point import Point
 from icefield.storage.store import Store
-from icefield.types.arrow import arrow_field, arrow_schema
-from icefield.types.datatypes import NestedField
-from icefield.types.schema import Schema, renumber
+from icefield.types.arrow import arrow_schema
+from icefield.types.schema import Schema
 
 ROWS_PER_STEP = 10_000
 MICROS_PER_MILLI = 1_000
@@ -57,12 +56,6 @@ class MetadataTable:
 Manifests = Callable[[Inspected], Iterator[pa.Table]]
 
 
-def numbered(fields: Iterable[NestedField]) -> Schema:
-    """Return a schema of these fields with ids counted from 1."""
-    ids = count(1)
-    return Schema(renumber(tuple(fields), lambda: next(ids), {}))
-
-
 def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, object]]]) -> MetadataTable:
     """Return a metadata table of rows that are few enough to be made one by one."""
 
@@ -72,11 +65,6 @@ def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, objec
             yield pa.Table.from_pylist(step, schema=target)
 
     return MetadataTable(schema, load)
-
-
-def struct_array(fields: Iterable[NestedField], columns: Iterable[pa.Array]) -> pa.StructArray:
-    """Return a struct column that is nowhere null."""
-    return pa.StructArray.from_arrays(list(columns), fields=[arrow_field(f) for f in fields])
 
 
 def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:

@@ -21,9 +21,8 @@ from icefield.expr.ordered import column_of
 from icefield.expr.statistics import FieldStatistics
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
-from icefield.scan.inspect_source import struct_array
 from icefield.scan.manifests import Mask, prune_manifests
-from icefield.types.arrow import arrow_type
+from icefield.types.arrow import arrow_type, struct_array
 from icefield.types.datatypes import NestedField, PrimitiveType, StructType
 from icefield.types.schema import Schema
 from icefield.types.transforms import Identity, Unknown, Void

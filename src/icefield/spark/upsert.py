@@ -21,7 +21,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql import types as spark_types
 from pyspark.taskcontext import TaskContext
 
-from icefield.commit.files import files_at
 from icefield.engine.engine import Site
 from icefield.engine.file_works import DeletePositions, RewriteWithout
 from icefield.engine.local_upsert import conform_table
@@ -44,6 +43,7 @@ from icefield.parquet.deletes import Positions
 from icefield.parquet.file_task import FileTask
 from icefield.parquet.partial_rows import NO_PLACE, find_unnamed, keep_unnamed
 from icefield.parquet.read import TableFiles
+from icefield.scan.planned_files import files_at
 from icefield.spark.distribute import NumberedFrame
 from icefield.spark.native_read import FilesToRead
 from icefield.spark.read import read_files

@@ -257,3 +257,8 @@ _PRIMITIVE_RULES: Iterable[tuple[Callable[[pa.DataType], bool], PrimitiveType]] 
     (_is_any(pa.uuid()), UUIDType()),
     (_is_any(pa.binary(), pa.large_binary(), pa.binary_view()), BinaryType()),
 )
+
+
+def struct_array(fields: Iterable[NestedField], columns: Iterable[pa.Array]) -> pa.StructArray:
+    """Return a struct column that is nowhere null."""
+    return pa.StructArray.from_arrays(list(columns), fields=[arrow_field(f) for f in fields])

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
@@ -268,3 +269,9 @@ def _check_names(kind: Type, path: tuple[str, ...]) -> None:
         raise InvalidInput(f"column names stand twice in {'.'.join(path) or 'the table'}: {', '.join(twice)}")
     for field in children(kind):
         _check_names(field.type, (*path, field.name))
+
+
+def numbered(fields: Iterable[NestedField]) -> Schema:
+    """Return a schema of these fields with ids counted from 1."""
+    ids = count(1)
+    return Schema(renumber(tuple(fields), lambda: next(ids), {}))

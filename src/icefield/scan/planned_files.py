@@ -1,0 +1,16 @@
+"""Planned files as columns: their paths, and some of them by path."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def paths_of(files: pa.Table) -> frozenset[str]:
+    """Return the locations of planned files."""
+    return frozenset(files.column("file_path").to_pylist())
+
+
+def files_at(files: pa.Table, paths: Iterable[str]) -> pa.Table:
+    """Return those of some files that lie at one of the paths."""
+    return files.filter(pc.is_in(files.column("file_path"), value_set=pa.array(sorted(paths), pa.string())))
