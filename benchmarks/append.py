@@ -18,7 +18,7 @@ from pyiceberg.table import Table as TheirTable
 
 import icefield
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 SHORT, LONG, ROUNDS = 10, 1_000, 15
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "name": [f"n{i}" for i in range(10)]})

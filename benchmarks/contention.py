@@ -27,8 +27,8 @@ from tests.postgres import running_server
 
 import icefield
 from icefield.lake import Lake
-from icefield.scan.manifests import load_manifests
-from icefield.table import Table
+from icefield.plan.manifest_list import load_manifests
+from icefield.table.table import Table
 
 TABLE = "a.t"
 SCHEMA = "id long"

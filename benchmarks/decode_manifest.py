@@ -18,20 +18,20 @@ import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestFile
 
-from icefield.codec.avro_codecs import DEFLATE, NULL, ZSTANDARD
-from icefield.codec.manifest import decode_manifest, decode_manifests
-from icefield.codec.manifest_columns import ALL, PLAN
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import ManifestHeader
-from icefield.codec.manifest_list import (
+from icefield.codec.avro.compression import DEFLATE, NULL, ZSTANDARD
+from icefield.codec.manifest.columns import ALL, PLAN
+from icefield.codec.manifest.decode import decode_manifest, decode_manifests
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.header import ManifestHeader
+from icefield.codec.manifest.list import (
     ManifestListHeader,
     decode_manifest_list,
     encode_manifest_list,
     splice_manifest_list,
 )
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
-from icefield.codec.manifest_schema import BOUNDS, COUNTS, EXISTING, LONGS
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rewrite import ManifestSource, rewrite_manifests
+from icefield.codec.manifest.schema import BOUNDS, COUNTS, EXISTING, LONGS
 from icefield.types.datatypes import DateType, NestedField
 
 COLUMNS = 20

@@ -22,7 +22,7 @@ import icefield
 _DRIVER = """
 import json, resource, sys, time
 import icefield
-from icefield.spark.session import session
+from icefield.spark.session.session import session
 session(master="local[2]")
 with icefield.connect(sys.argv[1], durable=False) as lake:
     table = lake.table("bench.deleted")

@@ -16,13 +16,13 @@ from tests.s3_server import s3_server
 import icefield
 from benchmarks.planning_tables import Bucket, Shape, make_table_in
 from benchmarks.slow_store import delayed
-from icefield.codec.avro_engine import compiled_engine
+from icefield.codec.avro.engine import compiled_engine
 
 ROUNDS = 3
 _OURS = """
 import json, sys, time
 import icefield
-from icefield.codec.avro_engine import compiled_engine
+from icefield.codec.avro.engine import compiled_engine
 compiled_engine()
 target, properties = sys.argv[1], json.loads(sys.argv[2])
 with icefield.connect(target, properties=properties) as lake:

@@ -24,7 +24,7 @@ from pyiceberg.table import StaticTable
 
 import icefield
 from benchmarks.planning_tables import NAME, WHERE, Shape, make_table
-from icefield.codec.avro_engine import compiled_engine
+from icefield.codec.avro.engine import compiled_engine
 from icefield.lake import Lake
 
 ENTRIES = 10_000

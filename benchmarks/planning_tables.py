@@ -16,12 +16,12 @@ import pyarrow as pa
 import icefield
 from benchmarks.decode_manifest import COLUMNS, entries
 from icefield.ambient import SystemAmbient
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import DATA_MANIFEST, DELETE_MANIFEST, ManifestHeader
-from icefield.codec.manifest_list import ManifestListHeader, encode_manifest_list
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.manifest_schema import POSITION_DELETES
-from icefield.codec.metadata_json import encode_metadata
+from icefield.codec.json.metadata import encode_metadata
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST, ManifestHeader
+from icefield.codec.manifest.list import ManifestListHeader, encode_manifest_list
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.schema import POSITION_DELETES
 from icefield.lake import Lake
 from icefield.model.apply import apply
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef

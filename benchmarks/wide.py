@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import icefield
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 SIZES, ROUNDS = (1_000, 4_000), 3
 

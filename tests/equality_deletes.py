@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefield.codec.manifest_header import DELETE_MANIFEST
-from icefield.codec.manifest_schema import EQUALITY_DELETES, partition_column
+from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.schema import EQUALITY_DELETES, partition_column
 from icefield.commit.action import Change, Workshop
-from icefield.commit.files import FilesAction, FilesDraft
-from icefield.commit.footing import Footing, find_origin
-from icefield.commit.manifests import ManifestShape, NewFiles
-from icefield.commit.removal import Gone
-from icefield.commit.summary import tally_deletes
-from icefield.expr.bound import TRUE
+from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
+from icefield.commit.snapshot.manifest_filter import Gone
+from icefield.commit.snapshot.manifests import ManifestShape, NewFiles
+from icefield.commit.snapshot.summary import tally_deletes
+from icefield.commit.validate.read_set import Footing, find_origin
+from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation
-from icefield.parquet.delete_files import as_delete_columns
-from icefield.properties import SNAPSHOT
-from icefield.scan.plan import plan_scan
-from icefield.scan.point import find_point
-from icefield.table import Table
+from icefield.parquet.write.delete_files import as_delete_columns
+from icefield.plan.plan import plan_scan
+from icefield.plan.versions import find_point
+from icefield.properties.table import SNAPSHOT
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema, arrow_type
 
 _NUMBERS = itertools.count()

@@ -14,15 +14,15 @@ import msgspec
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Kind, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
-from icefield.codec.metadata_json import encode_metadata
-from icefield.codec.schema_json import decode_schema, decode_sort_order, decode_spec
-from icefield.codec.updates_json import decode_requirement, decode_update
-from icefield.codec.view_json import decode_view_version, encode_view
-from icefield.codec.view_updates_json import decode_view_update
+from icefield.codec.json.metadata import encode_metadata
+from icefield.codec.json.schema import decode_schema, decode_sort_order, decode_spec
+from icefield.codec.json.updates import decode_requirement, decode_update
+from icefield.codec.json.view import decode_view_version, encode_view
+from icefield.codec.json.view_updates import decode_view_update
 from icefield.commit.action import Workshop
 from icefield.commit.load import load_table_metadata
-from icefield.commit.publish import next_metadata_name, write_metadata
-from icefield.commit.view_publish import load_view_metadata
+from icefield.commit.publish.publish import next_metadata_name, write_metadata
+from icefield.commit.publish.views import load_view_metadata
 from icefield.errors import CommitConflict, InvalidInput
 from icefield.model.apply import apply, check
 from icefield.model.creation import AssertCreate, AssignUUID, TableUpdate, create_from

@@ -21,8 +21,8 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from icefield.spark.java import find_java_home
-from icefield.spark.session import LOGGING, session
+from icefield.spark.session.java import find_java_home
+from icefield.spark.session.session import LOGGING, session
 
 VARIABLE = "ICEFIELD_SPARK"
 # Few, because the tests have few rows.

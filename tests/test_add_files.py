@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefield
-from icefield.codec.name_mapping import PROPERTY
+from icefield.codec.json.name_mapping import PROPERTY
 from icefield.errors import AlreadyExists, ConcurrentChange, CorruptFile, InvalidInput, LocationRefused, SchemaMismatch
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 SCHEMA = "id long, name string, day date"
 DAY = datetime.date(2026, 1, 1)

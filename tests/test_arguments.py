@@ -14,11 +14,11 @@ import pytest
 
 import icefield
 from icefield.arguments import check_arguments
+from icefield.dml.evolution import TableEvolution
 from icefield.errors import IcefieldError, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
-from icefield.table import Table
-from icefield.table_evolution import TableEvolution
-from icefield.table_scan import TableScan
+from icefield.table.scan import TableScan
+from icefield.table.table import Table
 
 ODD: tuple[Any, ...] = (
     5,

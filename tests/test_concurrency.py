@@ -9,8 +9,8 @@ import pytest
 
 import icefield
 from icefield.lake import Lake
-from icefield.scan.manifests import load_manifests
-from icefield.table import Table
+from icefield.plan.manifest_list import load_manifests
+from icefield.table.table import Table
 from tests.postgres import running_server
 
 pytestmark = pytest.mark.slow

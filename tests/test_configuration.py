@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from icefield.configuration import LakeSettings
-from icefield.configuration_file import Surroundings
-from icefield.configuration_sources import find_settings
+from icefield.config.configuration import LakeSettings
+from icefield.config.file import Surroundings
+from icefield.config.sources import find_settings
 from icefield.errors import InvalidInput
 
 FILE = """

@@ -14,11 +14,11 @@ import pytest
 
 import icefield
 from icefield.catalog.catalog import PointerSwap
-from icefield.commit.footing import Footing
+from icefield.commit.validate.read_set import Footing
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.effort import sample
 
 DOC = Path(__file__).parents[1] / "docs" / "conflicts.md"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.configuration import LakeSettings
-from icefield.connection import is_there, open_lake
+from icefield.config.configuration import LakeSettings
+from icefield.config.connect import is_there, open_lake
 from icefield.errors import InvalidInput, LocationRefused, Unsupported
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
@@ -47,7 +47,7 @@ def works(lake: Lake) -> list[str]:
 
 
 def test_icefield_connect_is_the_function_whatever_was_imported_before() -> None:
-    code = "import icefield.connection, icefield; assert callable(icefield.connect)"
+    code = "import icefield.config.connect, icefield; assert callable(icefield.connect)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import ListType, LongType, NestedField, StructType
 from icefield.types.schema import Schema
 
@@ -17,7 +17,7 @@ ROWS = pa.table({"a.b": pa.array([1, 2, 3], pa.int64()), "a": [{"b": 30}, {"b": 
 def table(memory_lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A table that was made before such names were refused."""
     with monkeypatch.context() as earlier:
-        earlier.setattr("icefield.commit.create.check_dotted_names", lambda _schema: None)
+        earlier.setattr("icefield.commit.actions.create.check_dotted_names", lambda _schema: None)
         made = memory_lake.create_table("t.t", Schema((NestedField(1, "a.b", LongType()), STRUCT)))
     made.append(ROWS)
     return made

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import icefield
 from icefield.ambient import SeededAmbient
-from icefield.codec.metadata_json import encode_metadata
+from icefield.codec.json.metadata import encode_metadata
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.commit.faults import RacingCatalog
 
 

@@ -12,13 +12,13 @@ import pytest
 
 import icefield
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.sql import SCHEMA, SqlCatalog
-from icefield.catalog.sqlite import SqliteDatabase, open_sqlite_catalog
-from icefield.catalog.sqlite_errors import is_rolled_back
+from icefield.catalog.sql.catalog import SCHEMA, SqlCatalog
+from icefield.catalog.sql.sqlite import SqliteDatabase, open_sqlite_catalog
+from icefield.catalog.sql.sqlite_errors import is_rolled_back
 from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
-from icefield.table import Table
+from icefield.table.table import Table
 
 T = parse_table_name("a.t")
 

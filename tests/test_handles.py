@@ -10,7 +10,7 @@ import pytest
 from icefield.errors import Unsupported
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore
-from icefield.storage.object_store import ObjectStore
+from icefield.storage.object_store.store import ObjectStore
 from icefield.storage.store import check_reachable
 from tests.test_secrets import PLANTED, assert_hidden
 

@@ -12,13 +12,13 @@ import pytest
 
 import icefield
 from icefield.errors import IcefieldWarning, InvalidInput, LocationRefused, Unsupported
-from icefield.iceberg_properties import NO_EFFECT, NO_EFFECT_OF_COLUMNS, REFUSED, RESERVED, USED_ELSEWHERE
 from icefield.lake import Lake
-from icefield.parquet.file_layout import FileLayout
-from icefield.properties import COLUMN_PROPERTIES, FORMAT_VERSION_KEY, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
-from icefield.property_checks import NAMESPACES, check_new_properties
+from icefield.parquet.write.file_layout import FileLayout
+from icefield.properties.check import NAMESPACES, check_new_properties
+from icefield.properties.iceberg import NO_EFFECT, NO_EFFECT_OF_COLUMNS, REFUSED, RESERVED, USED_ELSEWHERE
+from icefield.properties.table import COLUMN_PROPERTIES, FORMAT_VERSION_KEY, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 HERE = Path(__file__).parent
 LISTED = [line for line in (HERE / "iceberg_properties.txt").read_text().splitlines() if not line.startswith("#")]

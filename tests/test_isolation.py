@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.commit import reads
-from icefield.commit.reads import Reads
+from icefield.commit.validate import transaction_reads as reads
+from icefield.commit.validate.transaction_reads import Reads
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.effort import DEEP
 
 NAME = "t.t"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.catalog.lost_catalog import MOST_DIRECTORIES, refuse_tables
+from icefield.catalog.missing import MOST_DIRECTORIES, refuse_tables
 from icefield.cli.main import run
 from icefield.errors import CatalogError, InvalidInput
 from icefield.storage.location import local_path

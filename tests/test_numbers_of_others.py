@@ -10,9 +10,9 @@ import pytest
 
 import icefield
 from icefield.arguments import whole_number
-from icefield.commit.token_memory import BATCH_KEY, PREVIOUS_KEY, STREAM_KEY, Memory
+from icefield.commit.validate.key_history import BATCH_KEY, PREVIOUS_KEY, STREAM_KEY, Memory
 from icefield.errors import InvalidInput
-from icefield.table import Table
+from icefield.table.table import Table
 
 HIGHEST = 2**63 - 1
 ROWS = pa.table({"id": [1]})

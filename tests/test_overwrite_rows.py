@@ -7,7 +7,7 @@ import pytest
 
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.commit.racing import files_of
 
 

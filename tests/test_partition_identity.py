@@ -20,7 +20,7 @@ import pytest
 import icefield
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow_keys import encode_keys
 from tests.commit.racing import race
 from tests.effort import DEEP

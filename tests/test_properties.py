@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefield.errors import InvalidInput
-from icefield.properties import (
+from icefield.properties.check import check_properties
+from icefield.properties.table import (
     COMMIT_RETRIES,
     METADATA_DELETE_AFTER_COMMIT,
     METRICS_COLUMN_PREFIX,
@@ -15,7 +16,6 @@ from icefield.properties import (
     TARGET_FILE_SIZE_BYTES,
     Property,
 )
-from icefield.property_checks import check_properties
 from tests.effort import effort
 
 KEYS = [p.key for p in TABLE_PROPERTIES]

@@ -7,7 +7,7 @@ import icefield
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.model.snapshot import RefKind
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(*ids: int) -> pa.Table:

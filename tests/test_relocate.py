@@ -10,14 +10,14 @@ import pytest
 
 import icefield
 from icefield.cli.main import run
-from icefield.codec.manifest_list import decode_manifest_list
-from icefield.codec.puffin import Blob, encode_puffin
+from icefield.codec.manifest.list import decode_manifest_list
+from icefield.codec.puffin.puffin import Blob, encode_puffin
 from icefield.commit.relocate import _Mover
 from icefield.errors import InvalidInput, LocationRefused
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 from icefield.storage.memory import MemoryStore
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.equality_deletes import delete_keys
 
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}

@@ -18,13 +18,13 @@ from urllib.parse import quote
 import pytest
 
 import icefield
-from icefield.catalog.postgres_connection import parse_target
-from icefield.catalog.rest_settings import RestSettings
+from icefield.catalog.rest.settings import RestSettings
+from icefield.catalog.sql.postgres_connection import parse_target
 from icefield.cli.main import run
-from icefield.configuration import LakeSettings, parse_settings
+from icefield.config.configuration import LakeSettings, parse_settings
 from icefield.errors import CatalogError, IcefieldError, InvalidInput
 from icefield.secrets import RedactedError, Secret, protect, redact, redact_error, reveal
-from icefield.storage.object_store import ObjectStore
+from icefield.storage.object_store.store import ObjectStore
 
 PLANTED = "pl4nted/S3cret+value=="
 CLOSED = "127.0.0.1:1"  # a port that nobody listens on
@@ -119,7 +119,7 @@ def test_a_rest_server_that_repeats_secrets_does_not_get_them_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr("icefield.catalog.rest_session.FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("icefield.catalog.rest.session.FIRST_PAUSE_SECONDS", 0.0)
     with echo_server() as echo:
         echo.shape, echo.status = shape, status
         with pytest.raises(IcefieldError) as raised:
@@ -133,7 +133,7 @@ def test_a_rest_server_that_repeats_secrets_does_not_get_them_shown(
 def test_a_rest_server_that_cannot_be_reached(
     properties: dict[str, str], url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icefield.catalog.rest_session.FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("icefield.catalog.rest.session.FIRST_PAUSE_SECONDS", 0.0)
     with echo_server() as echo:
         url = url.replace("{plain}", echo.url.rpartition(":")[2])
         with pytest.raises(CatalogError) as raised:

@@ -10,9 +10,9 @@ import pytest
 import icefield
 from icefield.errors import CorruptFile, IcefieldError
 from icefield.lake import Lake
-from icefield.scan.manifests import load_manifests
+from icefield.plan.manifest_list import load_manifests
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.equality_deletes import delete_keys
 
 KINDS = ("data", "manifest", "vector", "positions", "keys")

@@ -21,11 +21,11 @@ from icefield.errors import (
     SchemaMismatch,
     Unsupported,
 )
-from icefield.expr.describe import describe
+from icefield.expr.render.describe import describe
 from icefield.lake import Lake
-from icefield.parquet.read import TableReader
+from icefield.parquet.read.read import TableReader
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 UTC = datetime.UTC
 SCHEMA = "id long not null, ts timestamptz, name string, price decimal(9, 2)"

@@ -9,10 +9,10 @@ import pytest
 
 from icefield.errors import SchemaMismatch
 from icefield.lake import Lake
-from icefield.parquet.write import plan_write
-from icefield.spark.write_task import WriteTask
+from icefield.parquet.write.write import plan_write
+from icefield.spark.write.task import WriteTask
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 BYTES = [b"good", b"\xff\xfe", b"\xc3\xa9"]
 

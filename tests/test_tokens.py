@@ -8,12 +8,12 @@ import pytest
 
 import icefield
 from icefield import StreamBatch
-from icefield.commit.token import Token
-from icefield.commit.token_memory import TOKEN_KEY
+from icefield.commit.validate.idempotency_key import Token
+from icefield.commit.validate.key_history import TOKEN_KEY
 from icefield.errors import CommitStateUnknown, ConcurrentChange, InvalidInput
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshots
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(*ids: int) -> pa.Table:
@@ -51,7 +51,7 @@ def test_r18_without_the_guard_a_second_run_appends_again(
 ) -> None:
     table.append(rows(1), token="job-7/batch-3")
     monkeypatch.setattr(Snapshots, "find_all_by_summary", lambda *_: iter(()))
-    monkeypatch.setattr("icefield.commit.token.recorded_tokens", lambda *_: ())
+    monkeypatch.setattr("icefield.commit.validate.idempotency_key.recorded_tokens", lambda *_: ())
     lake.table("t.t").append(rows(1), token="job-7/batch-3")
     assert table.count() == 2
 
@@ -293,7 +293,7 @@ def test_two_writers_of_one_stream_lose_no_batch_in_silence(
 
 
 def test_streams_are_bounded_in_number(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icefield.commit.token_memory.MAX_STREAMS", 2)
+    monkeypatch.setattr("icefield.commit.validate.key_history.MAX_STREAMS", 2)
     for name in ("a", "b"):
         table.append(rows(1), token=StreamBatch(name, 1))
     with pytest.raises(InvalidInput, match="2 streams already"):

@@ -9,13 +9,13 @@ import pytest
 import icefield
 from icefield.ambient import SystemAmbient
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable, Unsupported
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 from icefield.storage.location import location_of_path
-from icefield.storage.object_store_directory import DirectoryStore
-from icefield.table import Table
+from icefield.storage.object_store.directory import DirectoryStore
+from icefield.table.table import Table
 
 
 def rows(*ids: int) -> pa.Table:

@@ -9,7 +9,7 @@ import pytest
 
 from icefield.errors import ConcurrentChange, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.commit.racing import race
 
 MODES = ("copy-on-write", "merge-on-read")

@@ -11,7 +11,7 @@ import pytest
 import icefield
 from icefield.errors import InvalidInput, SchemaMismatch, Unsupported
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import EMPTY_STRUCT
 
 POINT = struct.pack("<BIdd", 1, 1, 1.0, 2.0)

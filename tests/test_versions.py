@@ -10,21 +10,21 @@ import pyarrow as pa
 import pytest
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.codec.avro_container import parse_header
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL
-from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
-from icefield.codec.metadata_json import encode_metadata
-from icefield.commit.manifests import COUNTS
-from icefield.commit.upgrade import UpgradeTable
+from icefield.codec.avro.container import parse_header
+from icefield.codec.json.metadata import encode_metadata
+from icefield.codec.manifest.columns import ALL
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.header import decode_manifest_header
+from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.commit.actions.upgrade import UpgradeTable
+from icefield.commit.snapshot.manifests import COUNTS
 from icefield.errors import InvalidInput, NoSuchTable, Unsupported
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata, location_uuid
 from icefield.model.names import parse_table_name
 from icefield.model.snapshot import Snapshot, Snapshots
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 from tests.commit.faults import RacingCatalog, RecordingStore
 from tests.commit.racing import files_of, reachable
 from tests.commit.test_loop import through

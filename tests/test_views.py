@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icefield.catalog.catalog import Kind, PointerSwap
-from icefield.codec.view_json import encode_view
+from icefield.codec.json.view import encode_view
 from icefield.errors import (
     AlreadyExists,
     IcefieldError,

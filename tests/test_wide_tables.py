@@ -15,7 +15,7 @@ import pytest
 
 import icefield
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 FEW, MANY = 60, 240
 SOURCE = Path(icefield.__file__).parent

@@ -8,7 +8,7 @@ import pytest
 
 from icefield.errors import ConcurrentChange, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import LongType
 
 

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from icefield.commit.token import StreamBatch
-    from icefield.connection import connect
+    from icefield.commit.validate.idempotency_key import StreamBatch
+    from icefield.config.connect import connect
     from icefield.errors import (
         AlreadyExists,
         CatalogError,
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
         StorageError,
         Unsupported,
     )
-    from icefield.expr.builder import col
+    from icefield.expr.parse.builder import col
     from icefield.lake import Lake
     from icefield.model.snapshot import Snapshot
-    from icefield.spark.data_source import register
-    from icefield.table import Table
-    from icefield.table_changes import AppendScan
-    from icefield.table_evolution import TableEvolution
-    from icefield.table_inspection import TableInspection
-    from icefield.table_scan import TableScan
-    from icefield.transaction import Transaction
+    from icefield.spark.data_source.data_source import register
+    from icefield.table.table import Table
+    from icefield.table.changes import AppendScan
+    from icefield.dml.evolution import TableEvolution
+    from icefield.table.inspection import TableInspection
+    from icefield.table.scan import TableScan
+    from icefield.table.transaction import Transaction
     from icefield.types.schema import Schema
     from icefield.view import View
 
@@ -94,16 +94,16 @@ _ROOMS = {
     "Lake": "icefield.lake",
     "Schema": "icefield.types.schema",
     "Snapshot": "icefield.model.snapshot",
-    "StreamBatch": "icefield.commit.token",
-    "Table": "icefield.table",
-    "TableEvolution": "icefield.table_evolution",
-    "TableInspection": "icefield.table_inspection",
-    "TableScan": "icefield.table_scan",
-    "Transaction": "icefield.transaction",
+    "StreamBatch": "icefield.commit.validate.idempotency_key",
+    "Table": "icefield.table.table",
+    "TableEvolution": "icefield.dml.evolution",
+    "TableInspection": "icefield.table.inspection",
+    "TableScan": "icefield.table.scan",
+    "Transaction": "icefield.table.transaction",
     "View": "icefield.view",
-    "col": "icefield.expr.builder",
-    "connect": "icefield.connection",
-    "register": "icefield.spark.data_source",
+    "col": "icefield.expr.parse.builder",
+    "connect": "icefield.config.connect",
+    "register": "icefield.spark.data_source.data_source",
 }
 
 

@@ -12,16 +12,18 @@ from typing import Any, Self
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
-from icefield.catalog.lane import NO_LANES, Lanes
-from icefield.commit.claims import claim_of, guard_of
-from icefield.commit.create import create_table, register_table
+from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
+from icefield.commit.actions.create import create_table, register_table
 from icefield.commit.load import load_table_metadata
-from icefield.commit.named_locations import check_table_locations
-from icefield.commit.publish import Committed
-from icefield.commit.publishers import publisher_of
+from icefield.commit.publish.choose import publisher_of
+from icefield.commit.publish.locations import check_table_locations
+from icefield.commit.publish.publish import Committed
 from icefield.commit.relocate import Relocation, plan_relocation, relocate
+from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.view import ViewCommitter
+from icefield.dml.head import LiveHead
 from icefield.engine.choose import EngineName, check_engine
+from icefield.engine.rows import SessionChoice, load_spark_engine
 from icefield.errors import (
     AlreadyExists,
     IcefieldError,
@@ -31,19 +33,17 @@ from icefield.errors import (
     NoSuchTable,
     Unsupported,
 )
-from icefield.expr.ast import Predicate
+from icefield.expr.parse.ast import Predicate
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
 from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
-from icefield.properties import SERIALIZABLE
-from icefield.rows import SessionChoice, load_spark_engine
-from icefield.scan.point import AsOf
+from icefield.plan.versions import AsOf
+from icefield.properties.table import SERIALIZABLE
 from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import StaysInProcess, Store
-from icefield.table import Table
-from icefield.table_definition import define_table
-from icefield.table_head import LiveHead
-from icefield.transaction import Transaction
+from icefield.table.definition import define_table
+from icefield.table.table import Table
+from icefield.table.transaction import Transaction
 from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
 
 # Opens the same lake in another process; it can be pickled.

@@ -13,9 +13,11 @@ from typing import Any
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, Kind, check_new_table
-from icefield.commit.view_publish import PublishedView, ViewPublisher, view_publisher_of
+from icefield.commit.publish.views import PublishedView, ViewPublisher, view_publisher_of
+from icefield.dml.head import LiveHead
+from icefield.engine.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
-from icefield.expr.select import Parts, parse_query
+from icefield.expr.query.select import Parts, parse_query
 from icefield.model.names import Namespace, TableName
 from icefield.model.view import (
     SqlRepresentation,
@@ -24,10 +26,8 @@ from icefield.model.view import (
     ViewMetadata,
     ViewVersion,
 )
-from icefield.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.storage.store import StaysInProcess, Store
-from icefield.table import Table
-from icefield.table_head import LiveHead
+from icefield.table.table import Table
 from icefield.types.schema import Schema, assign_fresh_ids
 
 SPARK = "spark"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefield.commit.token_memory import TOKEN_KEY
+from icefield.commit.validate.key_history import TOKEN_KEY
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 TABLES = ("bank.savings", "bank.checking")
 ACCOUNTS = 12

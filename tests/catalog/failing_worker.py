@@ -10,7 +10,7 @@ import sqlite3
 import sys
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.sqlite import SqliteDatabase, open_sqlite_catalog
+from icefield.catalog.sql.sqlite import SqliteDatabase, open_sqlite_catalog
 from icefield.errors import IcefieldError
 from icefield.model.names import parse_table_name
 

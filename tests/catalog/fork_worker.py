@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.database import Session
-from icefield.catalog.postgres import open_postgres_catalog
-from icefield.catalog.sql import SqlCatalog
-from icefield.catalog.sqlite import open_sqlite_catalog
+from icefield.catalog.sql.catalog import SqlCatalog
+from icefield.catalog.sql.database import Session
+from icefield.catalog.sql.postgres import open_postgres_catalog
+from icefield.catalog.sql.sqlite import open_sqlite_catalog
 from icefield.errors import CatalogError
 from icefield.model.names import parse_table_name
 

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Sequence
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.postgres import open_postgres_catalog
-from icefield.catalog.sql import SqlCatalog
-from icefield.catalog.sqlite import open_sqlite_catalog
+from icefield.catalog.sql.catalog import SqlCatalog
+from icefield.catalog.sql.postgres import open_postgres_catalog
+from icefield.catalog.sql.sqlite import open_sqlite_catalog
 from icefield.errors import CommitConflict
 from icefield.model.names import parse_table_name
 

@@ -11,8 +11,8 @@ import pytest
 
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
-from icefield.catalog.postgres import open_postgres_catalog
-from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
+from icefield.catalog.sql.postgres import open_postgres_catalog
+from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.errors import (
     AlreadyExists,
     CommitConflict,

@@ -12,13 +12,13 @@ import pytest
 
 import icefield
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import AlreadyExists, IcefieldError, InvalidInput, LocationRefused
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 from icefield.storage.location import local_path
 from icefield.storage.roots import Roots, resolve_location
-from icefield.table import Table
+from icefield.table.table import Table
 
 SHORT_LOG = {"write.metadata.previous-versions-max": "1"}
 ROWS = pa.table({"id": [1]})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from icefield.catalog.connections import Connections
+from icefield.catalog.sql.connections import Connections
 from icefield.errors import CatalogError, CommitConflict
 
 WORKER = Path(__file__).with_name("fork_worker.py")

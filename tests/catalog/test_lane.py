@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from icefield.ambient import SystemAmbient
-from icefield.catalog import lane, lane_bell
-from icefield.catalog.lane import NO_LANES, FileLanes
+from icefield.catalog.commit_queue import queue as lane
+from icefield.catalog.commit_queue import wake_up as lane_bell
+from icefield.catalog.commit_queue.queue import NO_LANES, FileLanes
 from icefield.model.names import parse_table_name
 
 TABLE = parse_table_name("shop.orders")
@@ -17,7 +18,7 @@ DIES = """
 import os, sys
 from pathlib import Path
 from icefield.ambient import SystemAmbient
-from icefield.catalog.lane import FileLanes
+from icefield.catalog.commit_queue.queue import FileLanes
 from icefield.model.names import parse_table_name
 with FileLanes(Path(sys.argv[1]), SystemAmbient()).turn(parse_table_name("shop.orders")):
     os._exit(0)

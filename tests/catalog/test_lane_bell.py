@@ -8,12 +8,12 @@ import uuid
 import pytest
 
 from icefield.ambient import SeededAmbient, SystemAmbient
-from icefield.catalog import lane_bell
-from icefield.catalog.lane_bell import LONGEST_PAUSE_S, LOOK_S, PAUSE_PER_PLACE_S, Bell, ring
+from icefield.catalog.commit_queue import wake_up as lane_bell
+from icefield.catalog.commit_queue.wake_up import LONGEST_PAUSE_S, LOOK_S, PAUSE_PER_PLACE_S, Bell, ring
 
 RINGS = """
 import sys
-from icefield.catalog.lane_bell import ring
+from icefield.catalog.commit_queue.wake_up import ring
 assert ring(sys.argv[1], 7)
 assert not ring(sys.argv[1], 8)
 """

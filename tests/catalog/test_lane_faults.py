@@ -20,10 +20,11 @@ import pytest
 
 import icefield
 from icefield.ambient import SystemAmbient
-from icefield.catalog import lane, lane_file
-from icefield.catalog.lane import FileLanes
-from icefield.catalog.lane_bell import LOOK_S, Bell
-from icefield.catalog.lane_file import QueueFile
+from icefield.catalog.commit_queue import queue as lane
+from icefield.catalog.commit_queue import tickets as lane_file
+from icefield.catalog.commit_queue.queue import FileLanes
+from icefield.catalog.commit_queue.tickets import QueueFile
+from icefield.catalog.commit_queue.wake_up import LOOK_S, Bell
 from icefield.model.names import parse_table_name
 
 TABLE = parse_table_name("shop.orders")
@@ -33,7 +34,7 @@ QUEUES = """
 import sys, threading, time
 from pathlib import Path
 from icefield.ambient import SystemAmbient
-from icefield.catalog.lane import FileLanes
+from icefield.catalog.commit_queue.queue import FileLanes
 from icefield.model.names import parse_table_name
 folder, writers = Path(sys.argv[1]), int(sys.argv[2])
 entered = threading.Event()

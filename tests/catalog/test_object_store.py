@@ -15,7 +15,7 @@ from tests.s3_server import s3_server
 
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import Entry, Kind, PointerSwap
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import (
     AlreadyExists,
     CatalogError,
@@ -26,9 +26,9 @@ from icefield.errors import (
 )
 from icefield.model.names import parse_table_name
 from icefield.storage.location import join_location, location_of_path
-from icefield.storage.object_store import ObjectStore
-from icefield.storage.object_store_conditional import Versioned
-from icefield.storage.object_store_directory import DirectoryStore
+from icefield.storage.object_store.conditional import Versioned
+from icefield.storage.object_store.directory import DirectoryStore
+from icefield.storage.object_store.store import ObjectStore
 
 T, U, NEW = (parse_table_name(f"shop.{name}") for name in ("orders", "stock", "sales"))
 
@@ -282,7 +282,7 @@ def test_tables_that_never_rest_are_not_read_as_of_one_moment(catalog: ObjectSto
 COUNT_UP = """
 import pickle, sys
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import CommitConflict
 from icefield.model.names import parse_table_name
 store, root = pickle.load(sys.stdin.buffer)

@@ -17,12 +17,12 @@ from tests.catalog.test_views import V
 from tests.s3_server import s3_server
 
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import CommitConflict, NamespaceNotEmpty, NoSuchNamespace, Unsupported
 from icefield.model.names import parse_table_name
 from icefield.storage.location import location_of_path
-from icefield.storage.object_store import ObjectStore
-from icefield.storage.object_store_directory import DirectoryStore
+from icefield.storage.object_store.directory import DirectoryStore
+from icefield.storage.object_store.store import ObjectStore
 
 TABLE_GAPS: dict[str, tuple[object, ...]] = {
     "test_several_pointers_move_together_or_not_at_all": (PointerSwap(T, "stale", "t1"), CommitConflict),

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from icefield.ambient import SeededAmbient
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import IcefieldError, InvalidInput, StorageError
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, location_of_path
-from icefield.storage.object_store_directory import DirectoryStore
+from icefield.storage.object_store.directory import DirectoryStore
 from icefield.storage.store import StoredFile
 
 STEPS = range(8)
@@ -64,7 +64,7 @@ class FailingFiles:
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> FailingFiles:
     # So that every write also removes an older number.
-    monkeypatch.setattr("icefield.storage.object_store_directory.KEPT", 1)
+    monkeypatch.setattr("icefield.storage.object_store.directory.KEPT", 1)
     return FailingFiles(LocalStore(durable=False))
 
 

@@ -10,14 +10,14 @@ from tests.s3_proxy import Fault, S3Proxy, running_proxy
 from tests.s3_server import s3_server
 
 from icefield.ambient import SeededAmbient, SystemAmbient
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import NoSuchTable
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, location_of_path
-from icefield.storage.object_store import ObjectStore
-from icefield.storage.object_store_directory import DirectoryStore
-from icefield.table import Table
+from icefield.storage.object_store.directory import DirectoryStore
+from icefield.storage.object_store.store import ObjectStore
+from icefield.table.table import Table
 
 
 def s3_lake(properties: dict[str, str]) -> Lake:

@@ -9,10 +9,10 @@ import pytest
 from tests.postgres import PostgresServer
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.database import Session, Value
-from icefield.catalog.postgres import PostgresDatabase, PostgresSettings, open_postgres_catalog
-from icefield.catalog.postgres_connection import PostgresConnection
-from icefield.catalog.sql import SCHEMA, SqlCatalog
+from icefield.catalog.sql.catalog import SCHEMA, SqlCatalog
+from icefield.catalog.sql.database import Session, Value
+from icefield.catalog.sql.postgres import PostgresDatabase, PostgresSettings, open_postgres_catalog
+from icefield.catalog.sql.postgres_connection import PostgresConnection
 from icefield.errors import CatalogError, CommitConflict, CommitStateUnknown, NoSuchNamespace
 from icefield.model.names import TableName, parse_table_name
 

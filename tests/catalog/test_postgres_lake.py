@@ -14,11 +14,11 @@ from tests.postgres import PostgresServer
 import icefield
 from icefield.ambient import SystemAmbient
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.postgres import open_postgres_catalog
+from icefield.catalog.sql.postgres import open_postgres_catalog
 from icefield.errors import CommitStateUnknown, IcefieldError
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
-from icefield.table import Table
+from icefield.table.table import Table
 
 T = parse_table_name("a.t")
 
@@ -92,7 +92,7 @@ import os
 import sys
 import pyarrow as pa
 import icefield
-import icefield.catalog.postgres
+import icefield.catalog.sql.postgres
 
 def work(url, folder, writer):
     with icefield.connect(url, warehouse=folder, durable=False) as lake:

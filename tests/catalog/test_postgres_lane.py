@@ -14,14 +14,14 @@ from tests.catalog.dropping_proxy import DroppingProxy
 from tests.postgres import PostgresServer, free_port
 
 import icefield
-from icefield.catalog import postgres_lane
-from icefield.catalog.postgres_lane import PostgresLanes, lane_key
+from icefield.catalog.commit_queue import postgres as postgres_lane
+from icefield.catalog.commit_queue.postgres import PostgresLanes, lane_key
 from icefield.model.names import parse_table_name
 
 TABLE, OTHER = parse_table_name("shop.orders"), parse_table_name("shop.stock")
 DIES = """
 import os, sys
-from icefield.catalog.postgres_lane import PostgresLanes
+from icefield.catalog.commit_queue.postgres import PostgresLanes
 from icefield.model.names import parse_table_name
 with PostgresLanes(sys.argv[1], "c").turn(parse_table_name("shop.orders")):
     os._exit(0)

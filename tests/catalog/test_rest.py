@@ -13,8 +13,8 @@ from tests.rest_server import Reply, RestServer, answer, failure, lose_reply, lo
 
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import Kind, PointerSwap
-from icefield.catalog.rest import RestCatalog, open_rest_catalog
-from icefield.catalog.rest_settings import RestSettings
+from icefield.catalog.rest.catalog import RestCatalog, open_rest_catalog
+from icefield.catalog.rest.settings import RestSettings
 from icefield.errors import (
     AlreadyExists,
     CatalogError,

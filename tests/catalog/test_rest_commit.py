@@ -12,8 +12,8 @@ from tests.rest_server import Effect, Fault, Reply, RestServer, answer, lose_rep
 
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.rest import open_rest_catalog
-from icefield.catalog.rest_settings import RestSettings
+from icefield.catalog.rest.catalog import open_rest_catalog
+from icefield.catalog.rest.settings import RestSettings
 from icefield.errors import (
     AlreadyExists,
     CatalogError,
@@ -27,7 +27,7 @@ from icefield.errors import (
 )
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore
-from icefield.table import Table
+from icefield.table.table import Table
 
 ROOT = "memory://lake"
 COMMIT = "/tables/t"

@@ -15,7 +15,7 @@ from tests.catalog.test_catalog_contract import T, U
 from tests.rest_server import running_server
 
 from icefield.catalog.catalog import Catalog, PointerSwap
-from icefield.catalog.rest import open_rest_catalog
+from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.errors import CommitConflict, NamespaceNotEmpty, NoSuchNamespace, Unsupported
 from icefield.model.names import parse_table_name
 from icefield.storage.memory import MemoryStore

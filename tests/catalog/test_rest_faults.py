@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.rest_server import Effect, Fault, Reply, RestServer, answer, lose_reply, lose_request, running_server, twice
 
 from icefield.ambient import SeededAmbient
-from icefield.catalog.rest import open_rest_catalog
-from icefield.catalog.rest_settings import RestSettings
+from icefield.catalog.rest.catalog import open_rest_catalog
+from icefield.catalog.rest.settings import RestSettings
 from icefield.errors import CommitStateUnknown, IcefieldError
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name

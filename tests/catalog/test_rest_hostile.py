@@ -14,9 +14,9 @@ import pytest
 from tests.rest_server import RestServer, running_server
 
 import icefield
-from icefield.catalog.rest import RestCatalog, open_rest_catalog
-from icefield.catalog.rest_object_store import store_properties
-from icefield.catalog.rest_settings import RestSettings
+from icefield.catalog.rest.catalog import RestCatalog, open_rest_catalog
+from icefield.catalog.rest.object_store import store_properties
+from icefield.catalog.rest.settings import RestSettings
 from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError, InvalidInput
 from icefield.model.names import TableName, parse_table_name
 from icefield.storage.memory import MemoryStore
@@ -94,8 +94,8 @@ FLOODS: dict[str, Callable[[], Iterable[bytes]]] = {
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_server_that_floods_or_drips_is_left(flood: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icefield.catalog.rest_session.TRIES", 2)
-    monkeypatch.setattr("icefield.catalog.rest_session.FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("icefield.catalog.rest.session.TRIES", 2)
+    monkeypatch.setattr("icefield.catalog.rest.session.FIRST_PAUSE_SECONDS", 0.0)
     with raw_server(lambda _: FLOODS[flood]()) as url, pytest.raises(CatalogError, match="open the catalog"):
         open_at(url)
 
@@ -257,7 +257,7 @@ def test_pages_end(server: RestServer, monkeypatch: pytest.MonkeyPatch) -> None:
             return [whole(CONFIG)]
         return [whole(msgspec.json.encode({"namespaces": [], "next-page-token": str(next(numbers))}))]
 
-    monkeypatch.setattr("icefield.catalog.rest_session.MAX_PAGES", 20)
+    monkeypatch.setattr("icefield.catalog.rest.session.MAX_PAGES", 20)
     with raw_server(answer) as url:
         catalog = open_at(url)
         with pytest.raises(CatalogError, match="more than 20 pages"):

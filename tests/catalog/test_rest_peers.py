@@ -13,7 +13,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from tests.rest_server import RestServer, running_server
 
 from icefield.ambient import SystemAmbient
-from icefield.catalog.rest import open_rest_catalog
+from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 from icefield.storage.location import location_of_path

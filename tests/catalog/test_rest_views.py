@@ -6,7 +6,7 @@ import pytest
 from tests.rest_server import RestServer, answer, lose_reply, lose_request, running_server
 
 from icefield.ambient import SeededAmbient
-from icefield.catalog.rest import open_rest_catalog
+from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.errors import AlreadyExists, CommitStateUnknown, NotFound, Unsupported
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore

@@ -22,7 +22,7 @@ from pyiceberg.types import LongType, NestedField
 from tests.catalog.increment_worker import open_at
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.sql import SqlCatalog
+from icefield.catalog.sql.catalog import SqlCatalog
 from icefield.errors import AlreadyExists, CommitConflict, NoSuchTable
 from icefield.model.names import TableName, parse_table_name
 

@@ -14,10 +14,10 @@ import pytest
 
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.database import Result, Rows, Session, Value
-from icefield.catalog.sql import SCHEMA, SqlCatalog
-from icefield.catalog.sqlite import SqliteDatabase, SqliteSettings, open_sqlite_catalog
-from icefield.catalog.sqlite_errors import explain
+from icefield.catalog.sql.catalog import SCHEMA, SqlCatalog
+from icefield.catalog.sql.database import Result, Rows, Session, Value
+from icefield.catalog.sql.sqlite import SqliteDatabase, SqliteSettings, open_sqlite_catalog
+from icefield.catalog.sql.sqlite_errors import explain
 from icefield.errors import AlreadyExists, CatalogError, CommitConflict, CommitStateUnknown, NoSuchTable
 from icefield.model.names import TableName, parse_table_name
 

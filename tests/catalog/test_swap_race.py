@@ -15,8 +15,8 @@ from tests.postgres import PostgresServer
 
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
-from icefield.catalog.postgres import open_postgres_catalog
-from icefield.catalog.sqlite import open_sqlite_catalog
+from icefield.catalog.sql.postgres import open_postgres_catalog
+from icefield.catalog.sql.sqlite import open_sqlite_catalog
 from icefield.errors import AlreadyExists, CommitConflict
 from icefield.model.names import parse_table_name
 

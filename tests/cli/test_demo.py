@@ -12,8 +12,8 @@ import pytest
 from tests.cli.conftest import Icefield
 
 import icefield as package
-from icefield.cli.demo_directory import make_fresh
-from icefield.cli.demo_story import NAME
+from icefield.cli.demo.directory import make_fresh
+from icefield.cli.demo.story import NAME
 
 ROWS = 3_000
 CHAPTERS = [

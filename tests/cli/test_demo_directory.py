@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.cli.demo_directory import MARKER, make_fresh
+from icefield.cli.demo.directory import MARKER, make_fresh
 from icefield.errors import InvalidInput
 
 

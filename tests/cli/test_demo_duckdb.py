@@ -5,9 +5,9 @@ from decimal import Decimal
 import pyarrow.compute as pc
 import pytest
 
-from icefield.cli import demo_duckdb
-from icefield.cli.demo_duckdb import ask_duckdb
-from icefield.cli.demo_orders import SCHEMA, arrow_orders
+from icefield.cli.demo import duckdb as demo_duckdb
+from icefield.cli.demo.duckdb import ask_duckdb
+from icefield.cli.demo.orders import SCHEMA, arrow_orders
 from icefield.lake import Lake
 
 pytestmark = pytest.mark.slow

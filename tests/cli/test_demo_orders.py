@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icefield.cli.demo_orders import COUNTRIES, CUSTOMERS, SCHEMA, arrow_orders, customer_of, spark_orders
-from icefield.parquet.conform import check_arrow_schema
+from icefield.cli.demo.orders import COUNTRIES, CUSTOMERS, SCHEMA, arrow_orders, customer_of, spark_orders
+from icefield.parquet.write.conform import check_arrow_schema
 from icefield.types.text import parse_schema
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 import icefield
 from icefield.catalog.catalog import Catalog, PointerSwap
-from icefield.cli.demo_orders import SCHEMA, arrow_orders
-from icefield.cli.demo_race import (
+from icefield.cli.demo.orders import SCHEMA, arrow_orders
+from icefield.cli.demo.race import (
     SLICES,
     ArrowProcess,
     CountingCatalog,

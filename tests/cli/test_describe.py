@@ -2,7 +2,7 @@
 
 from tests.cli.conftest import Icefield
 
-from icefield.cli.describe import transform_text
+from icefield.cli.commands.describe import transform_text
 from icefield.model.partition import parse_transform_call
 
 NESTED = "id long not null, tags list<string>, place struct<lat: double, lon: double not null>, m map<string, int>"

@@ -10,7 +10,7 @@ import pytest
 
 from icefield.cli.row_files import read_row_file, row_file_schema
 from icefield.errors import InvalidInput
-from icefield.parquet.conform import check_arrow_schema, conform_batch
+from icefield.parquet.write.conform import check_arrow_schema, conform_batch
 from icefield.types.schema import Schema, assign_fresh_ids
 from icefield.types.text import parse_schema
 

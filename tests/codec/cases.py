@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from icefield.codec.manifest_header import ManifestHeader
-from icefield.codec.manifest_schema import ADDED, entry_arrow_schema
+from icefield.codec.manifest.header import ManifestHeader
+from icefield.codec.manifest.schema import ADDED, entry_arrow_schema
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icefield.codec import avro_engine
+from icefield.codec.avro import engine as avro_engine
 
 
 @pytest.fixture(params=["plain", "compiled"])

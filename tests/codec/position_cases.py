@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from icefield.codec.roaring import Positions
+from icefield.codec.puffin.roaring import Positions
 
 
 def positions_of_all_shapes(below: int) -> list[Positions]:

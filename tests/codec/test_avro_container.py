@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.codec.avro_writer import AvroWriter, container, deflate, long
 
-from icefield.codec.avro_codecs import CODECS
-from icefield.codec.avro_container import (
+from icefield.codec.avro.compression import CODECS
+from icefield.codec.avro.container import (
     BLOCK_BYTES,
     Limits,
     encode_container,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.codec.avro_writer import long
 
-from icefield.codec import avro_engine
-from icefield.codec.avro_engine import Budget, CompiledEngine, PlainEngine, engine_for, new_slots
-from icefield.codec.avro_kernel import (
+from icefield.codec.avro import engine as avro_engine
+from icefield.codec.avro.engine import Budget, CompiledEngine, PlainEngine, engine_for, new_slots
+from icefield.codec.avro.kernel import (
     BAD_VARINT,
     REASONS,
     Blocks,
@@ -19,8 +19,8 @@ from icefield.codec.avro_kernel import (
     read_varint,
     write_varint,
 )
-from icefield.codec.avro_program import Wanted, compile_program
-from icefield.codec.avro_schema import ROOT_ID, Field, Record, Value
+from icefield.codec.avro.program import Wanted, compile_program
+from icefield.codec.avro.schema import ROOT_ID, Field, Record, Value
 
 EDGES = [0, -1, 63, 64, -64, -65, 2**31, 2**62, 2**63 - 1, -(2**63)]
 
@@ -74,8 +74,8 @@ def test_the_compiler_is_used_for_everything_once_it_is_loaded(monkeypatch: pyte
 def test_a_small_manifest_list_is_read_without_a_compiler() -> None:
     program = """
 import sys
-from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 data = encode_manifest_list(MANIFEST_LIST_ARROW_SCHEMA.empty_table(), ManifestListHeader(1, None, 1), "l")
 decode_manifest_list(data, "l")
 print("numba" in sys.modules)

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.codec.cases import LOCATION
 from tests.codec.position_cases import positions_of_all_shapes
 
-from icefield.codec.deletion_vector import (
+from icefield.codec.puffin.deletion_vector import (
     decode_deletion_vector,
     deletion_vector_blob,
     encode_deletion_vector,
 )
-from icefield.codec.roaring import Positions
+from icefield.codec.puffin.roaring import Positions
 from icefield.errors import CorruptFile, InvalidInput
 
 ROWS = np.array([1, 2, 3, 70000, (5 << 32) + 1], np.int64)

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from tests.codec.avro_writer import container, deflate
 
-from icefield.codec.growth import ALWAYS_BYTES, MAX_GROWTH, most_inflated
-from icefield.codec.json_keys import inflate_json
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ManifestColumns
-from icefield.codec.manifest_list import decode_manifest_list
-from icefield.codec.manifest_list_schema import list_schema_json
-from icefield.codec.metadata_json import decode_metadata
-from icefield.codec.metadata_outline import decode_outline
-from icefield.codec.puffin import StoredBlob, decode_blob
-from icefield.codec.view_json import decode_view
+from icefield.codec.decompression import ALWAYS_BYTES, MAX_GROWTH, most_inflated
+from icefield.codec.json.keys import inflate_json
+from icefield.codec.json.metadata import decode_metadata
+from icefield.codec.json.metadata_owner import decode_outline
+from icefield.codec.json.view import decode_view
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.list import decode_manifest_list
+from icefield.codec.manifest.list_schema import list_schema_json
+from icefield.codec.puffin.puffin import StoredBlob, decode_blob
 from icefield.errors import CorruptFile
 
 MIB = 1 << 20

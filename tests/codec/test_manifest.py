@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.codec.cases import LOCATION, WIDE, Manifest, entry, header, make_manifest, manifests, plain, table
 
-from icefield.codec.avro_codecs import CODECS
-from icefield.codec.avro_container import parse_header
-from icefield.codec.manifest import decode_manifest, decode_manifests
-from icefield.codec.manifest_columns import ALL, PLAN, ManifestColumns
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_partition import avro_name
-from icefield.codec.manifest_schema import DATA_FILE_FIELDS, ENTRY_FIELDS
+from icefield.codec.avro.compression import CODECS
+from icefield.codec.avro.container import parse_header
+from icefield.codec.manifest.columns import ALL, PLAN, ManifestColumns
+from icefield.codec.manifest.decode import decode_manifest, decode_manifests
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.header import decode_manifest_header
+from icefield.codec.manifest.partition import avro_name
+from icefield.codec.manifest.schema import DATA_FILE_FIELDS, ENTRY_FIELDS
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.types.datatypes import DecimalType, IntegerType, LongType, NestedField, StringType
 

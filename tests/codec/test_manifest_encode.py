@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from tests.codec.cases import LOCATION, entry, header, table
 
-from icefield.codec.avro_container import parse_header
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_partition import avro_name, decimal_bytes
+from icefield.codec.avro.container import parse_header
+from icefield.codec.manifest.columns import ALL
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.partition import avro_name, decimal_bytes
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import DecimalType, FixedType, IntegerType, ListType, NestedField, UUIDType
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.codec.avro_writer import AvroWriter, container
 from tests.codec.cases import LOCATION, VALUES, Manifest, entry, header, manifests
 
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL, PLAN
-from icefield.codec.manifest_partition import partition_record
-from icefield.codec.manifest_schema import entry_schema_json
+from icefield.codec.manifest.columns import ALL, PLAN
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.partition import partition_record
+from icefield.codec.manifest.schema import entry_schema_json
 from icefield.errors import CorruptFile
 from icefield.types.datatypes import NestedField
 

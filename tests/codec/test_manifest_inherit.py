@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from tests.codec.cases import entry, table
 
-from icefield.codec.manifest_inherit import inherit
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.inherit import inherit
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.errors import CorruptFile
 
 EXISTING, ADDED, DELETED = 0, 1, 2

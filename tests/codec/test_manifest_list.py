@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.codec.avro_writer import AvroWriter, container
 from tests.codec.cases import LOCATION, manifest_row
 
-from icefield.codec.avro_codecs import CODECS
-from icefield.codec.avro_container import BLOCK_BYTES, iterate_blocks, parse_header
-from icefield.codec.manifest_list import (
+from icefield.codec.avro.compression import CODECS
+from icefield.codec.avro.container import BLOCK_BYTES, iterate_blocks, parse_header
+from icefield.codec.manifest.list import (
     ManifestListHeader,
     decode_manifest_list,
     encode_manifest_list,
@@ -23,7 +23,7 @@ from icefield.codec.manifest_list import (
     partition_summaries,
     splice_manifest_list,
 )
-from icefield.codec.manifest_list_schema import FIELDS, MANIFEST_LIST_ARROW_SCHEMA, list_schema_json
+from icefield.codec.manifest.list_schema import FIELDS, MANIFEST_LIST_ARROW_SCHEMA, list_schema_json
 from icefield.errors import CorruptFile, InvalidInput
 
 pytestmark = pytest.mark.usefixtures("engine")

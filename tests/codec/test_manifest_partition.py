@@ -2,7 +2,7 @@
 
 import pytest
 
-from icefield.codec.manifest_partition import partition_json, partition_record
+from icefield.codec.manifest.partition import partition_json, partition_record
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
     GeometryType,

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from tests.codec.cases import entry, header, make_manifest, table
 
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL, ManifestColumns
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_inherit import inherit
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.manifest_rewrite import ManifestSource, rewrite_manifests
+from icefield.codec.manifest.columns import ALL, ManifestColumns
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.inherit import inherit
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rewrite import ManifestSource, rewrite_manifests
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.types.datatypes import IntegerType, LongType, NestedField
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from icefield.codec.avro_schema import Record
-from icefield.codec.manifest_list_schema import list_schema_json
-from icefield.codec.manifest_schema import entry_schema_json
+from icefield.codec.avro.schema import Record
+from icefield.codec.manifest.list_schema import list_schema_json
+from icefield.codec.manifest.schema import entry_schema_json
 
 # id, name: what versions 1, 2 and 3 say of it: required, optional, or not there. (spec: Manifest Lists)
 LIST_FIELDS = """

@@ -19,8 +19,8 @@ from pyiceberg.types import DecimalType, ListType, LongType, MapType, NestedFiel
 from tests.codec.metadata_cases import tables
 from tests.effort import effort
 
-from icefield.codec.metadata_json import decode_metadata, encode_metadata
-from icefield.codec.metadata_snapshots import StoredSnapshot
+from icefield.codec.json.metadata import decode_metadata, encode_metadata
+from icefield.codec.json.snapshots import StoredSnapshot
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata

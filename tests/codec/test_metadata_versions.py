@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from icefield.codec.metadata_json import compress_metadata, decode_metadata, encode_metadata
+from icefield.codec.json.metadata import compress_metadata, decode_metadata, encode_metadata
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata

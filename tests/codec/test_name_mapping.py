@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.effort import effort
 from tests.schema_cases import schemas
 
-from icefield.codec.name_mapping import (
+from icefield.codec.json.name_mapping import (
     PROPERTY,
     MappedField,
     NameMapping,

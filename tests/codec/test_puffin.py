@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.codec.cases import LOCATION
 
-from icefield.codec.puffin import (
+from icefield.codec.puffin.puffin import (
     MAGIC,
     TAIL_BYTES,
     Blob,

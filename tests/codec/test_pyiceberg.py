@@ -27,18 +27,18 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType, TimestamptzType, UUIDType
 from tests.codec.cases import VALUES, header, make_manifest, manifest_row
 
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_inherit import inherit
-from icefield.codec.manifest_list import (
+from icefield.codec.manifest.columns import ALL
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.header import decode_manifest_header
+from icefield.codec.manifest.inherit import inherit
+from icefield.codec.manifest.list import (
     ManifestListHeader,
     decode_manifest_list,
     encode_manifest_list,
     splice_manifest_list,
 )
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.types import datatypes as ours
 
 # PyIceberg's partition tuples: a type, and values as it has them beside the values that are stored.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 from tests.codec.position_cases import positions_of_all_shapes
 
-from icefield.codec.roaring import Positions, Reader, decode_bitmap, encode_bitmap
+from icefield.codec.puffin.roaring import Positions, Reader, decode_bitmap, encode_bitmap
 
 ANY = 1 << 32
 

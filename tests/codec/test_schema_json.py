@@ -15,7 +15,7 @@ from tests.effort import effort
 from tests.expr.cases import constants_of
 from tests.schema_cases import ALL_TYPES, schemas
 
-from icefield.codec.schema_json import (
+from icefield.codec.json.schema import (
     decode_schema,
     decode_sort_order,
     decode_spec,

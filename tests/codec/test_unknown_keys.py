@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 MARK = "x-other"
 SHAPE = "id long not null, s struct<a: int, l list<struct<b: int>>>, m map<string, struct<c: int>>, ts timestamp"

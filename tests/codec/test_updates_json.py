@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefield.codec.updates_json import decode_requirement, decode_update, encode_requirement, encode_update
-from icefield.codec.view_updates_json import decode_view_update, encode_view_update
+from icefield.codec.json.updates import decode_requirement, decode_update, encode_requirement, encode_update
+from icefield.codec.json.view_updates import decode_view_update, encode_view_update
 from icefield.errors import InvalidInput
 from icefield.model.creation import AssertCreate, AssignUUID, TableUpdate
 from icefield.model.partition import PartitionField, PartitionSpec

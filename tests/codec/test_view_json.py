@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.codec.cases import LOCATION
 
-from icefield.codec.view_json import decode_view, encode_view
+from icefield.codec.json.view import decode_view, encode_view
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.view import OtherRepresentation
 

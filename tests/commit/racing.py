@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.codec.manifest_columns import ManifestColumns
+from icefield.codec.manifest.columns import ManifestColumns
 from icefield.lake import Lake
-from icefield.scan.entries import LIVE, batches_of_one_spec, load_entries
-from icefield.scan.manifests import load_manifests
-from icefield.table import Table
+from icefield.plan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.plan.manifest_list import load_manifests
+from icefield.table.table import Table
 
 COLUMNS = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path"))
 

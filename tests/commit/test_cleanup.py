@@ -12,13 +12,13 @@ import icefield
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.action import Target
-from icefield.commit.append import AppendFiles
+from icefield.commit.actions.append import AppendFiles
 from icefield.commit.loop import OwnFiles
-from icefield.commit.references import find_referenced
+from icefield.commit.validate.references import find_referenced
+from icefield.dml.write import TableWrite
 from icefield.errors import ConcurrentChange, IcefieldError, StorageError
 from icefield.lake import Lake
-from icefield.table import Table
-from icefield.table_write import TableWrite
+from icefield.table.table import Table
 
 NAME = "t.t"
 

@@ -11,7 +11,7 @@ from icefield.errors import CommitConflict, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.model import apply as model_apply
 from icefield.model.updates import RemoveSnapshots
-from icefield.table import Table
+from icefield.table.table import Table
 
 FUTURE = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 

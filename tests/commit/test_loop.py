@@ -17,7 +17,7 @@ from icefield.errors import (
     NoSuchTable,
 )
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(*ids: int) -> pa.Table:

@@ -5,8 +5,8 @@ import pytest
 
 import icefield
 from icefield.lake import Lake
-from icefield.scan.manifests import load_manifests
-from icefield.table import Table
+from icefield.plan.manifest_list import load_manifests
+from icefield.table.table import Table
 
 FEW = {"commit.manifest.min-count-to-merge": "4"}
 TINY = {"commit.manifest.target-size-bytes": "1"}

@@ -8,12 +8,12 @@ from tests.commit.faults import RacingCatalog, RecordingStore
 from tests.commit.racing import files_of, reachable
 from tests.commit.test_loop import through
 
-from icefield.commit.footing import Footing
-from icefield.commit.removal import remove_files
+from icefield.commit.snapshot.manifest_filter import remove_files
+from icefield.commit.validate.read_set import Footing
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(*pairs: tuple[int, str | None]) -> pa.Table:
@@ -142,7 +142,8 @@ def test_r05_without_the_guard_a_removed_row_comes_back(
     memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "icefield.commit.files.remove_files", lambda *given: replace(remove_files(*given), missing=set())
+        "icefield.commit.actions.snapshot_update.remove_files",
+        lambda *given: replace(remove_files(*given), missing=set()),
     )
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.overwrite(rows(), where="day = 'mon'")])
     through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1", check_rows=False)

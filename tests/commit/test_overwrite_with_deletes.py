@@ -8,23 +8,23 @@ import pyarrow.compute as pc
 import pytest
 
 import icefield
-from icefield.codec.deletion_vector import deletion_vector_blob
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import DELETE_MANIFEST
-from icefield.codec.manifest_schema import ADDED, POSITION_DELETES, entry_arrow_schema
-from icefield.codec.puffin import encode_puffin
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.schema import ADDED, POSITION_DELETES, entry_arrow_schema
+from icefield.codec.puffin.deletion_vector import deletion_vector_blob
+from icefield.codec.puffin.puffin import encode_puffin
 from icefield.commit.action import Change, Workshop
 from icefield.commit.loop import Committer, Part
-from icefield.commit.manifests import ManifestShape, describe_manifest
-from icefield.commit.snapshots import SnapshotDraft, propose_snapshot
-from icefield.commit.summary import NOTHING
+from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
+from icefield.commit.snapshot.manifests import ManifestShape, describe_manifest
+from icefield.commit.snapshot.summary import NOTHING
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import parse_table_name
 from icefield.model.snapshot import Operation
-from icefield.scan.manifests import load_manifests
-from icefield.table import Table
+from icefield.plan.manifest_list import load_manifests
+from icefield.table.table import Table
 
 
 @dataclass(frozen=True)

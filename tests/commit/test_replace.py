@@ -8,10 +8,10 @@ import pytest
 from tests.commit.racing import race
 
 import icefield
-from icefield.commit import replace as module
+from icefield.commit.actions import replace as module
 from icefield.errors import ConcurrentChange, InvalidInput
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.commit.racing import files_of, race, reachable
 
 import icefield
-from icefield.commit.footing import Origin
-from icefield.commit.rewrite import MovedRows, RewriteFiles
+from icefield.commit.actions.rewrite import MovedRows, RewriteFiles
+from icefield.commit.validate.read_set import Origin
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
-from icefield.table import Table
+from icefield.table.table import Table
 
 IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 
@@ -109,7 +109,7 @@ def test_r02_goes_red_without_the_guard(lake: Lake, table: Table, monkeypatch: p
 def test_r02_where_it_is_not_known_where_rows_went_compaction_fails(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icefield.parquet.file_task.FileTask.has_key_deletes", True)
+    monkeypatch.setattr("icefield.parquet.read.task.FileTask.has_key_deletes", True)
     with pytest.raises(ConcurrentChange, match="not known where they went"):
         race(lake, lambda: lake.table("t.t").delete("id = 3"), table.compact)
     assert ids_of(table) == [1, 2, 4, 5, 6, 7, 21]

@@ -9,12 +9,12 @@ import pytest
 from tests.commit.racing import files_of, race, reachable
 
 import icefield
-from icefield.commit.footing import Footing
+from icefield.commit.validate.read_set import Footing
 from icefield.errors import ConcurrentChange, InvalidInput, Unsupported
-from icefield.expr.bound import TRUE
+from icefield.expr.bind.bound import TRUE
 from icefield.lake import Lake
-from icefield.scan.plan import plan_added_files
-from icefield.table import Table
+from icefield.plan.plan import plan_added_files
+from icefield.table.table import Table
 
 IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 
@@ -187,7 +187,7 @@ def test_r21_an_append_to_another_partition_is_no_conflict(lake: Lake, table: Ta
 
 def test_r21_goes_red_without_the_guard(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "icefield.commit.footing.plan_added_files",
+        "icefield.commit.validate.read_set.plan_added_files",
         lambda store, base, snapshot, plan: plan_added_files(store, base, snapshot, replace(plan, where=TRUE)),
     )
     with pytest.raises(ConcurrentChange, match="meanwhile added rows"):
@@ -217,7 +217,7 @@ def test_upserts_of_keys_that_lie_between_each_other_both_land(lake: Lake, table
 def test_files_too_large_to_look_into_are_taken_to_hold_read_rows(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icefield.commit.footing.MAX_BYTES_TO_LOOK_INTO", 0)
+    monkeypatch.setattr("icefield.commit.validate.read_set.MAX_BYTES_TO_LOOK_INTO", 0)
     with pytest.raises(ConcurrentChange, match="meanwhile added rows"):
         race(
             lake,

@@ -13,16 +13,16 @@ from tests.effort import effort
 
 import icefield
 from icefield.ambient import SeededAmbient
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL
-from icefield.codec.manifest_inherit import inherit
-from icefield.codec.manifest_list import decode_manifest_list
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.manifest_schema import ADDED, DELETED
-from icefield.commit.snapshots import assign_row_ids
+from icefield.codec.manifest.columns import ALL
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.inherit import inherit
+from icefield.codec.manifest.list import decode_manifest_list
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.schema import ADDED, DELETED
+from icefield.commit.snapshot.build import assign_row_ids
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot
-from icefield.table import Table
+from icefield.table.table import Table
 
 DAYS = ["mon", "tue", "wed"]
 

@@ -9,7 +9,7 @@ import icefield
 from icefield.errors import InvalidInput, LocationRefused, NoSuchSnapshot, NotFound
 from icefield.lake import Lake
 from icefield.model.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(*pairs: tuple[int, str]) -> pa.Table:

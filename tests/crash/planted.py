@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from icefield.catalog.sql import SqlCatalog
+from icefield.catalog.sql.catalog import SqlCatalog
 from icefield.errors import CatalogError, CommitStateUnknown
 from icefield.storage.local import LocalStore
 

@@ -5,7 +5,7 @@ import signal
 import sqlite3
 from pathlib import Path
 
-from icefield.catalog.sqlite import SqliteDatabase
+from icefield.catalog.sql.sqlite import SqliteDatabase
 
 
 def tear_commit(log: Path, after_bytes: int) -> None:

@@ -10,7 +10,7 @@ import fastavro
 
 from icefield.lake import Lake
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 Content = dict[str, Any]
 Fingerprint = frozenset[str]

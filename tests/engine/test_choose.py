@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import icefield
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def make(lake: Lake) -> Table:

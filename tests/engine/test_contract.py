@@ -14,7 +14,7 @@ from tests.effort import DEEP
 
 from icefield.errors import ConcurrentChange, InvalidInput, SchemaMismatch, Unsupported
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 EngineUnderTest = Literal["local", "spark"]
 ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]

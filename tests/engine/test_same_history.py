@@ -14,7 +14,7 @@ from tests.effort import seeds
 
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

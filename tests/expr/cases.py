@@ -9,8 +9,7 @@ from functools import cache, reduce
 
 from hypothesis import strategies as st
 
-from icefield.expr.ast import Operator
-from icefield.expr.bound import (
+from icefield.expr.bind.bound import (
     FALSE,
     TRUE,
     Bound,
@@ -29,7 +28,8 @@ from icefield.expr.bound import (
     none_of,
     one_of,
 )
-from icefield.expr.like import parse_like
+from icefield.expr.parse.ast import Operator
+from icefield.expr.parse.like import parse_like
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -50,7 +50,7 @@ from icefield.types.datatypes import (
     UUIDType,
     Value,
 )
-from icefield.types.single_value import scaled
+from icefield.types.values.binary import scaled
 
 Row = dict[int, Value | None]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from tests.expr.cases import Row, is_nan, is_ordinary, sort_key
 
-from icefield.expr.bound import Reference
-from icefield.expr.statistics import Counts, FieldStatistics, from_counts_and_bounds
+from icefield.expr.bind.bound import Reference
+from icefield.expr.prune.statistics import Counts, FieldStatistics, from_counts_and_bounds
 from icefield.types.datatypes import PrimitiveType, Value
-from icefield.types.single_value import encode_value, truncate_lower, truncate_upper
+from icefield.types.values.binary import encode_value, truncate_lower, truncate_upper
 
 
 @dataclass(frozen=True)

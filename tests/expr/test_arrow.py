@@ -24,12 +24,12 @@ from tests.expr.cases import (
     typed_columns,
 )
 
-from icefield.expr import arrow
-from icefield.expr.arrow import arrow_filter, row_group_filter
-from icefield.expr.ast import Operator
-from icefield.expr.bind import bind
-from icefield.expr.bound import Bound, Compare, Reference, all_of, any_of, one_of
-from icefield.expr.rows import matches, values_by_id
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, any_of, one_of
+from icefield.expr.parse.ast import Operator
+from icefield.expr.render import arrow
+from icefield.expr.render.arrow import arrow_filter, row_group_filter
+from icefield.expr.render.rows import matches, values_by_id
 from icefield.types.arrow import arrow_array, arrow_schema, arrow_type
 from icefield.types.datatypes import DoubleType, IntegerType, PrimitiveType, VariantType
 from icefield.types.text import parse_schema

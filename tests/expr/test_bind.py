@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from tests.effort import effort
 from tests.expr.cases import float32, values_of
 
-from icefield.expr import ast, literals
-from icefield.expr import bind as bind_module
-from icefield.expr.ast import Column, Literal, Operator, Predicate
-from icefield.expr.bind import bind
-from icefield.expr.bound import Bound, Compare, Reference
-from icefield.expr.builder import col
-from icefield.expr.rows import matches
+from icefield.expr.bind import bind as bind_module
+from icefield.expr.bind import literals
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import Bound, Compare, Reference
+from icefield.expr.parse import ast
+from icefield.expr.parse.ast import Column, Literal, Operator, Predicate
+from icefield.expr.parse.builder import col
+from icefield.expr.render.rows import matches
 from icefield.types.datatypes import (
     DecimalType,
     DoubleType,

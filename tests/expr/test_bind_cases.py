@@ -7,12 +7,12 @@ from decimal import Decimal
 import pytest
 
 from icefield.errors import InvalidFilter
-from icefield.expr import ast
-from icefield.expr.ast import Operator, Predicate
-from icefield.expr.bind import bind
-from icefield.expr.bound import FALSE, TRUE, Compare, Reference
-from icefield.expr.builder import col
-from icefield.expr.describe import describe
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import FALSE, TRUE, Compare, Reference
+from icefield.expr.parse import ast
+from icefield.expr.parse.ast import Operator, Predicate
+from icefield.expr.parse.builder import col
+from icefield.expr.render.describe import describe
 from icefield.types.datatypes import IntegerType
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.effort import effort
 from tests.expr.cases import ALL_TYPES, constants_of, sort_key
 
-from icefield.expr.ast import Operator
-from icefield.expr.bounds import decode_bounds
+from icefield.expr.parse.ast import Operator
+from icefield.expr.prune.bounds import decode_bounds
 from icefield.types.datatypes import DecimalType, PrimitiveType, UnknownType, UUIDType, Value
-from icefield.types.single_value import encode_value
+from icefield.types.values.binary import encode_value
 
 PLAIN_TYPES = [kind for kind in ALL_TYPES if not isinstance(kind, UUIDType)]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from icefield.errors import InvalidFilter
-from icefield.expr import ast
-from icefield.expr.ast import Predicate
-from icefield.expr.builder import col
-from icefield.expr.sql import parse_filter
+from icefield.expr.parse import ast
+from icefield.expr.parse.ast import Predicate
+from icefield.expr.parse.builder import col
+from icefield.expr.parse.sql import parse_filter
 
 
 @pytest.mark.parametrize(

@@ -26,19 +26,19 @@ from tests.expr.cases import (
 )
 from tests.expr.statistics_cases import Writer, column_statistics
 
-from icefield.expr import evaluate
-from icefield.expr.ast import Operator
-from icefield.expr.bound import Bound, Compare, Reference, complement
-from icefield.expr.evaluate import might_match, must_match
-from icefield.expr.ordered import Bools
-from icefield.expr.rows import matches
-from icefield.expr.statistics import (
+from icefield.expr.bind.bound import Bound, Compare, Reference, complement
+from icefield.expr.parse.ast import Operator
+from icefield.expr.prune import evaluate
+from icefield.expr.prune.evaluate import might_match, must_match
+from icefield.expr.prune.ordered import Bools
+from icefield.expr.prune.statistics import (
     Counts,
     FieldStatistics,
     from_counts_and_bounds,
     from_partition_values,
     from_summaries,
 )
+from icefield.expr.render.rows import matches
 from icefield.types.arrow import arrow_array
 from icefield.types.datatypes import (
     BinaryType,
@@ -48,7 +48,7 @@ from icefield.types.datatypes import (
     StringType,
     Value,
 )
-from icefield.types.single_value import encode_value
+from icefield.types.values.binary import encode_value
 
 Files = Sequence[Sequence[Row]]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.effort import effort
 from tests.expr.cases import CHARACTERS
 
-from icefield.expr.like import LikePattern, Wildcard, parse_like
+from icefield.expr.parse.like import LikePattern, Wildcard, parse_like
 
 
 @pytest.mark.parametrize(

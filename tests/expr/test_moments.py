@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import effort
 
-from icefield.expr.ast import Date, Time, Timestamp
-from icefield.expr.moments import (
+from icefield.expr.parse.ast import Date, Time, Timestamp
+from icefield.expr.parse.datetimes import (
     from_python,
     nano_timestamp_text,
     parse_date,
@@ -17,7 +17,7 @@ from icefield.expr.moments import (
     time_text,
     timestamp_text,
 )
-from icefield.types.civil import date_text
+from icefield.types.calendar import date_text
 
 EPOCH = datetime.date(1970, 1, 1)
 DAY = 86_400_000_000

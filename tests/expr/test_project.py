@@ -12,15 +12,16 @@ from tests.effort import effort
 from tests.expr.cases import ALL_TYPES, all_leaves, expressions, pool_of, references, values_of
 
 from icefield.errors import InvalidInput
-from icefield.expr import project_numbers, project_text
-from icefield.expr.ast import Operator
-from icefield.expr.bind import bind
-from icefield.expr.bound import FALSE, TRUE, Bound, Compare, Reference
-from icefield.expr.describe import describe
-from icefield.expr.evaluate import might_match, must_match
-from icefield.expr.project import PartitionTerm, project_inclusive, project_strict
-from icefield.expr.rows import matches
-from icefield.expr.statistics import FieldStatistics, from_partition_values
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import FALSE, TRUE, Bound, Compare, Reference
+from icefield.expr.parse.ast import Operator
+from icefield.expr.prune import project_numbers
+from icefield.expr.prune import project_strings as project_text
+from icefield.expr.prune.evaluate import might_match, must_match
+from icefield.expr.prune.project import PartitionTerm, project_inclusive, project_strict
+from icefield.expr.prune.statistics import FieldStatistics, from_partition_values
+from icefield.expr.render.describe import describe
+from icefield.expr.render.rows import matches
 from icefield.types.arrow import arrow_array, python_values
 from icefield.types.datatypes import (
     DateType,

@@ -10,13 +10,13 @@ from tests.effort import effort
 from tests.expr.cases import Row, expressions, references, rows_of, typed_columns
 from tests.expr.statistics_cases import Writer, column_statistics
 
-from icefield.expr import residual as residuals
-from icefield.expr.bind import bind
-from icefield.expr.bound import FALSE, TRUE, Bound, Reference, conjuncts
-from icefield.expr.describe import describe
-from icefield.expr.evaluate import might_match
-from icefield.expr.residual import MOST_UNITS, FileFacts, Proven, prove, proven_in_all, residual
-from icefield.expr.rows import matches
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import FALSE, TRUE, Bound, Reference, conjuncts
+from icefield.expr.prune import residual as residuals
+from icefield.expr.prune.evaluate import might_match
+from icefield.expr.prune.residual import MOST_UNITS, FileFacts, Proven, prove, proven_in_all, residual
+from icefield.expr.render.describe import describe
+from icefield.expr.render.rows import matches
 from icefield.types.datatypes import LongType, NestedField
 from icefield.types.schema import Schema
 

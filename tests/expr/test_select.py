@@ -6,9 +6,9 @@ import pytest
 from tests.effort import DEEP
 
 from icefield.errors import InvalidInput, Unsupported
-from icefield.expr.query_schemas import SCHEMA_ARGUMENTS
-from icefield.expr.query_words import PLAIN_CALLS
-from icefield.expr.select import Parts, parse_query
+from icefield.expr.query.schemas import SCHEMA_ARGUMENTS
+from icefield.expr.query.select import Parts, parse_query
+from icefield.expr.query.words import PLAIN_CALLS
 
 
 def written(sql: str) -> str:

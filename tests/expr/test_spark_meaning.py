@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from tests.expr.cases import ALL_TYPES, Row, all_leaves, nasty_rows, pool_of, references
 
-from icefield.expr.ast import Operator
-from icefield.expr.bind import bind
-from icefield.expr.bound import (
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import (
     Bound,
 )
-from icefield.expr.rows import matches
-from icefield.expr.spark_sql import spark_sql
+from icefield.expr.parse.ast import Operator
+from icefield.expr.render.rows import matches
+from icefield.expr.render.spark_sql import spark_sql
 from icefield.types.arrow import arrow_array, physical_array
 from icefield.types.datatypes import (
     FixedType,

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.effort import effort
 from tests.expr.cases import expressions, rows_of, typed_columns
 
-from icefield.expr.ast import Operator
-from icefield.expr.bind import bind
-from icefield.expr.bound import Compare, Reference
-from icefield.expr.rows import matches
-from icefield.expr.spark_sql import spark_literal, spark_sql
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import Compare, Reference
+from icefield.expr.parse.ast import Operator
+from icefield.expr.render.rows import matches
+from icefield.expr.render.spark_sql import spark_literal, spark_sql
 from icefield.types.datatypes import (
     DateType,
     DecimalType,

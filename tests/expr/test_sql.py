@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.effort import effort
 
 from icefield.errors import InvalidFilter
-from icefield.expr import ast
-from icefield.expr.ast import (
+from icefield.expr.parse import ast
+from icefield.expr.parse.ast import (
     Column,
     Comparison,
     Date,
@@ -22,7 +22,7 @@ from icefield.expr.ast import (
     Predicate,
     Timestamp,
 )
-from icefield.expr.sql import parse_filter
+from icefield.expr.parse.sql import parse_filter
 
 A = Column(("a",))
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icefield.expr.ast import Operator
-from icefield.expr.bind import bind
-from icefield.expr.bound import Bound, Compare, IsNaN, IsNull, NotNaN, NotNull, Reference, any_of, one_of
-from icefield.expr.evaluate import might_match, must_match
-from icefield.expr.statistics import (
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import Bound, Compare, IsNaN, IsNull, NotNaN, NotNull, Reference, any_of, one_of
+from icefield.expr.parse.ast import Operator
+from icefield.expr.prune.evaluate import might_match, must_match
+from icefield.expr.prune.statistics import (
     Counts,
     FieldStatistics,
     from_counts_and_bounds,
@@ -37,8 +37,8 @@ from icefield.types.datatypes import (
     UUIDType,
     Value,
 )
-from icefield.types.single_value import encode_value
 from icefield.types.text import parse_schema
+from icefield.types.values.binary import encode_value
 
 FLOAT_COLUMN, TEXT_COLUMN = Reference(1, DoubleType(), ("f",)), Reference(1, StringType(), ("s",))
 

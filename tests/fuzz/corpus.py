@@ -12,13 +12,13 @@ from tests.codec.cases import LOCATION, header, make_manifest, manifest_row
 from tests.codec.position_cases import positions_of_all_shapes
 from tests.golden.store import FOLDER
 
-from icefield.codec.avro_codecs import CODECS
-from icefield.codec.deletion_vector import deletion_vector_blob, encode_deletion_vector
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_list import ManifestListHeader, encode_manifest_list
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.metadata_json import compress_metadata
-from icefield.codec.puffin import MAGIC, TAIL_BYTES, Blob, decode_footer, encode_puffin, footer_size
+from icefield.codec.avro.compression import CODECS
+from icefield.codec.json.metadata import compress_metadata
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.list import ManifestListHeader, encode_manifest_list
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.puffin.deletion_vector import deletion_vector_blob, encode_deletion_vector
+from icefield.codec.puffin.puffin import MAGIC, TAIL_BYTES, Blob, decode_footer, encode_puffin, footer_size
 
 _VERSIONS = (1, 2, 3)
 

@@ -25,24 +25,24 @@ from tests.fuzz.mutate import Damage, Mutation, framed, mutate_bytes, one_of
 from tests.fuzz.mutate_avro import any_avro
 from tests.fuzz.mutate_json import any_json
 
-from icefield.codec.avro_container import parse_header, raw_blocks
-from icefield.codec.deletion_vector import decode_deletion_vector
-from icefield.codec.json_keys import GZIP_MAGIC
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL, PLAN
-from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_list import (
+from icefield.codec.avro.container import parse_header, raw_blocks
+from icefield.codec.json.keys import GZIP_MAGIC
+from icefield.codec.json.metadata import decode_metadata, encode_metadata
+from icefield.codec.json.view import decode_view, encode_view
+from icefield.codec.manifest.columns import ALL, PLAN
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.header import decode_manifest_header
+from icefield.codec.manifest.list import (
     ManifestListHeader,
     decode_manifest_list,
     is_spliceable,
     partition_summaries,
     splice_manifest_list,
 )
-from icefield.codec.manifest_list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.metadata_json import decode_metadata, encode_metadata
-from icefield.codec.puffin import TAIL_BYTES, decode_blob, decode_footer
-from icefield.codec.roaring import Reader, decode_bitmap
-from icefield.codec.view_json import decode_view, encode_view
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.puffin.deletion_vector import decode_deletion_vector
+from icefield.codec.puffin.puffin import TAIL_BYTES, decode_blob, decode_footer
+from icefield.codec.puffin.roaring import Reader, decode_bitmap
 
 STATISTICS = PLAN.with_statistics([1, 2, 40, 2147483546])
 REWRITTEN = replace(PLAN, partition=False, data_file=True)

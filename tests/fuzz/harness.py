@@ -14,7 +14,7 @@ from typing import Any
 from tests.fuzz.corpus import File
 from tests.fuzz.mutate import Mutation
 
-from icefield.codec import avro_engine
+from icefield.codec.avro import engine as avro_engine
 from icefield.errors import CorruptFile, IcefieldError
 
 LOCATION = "s3://lake/fuzz/damaged"

@@ -7,8 +7,8 @@ from random import Random
 from tests.fuzz.mutate import BOUNDARIES, Damage, mutate_bytes, one_of
 from tests.fuzz.mutate_json import any_json
 
-from icefield.codec.avro_codecs import CODECS, compress
-from icefield.codec.avro_container import CODEC_KEY, MAGIC, encode_long, parse_header, raw_blocks
+from icefield.codec.avro.compression import CODECS, compress
+from icefield.codec.avro.container import CODEC_KEY, MAGIC, encode_long, parse_header, raw_blocks
 from icefield.errors import CorruptFile
 
 _COUNTS = (0, 1, -1, *BOUNDARIES[:-1], *(-number for number in BOUNDARIES))

@@ -14,14 +14,14 @@ from tests.golden.reading import EXPECTED, load
 from tests.golden.store import GoldenStore
 
 from icefield.catalog.catalog import Kind, PointerSwap
-from icefield.catalog.sqlite import SqliteSettings, open_sqlite_catalog
-from icefield.expr.bound import TRUE
+from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
+from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
-from icefield.parquet.file_task import DeleteKind, FileTask
-from icefield.parquet.read import table_reader
-from icefield.scan.plan import plan_scan
-from icefield.scan.point import find_point
+from icefield.parquet.read.read import table_reader
+from icefield.parquet.read.task import DeleteKind, FileTask
+from icefield.plan.plan import plan_scan
+from icefield.plan.versions import find_point
 from icefield.types.metadata_columns import with_metadata_columns
 
 DATA_TABLES = (

@@ -11,16 +11,16 @@ from tests.fuzz.harness import Decoder
 from tests.fuzz.mutate import mutate_bytes, text_mutation
 from tests.fuzz.mutate_json import any_json
 
-from icefield.codec.name_mapping import decode_name_mapping, encode_name_mapping, map_schema
+from icefield.codec.json.name_mapping import decode_name_mapping, encode_name_mapping, map_schema
 from icefield.errors import InvalidInput
-from icefield.expr.bind import bind
+from icefield.expr.bind.bind import bind
 from icefield.model.partition import parse_partition_by
 from icefield.model.sort_order import parse_order_by
 from icefield.types.datatypes import PrimitiveType
-from icefield.types.json_value import decode_json_value, encode_json_value
-from icefield.types.single_value import decode_value, encode_value
 from icefield.types.text import parse_schema, parse_stored_type, parse_type
 from icefield.types.transforms import parse_transform
+from icefield.types.values.binary import decode_value, encode_value
+from icefield.types.values.json import decode_json_value, encode_json_value
 
 SCHEMA = parse_schema(
     "id long not null, name string, price decimal(9, 2), ratio double, f float, day date, clock time, at timestamp, "

@@ -12,8 +12,8 @@ from tests.golden.store import GoldenStore
 from icefield.commit.load import load_table_metadata
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
-from icefield.scan.point import AsOf, find_point
-from icefield.table_scan import TableScan
+from icefield.plan.versions import AsOf, find_point
+from icefield.table.scan import TableScan
 from icefield.types.arrow import arrow_schema
 
 LINEAGE = ("_row_id", "_last_updated_sequence_number")

@@ -11,13 +11,13 @@ from tests.golden.expected import Expected, catalogue_line, plain_value, rows_of
 from tests.golden.reading import EXPECTED, LINEAGE, cases, differences, load, names, scan
 from tests.golden.store import ROOT, GoldenStore
 
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ManifestColumns
-from icefield.codec.manifest_schema import DELETED, partition_column
-from icefield.codec.view_json import decode_view, encode_view
+from icefield.codec.json.view import decode_view, encode_view
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.schema import DELETED, partition_column
 from icefield.errors import LocationRefused, Unsupported
-from icefield.scan.manifests import load_manifests
-from icefield.table_scan import TableScan
+from icefield.plan.manifest_list import load_manifests
+from icefield.table.scan import TableScan
 from icefield.types.arrow import arrow_schema, physical_array
 
 FOLDER = Path(__file__).parent

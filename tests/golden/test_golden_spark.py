@@ -6,7 +6,7 @@ from tests.golden.expected import Expected, rows_of
 from tests.golden.reading import EXPECTED, LINEAGE, cases, differences, names, scan
 from tests.golden.test_golden import REFUSED
 
-from icefield.table_scan import TableScan
+from icefield.table.scan import TableScan
 from icefield.types.arrow import arrow_schema
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -9,7 +9,7 @@ from tests.histories.model import KEY_ID
 from tests.peers.normal import Row, normal_rows
 
 from icefield.model.metadata import ROW_LINEAGE_VERSION
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 
 LINEAGE = ("_row_id", "_last_updated_sequence_number")

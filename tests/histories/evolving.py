@@ -9,8 +9,8 @@ from tests.histories.features import Features
 from tests.histories.model import KEY_ID, TABLE, Model
 from tests.histories.shapes import draw_default, draw_field, draw_name, draw_partition_term
 
-from icefield.table import Table
-from icefield.table_evolution import TableEvolution
+from icefield.dml.evolution import TableEvolution
+from icefield.table.table import Table
 from icefield.types.datatypes import (
     EMPTY_STRUCT,
     DateType,

@@ -7,10 +7,10 @@ from typing import Any
 from tests.histories.model import Model, Row
 from tests.histories.values import pool
 
-from icefield.expr.ast import Date, Literal, Predicate, Time, Timestamp
-from icefield.expr.bind import bind
-from icefield.expr.builder import col
-from icefield.expr.rows import matches, values_by_id
+from icefield.expr.bind.bind import bind
+from icefield.expr.parse.ast import Date, Literal, Predicate, Time, Timestamp
+from icefield.expr.parse.builder import col
+from icefield.expr.render.rows import matches, values_by_id
 from icefield.types.datatypes import (
     BooleanType,
     DateType,

@@ -21,7 +21,7 @@ from tests.peers.normal import Row as NormalRow
 
 from icefield.errors import InvalidInput, SchemaMismatch, Unsupported
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import LongType, NestedField, UnknownType, walk
 from icefield.types.schema import Schema, assign_fresh_ids
 

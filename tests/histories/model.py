@@ -12,7 +12,7 @@ from tests.histories.values import normal_value
 from tests.peers.normal import Row as NormalRow
 from tests.peers.normal import sorted_rows
 
-from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY
+from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
     EMPTY_STRUCT,
     DateType,

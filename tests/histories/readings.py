@@ -11,7 +11,7 @@ from tests.histories.model import Fields
 from tests.peers.normal import Row, normal_rows
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 

@@ -13,7 +13,7 @@ from tests.interop.iceberg_java import IcebergJava, IcebergJavaError
 from tests.peers.gallery import Gallery
 from tests.peers.normal import normal_rows
 
-from icefield.codec.metadata_outline import ENTRY_KEY
+from icefield.codec.json.metadata_owner import ENTRY_KEY
 from icefield.model.metadata import ROW_LINEAGE_VERSION
 from icefield.types.datatypes import FixedType, TimeType
 

@@ -11,7 +11,7 @@ from tests.interop.iceberg_java import IcebergJava
 from tests.peers.gallery import Gallery
 
 from icefield.catalog.catalog import Kind, PointerSwap
-from icefield.codec.view_json import decode_view
+from icefield.codec.json.view import decode_view
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 from icefield.view import View

@@ -17,11 +17,11 @@ from tests.histories.model import Row
 from tests.histories.values import arrow_values
 
 from icefield.commit.action import Target
-from icefield.commit.append import AppendFiles
-from icefield.parquet.described import DescribedFile, as_columns
+from icefield.commit.actions.append import AppendFiles
 from icefield.parquet.metrics import FileMetrics
+from icefield.parquet.write.data_files import DescribedFile, as_columns
 from icefield.storage.location import location_of_path
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type
 
 FIELD_ID = b"PARQUET:field_id"

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.matrix.reading_files import ForeignFile
 from tests.matrix.reading_values import unscaled
 
-from icefield.types.civil import MICROS_PER_DAY
+from icefield.types.calendar import MICROS_PER_DAY
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,

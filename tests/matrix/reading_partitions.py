@@ -9,7 +9,7 @@ from tests.matrix.reading_filters import places
 from tests.matrix.writing_model import transformed
 
 from icefield.model.partition import PartitionSpec, parse_transform_call
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.transforms import Identity, Void
 

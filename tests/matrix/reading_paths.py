@@ -17,9 +17,9 @@ from tests.matrix.reading_tables import Case
 from tests.peers.normal import normal_rows
 
 from icefield.lake import Lake
-from icefield.spark import read
-from icefield.spark.data_source import register
-from icefield.table import Table
+from icefield.spark.data_source.data_source import register
+from icefield.spark.read import read
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 
 Ids = list[int]

@@ -27,7 +27,7 @@ from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import (
     ListType,
     LongType,

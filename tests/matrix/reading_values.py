@@ -12,7 +12,7 @@ from typing import Any
 from tests.expr.cases import float32, pool_of
 from tests.peers.samples import LONG_TEXT
 
-from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY
+from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
     BooleanType,
     DateType,
@@ -34,7 +34,7 @@ from icefield.types.datatypes import (
     Type,
     UnknownType,
 )
-from icefield.types.single_value import scaled
+from icefield.types.values.binary import scaled
 
 NULLS = 0.2
 # The year 1, before 1582, before 1900, around the epoch, today, the year 9999.

@@ -16,9 +16,9 @@ from tests.matrix.reading_tables import Drawing
 from tests.spark_places import SparkPlace, chosen_place
 
 from icefield.lake import Lake
-from icefield.parquet.stored_columns import StoredColumns
-from icefield.spark import file_names
-from icefield.spark.file_names import Reading
+from icefield.parquet.read.stored_columns import StoredColumns
+from icefield.spark.read import file_names
+from icefield.spark.read.file_names import Reading
 from icefield.types.datatypes import NestedField, Type
 from icefield.types.text import parse_type
 

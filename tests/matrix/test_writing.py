@@ -24,7 +24,7 @@ from tests.matrix.writing_order import false_claims
 
 import icefield
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

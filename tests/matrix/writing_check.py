@@ -12,7 +12,7 @@ from tests.matrix.writing_model import precedes, transformed
 from tests.matrix.writing_order import column_of, rows_by_file
 
 from icefield.model.sort_order import Direction, NullOrder, SortField
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_array, arrow_field, arrow_type, python_values
 from icefield.types.datatypes import (
     ListType,
@@ -22,8 +22,8 @@ from icefield.types.datatypes import (
     StructType,
     Type,
 )
-from icefield.types.single_value import decode_value
 from icefield.types.transforms import Identity
+from icefield.types.values.binary import decode_value
 
 COUNTS = ("value_counts", "null_value_counts", "nan_value_counts")
 ENTRY = ("file_path", "record_count", *COUNTS, "lower_bounds", "upper_bounds")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from tests.matrix.writing_model import precedes, transformed
 
 from icefield.model.sort_order import SortField
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema

@@ -8,7 +8,6 @@ import pytest
 from icefield.errors import CommitConflict, InvalidInput
 from icefield.model.apply import apply, check
 from icefield.model.creation import AssignUUID, create_from, creation_updates
-from icefield.model.effects import MADE, are_made
 from icefield.model.last_added import mark_last_added, resolve_last_added
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
@@ -47,6 +46,7 @@ from icefield.model.updates import (
     Update,
     UpgradeFormatVersion,
 )
+from icefield.model.updates_applied import MADE, are_made
 from icefield.types.datatypes import LongType, NestedField, StringType
 from icefield.types.schema import Schema
 from icefield.types.transforms import Identity

@@ -14,7 +14,7 @@ from tests.parquet.row_cases import array_of, batch_of, rows_from, rows_of, same
 from tests.schema_cases import schemas
 
 from icefield.errors import SchemaMismatch
-from icefield.parquet.conform import check_arrow_schema, check_schema, conform_array, conform_batch, news_of
+from icefield.parquet.write.conform import check_arrow_schema, check_schema, conform_array, conform_batch, news_of
 from icefield.types.arrow import arrow_schema, arrow_type
 from icefield.types.datatypes import NestedField
 from icefield.types.schema import Schema

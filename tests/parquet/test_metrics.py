@@ -15,7 +15,6 @@ from tests.parquet.row_cases import Row, array_of, batch_of, rows_of
 from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 
 from icefield.errors import InvalidInput
-from icefield.parquet.conform import conform_batch
 from icefield.parquet.metrics import (
     Beside,
     FileMetrics,
@@ -25,6 +24,7 @@ from icefield.parquet.metrics import (
     parse_metrics_mode,
 )
 from icefield.parquet.nan_columns import count_nans
+from icefield.parquet.write.conform import conform_batch
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
     BinaryType,
@@ -40,8 +40,8 @@ from icefield.types.datatypes import (
     Value,
 )
 from icefield.types.schema import Leaf, Schema
-from icefield.types.single_value import decode_value, encode_value, truncate_lower, truncate_upper
 from icefield.types.text import parse_schema
+from icefield.types.values.binary import decode_value, encode_value, truncate_lower, truncate_upper
 
 FULL = "full"
 

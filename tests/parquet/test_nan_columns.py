@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from icefield.lake import Lake
 from icefield.parquet.nan_columns import NaNColumn
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 NAN = float("nan")
 

@@ -13,7 +13,7 @@ from tests.matrix.writing_model import precedes, transformed
 from tests.matrix.writing_values import any_value
 
 from icefield.model.sort_order import SortOrder, parse_order_by
-from icefield.parquet.order_check import OrderCheck, known_fields
+from icefield.parquet.write.order_check import OrderCheck, known_fields
 from icefield.types.arrow import arrow_array, arrow_schema
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema

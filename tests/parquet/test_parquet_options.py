@@ -10,7 +10,7 @@ import pytest
 
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
-from icefield.parquet.parquet_options import BloomFilter
+from icefield.parquet.write.options import BloomFilter
 
 ROWS = 30_000
 SCHEMA = "id long, name string, few string, ok boolean, deep struct<n: long>, tags list<string>"

@@ -18,11 +18,11 @@ from tests.parquet.row_cases import Row, batch_of, rows_from, rows_of, same
 from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 
 from icefield.errors import CorruptFile, MissingFile, Unsupported
-from icefield.expr.bind import bind
-from icefield.expr.bound import FALSE, TRUE, Bound, Reference
-from icefield.expr.rows import matches
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableFiles
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import FALSE, TRUE, Bound, Reference
+from icefield.expr.render.rows import matches
+from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.task import FileTask
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import effort
 
-from icefield.codec.deletion_vector import encode_deletion_vector
-from icefield.codec.name_mapping import NameMapping, decode_name_mapping
+from icefield.codec.json.name_mapping import NameMapping, decode_name_mapping
+from icefield.codec.puffin.deletion_vector import encode_deletion_vector
 from icefield.errors import CorruptFile, Unsupported
-from icefield.expr.bind import bind
-from icefield.parquet.file_task import DeleteFile, DeleteKind, FileTask
-from icefield.parquet.read import TableFiles
+from icefield.expr.bind.bind import bind
+from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import EMPTY_STRUCT, NestedField, StructType

@@ -8,14 +8,14 @@ from tests.schema_cases import PRIMITIVES, schemas
 
 from icefield.lake import Lake
 from icefield.parquet.nan_columns import parquet_path
-from icefield.parquet.parquet_options import ColumnChoice, open_writer, parquet_options
-from icefield.parquet.stored_columns import (
+from icefield.parquet.read.stored_columns import (
     find_stored_columns,
     fingerprint_of,
     fingerprints_in,
     footer_columns,
     stored_columns,
 )
+from icefield.parquet.write.options import ColumnChoice, open_writer, parquet_options
 from icefield.storage.memory import MemoryStore
 from icefield.types.datatypes import NestedField, TimestampNsType, TimestamptzNsType, UnknownType
 from icefield.types.metadata_columns import LINEAGE, with_columns

@@ -20,17 +20,17 @@ from tests.expr.cases import values_of
 from tests.parquet.row_cases import Row, array_of, batch_of, rows_from, same, values_from
 from tests.schema_cases import PRIMITIVES, primitive_schema
 
-from icefield.codec.manifest_schema import data_file_arrow_schema
-from icefield.codec.schema_json import decode_schema
-from icefield.connection import connect
+from icefield.codec.json.schema import decode_schema
+from icefield.codec.manifest.schema import data_file_arrow_schema
+from icefield.config.connect import connect
 from icefield.errors import FileAlreadyExists, InvalidInput, SchemaMismatch, StorageError, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
 from icefield.model.sort_order import parse_order_by
-from icefield.parquet import write as write_module
-from icefield.parquet.file_layout import FileLayout
-from icefield.parquet.stored_columns import file_name, fingerprint_of, stored_columns
-from icefield.parquet.write import DataWriter, WritePlan, plan_write
+from icefield.parquet.read.stored_columns import file_name, fingerprint_of, stored_columns
+from icefield.parquet.write import write as write_module
+from icefield.parquet.write.file_layout import FileLayout
+from icefield.parquet.write.write import DataWriter, WritePlan, plan_write
 from icefield.storage.local import LocalStore
 from icefield.storage.location import is_inside, location_of_path
 from icefield.storage.memory import MemoryStore

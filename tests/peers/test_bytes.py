@@ -17,10 +17,10 @@ from tests.golden.store import GoldenStore
 from tests.histories.spelling import spelt_alike
 from tests.peers.avro_files import AvroFile
 
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
-from icefield.codec.manifest_schema import entry_arrow_schema
-from icefield.commit.manifests import ManifestShape
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest.schema import entry_arrow_schema
+from icefield.commit.snapshot.manifests import ManifestShape
 from icefield.model.metadata import TableMetadata
 
 BY_JAVA = [case for case in cases() if case.id.startswith("java_")]

@@ -12,7 +12,7 @@ from tests.peers.duckdb_reader import DuckDBError, DuckDBReader
 from tests.peers.gallery import Gallery
 from tests.peers.normal import Row, normal_rows, sorted_rows
 
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
     ListType,

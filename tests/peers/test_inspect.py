@@ -14,7 +14,7 @@ from pyiceberg.table.inspect import InspectTable
 from tests.peers.pyiceberg_catalog import open_pyiceberg
 
 import icefield
-from icefield.table import Table
+from icefield.table.table import Table
 
 SCHEMA = "id long not null, name string, price decimal(9, 2), ratio double, ts timestamp, day date"
 START = datetime.datetime(2026, 1, 1)

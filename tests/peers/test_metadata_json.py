@@ -10,7 +10,7 @@ from tests.peers.case import TableCase
 from tests.peers.gallery import Gallery
 from tests.peers.tables import all_tables, assorted_tables, empty, overwritten
 
-from icefield.codec.metadata_outline import ENTRY_KEY
+from icefield.codec.json.metadata_owner import ENTRY_KEY
 
 
 @pytest.mark.parametrize("case", all_tables(), ids=lambda case: case.name)

@@ -9,9 +9,9 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from tests.peers.test_metadata_json import _path, _without_empty
 
-from icefield.codec.metadata_outline import ENTRY_KEY
+from icefield.codec.json.metadata_owner import ENTRY_KEY
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(*ids: int) -> pa.Table:

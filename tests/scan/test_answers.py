@@ -12,12 +12,12 @@ from tests.expr.cases import Row, is_nan, sort_key
 from tests.scan.test_plan import build, tables
 
 from icefield.errors import InvalidInput
-from icefield.expr.bound import Reference
-from icefield.expr.describe import describe
-from icefield.expr.rows import matches
+from icefield.expr.bind.bound import Reference
+from icefield.expr.render.describe import describe
+from icefield.expr.render.rows import matches
 from icefield.lake import Lake
-from icefield.table import Table
-from icefield.table_scan import TableScan
+from icefield.table.scan import TableScan
+from icefield.table.table import Table
 from icefield.types.arrow import python_values
 from icefield.types.datatypes import Value
 

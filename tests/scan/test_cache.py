@@ -17,21 +17,21 @@ from tests.histories.history import History
 
 import icefield
 from icefield.ambient import SeededAmbient
-from icefield.codec.manifest_columns import ALL, ManifestColumns
+from icefield.cache.disk import SidecarDirectory
+from icefield.cache.manifests import Key, ManifestCache, is_cacheable
+from icefield.cache.store import CachedStore, cache_of
+from icefield.codec.manifest.columns import ALL, ManifestColumns
 from icefield.errors import InvalidInput
-from icefield.expr.ast import Predicate
-from icefield.expr.bind import bind
+from icefield.expr.bind.bind import bind
+from icefield.expr.parse.ast import Predicate
 from icefield.lake import Lake
-from icefield.scan.cache import Key, ManifestCache, is_cacheable
-from icefield.scan.cache_disk import SidecarDirectory
-from icefield.scan.cache_store import CachedStore, cache_of
-from icefield.scan.entries import LIVE, load_entries
-from icefield.scan.manifests import load_manifests
-from icefield.scan.plan import Funnel, plan_scan
-from icefield.scan.point import find_point
+from icefield.plan.entries import LIVE, load_entries
+from icefield.plan.manifest_list import load_manifests
+from icefield.plan.plan import Funnel, plan_scan
+from icefield.plan.versions import find_point
 from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store
-from icefield.table import Table
+from icefield.table.table import Table
 
 Planned = tuple[list[dict[str, object]], Funnel]
 COLUMNS = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path", "file_format", "record_count"))

@@ -14,7 +14,7 @@ from icefield.ambient import SeededAmbient
 from icefield.errors import InvalidFilter, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot
-from icefield.table import Table
+from icefield.table.table import Table
 
 LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from icefield.scan.decoded_files import LARGEST_OF_MAX, DecodedFiles
+from icefield.cache.decoded_files import LARGEST_OF_MAX, DecodedFiles
 
 
 def counting() -> tuple[list[str], Callable[[bytes, str], list[bytes]]]:

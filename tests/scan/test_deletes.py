@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import effort
 
-from icefield.codec.manifest_schema import EQUALITY_DELETES, KINDS, POSITION_DELETES, partition_column
+from icefield.codec.manifest.schema import EQUALITY_DELETES, KINDS, POSITION_DELETES, partition_column
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.partition import PartitionField, PartitionSpec
-from icefield.parquet.file_task import DeleteFile, DeleteKind
-from icefield.scan import deletes as deletes_module
-from icefield.scan.deletes import BOUNDS, COLUMNS, DeleteIndex, _Scope, build_delete_index
+from icefield.parquet.read.task import DeleteFile, DeleteKind
+from icefield.plan import delete_index as deletes_module
+from icefield.plan.delete_index import BOUNDS, COLUMNS, DeleteIndex, _Scope, build_delete_index
 from icefield.types.transforms import Identity, Void
 
 UNPARTITIONED = PartitionSpec((), 0)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ from tests.golden.store import GoldenStore
 import icefield
 from icefield.ambient import SeededAmbient
 from icefield.errors import InvalidFilter, InvalidInput, NoSuchSnapshot, Unsupported
+from icefield.inspect.metadata_tables import METADATA_TABLES, OF_A_VERSION, OF_THE_TABLE, open_metadata_table
+from icefield.inspect.metrics import readable_bounds
+from icefield.inspect.source import Inspected
 from icefield.lake import Lake
 from icefield.model.partition import PartitionField, PartitionSpec
-from icefield.scan.inspect import METADATA_TABLES, OF_A_VERSION, OF_THE_TABLE, open_metadata_table
-from icefield.scan.inspect_metrics import readable_bounds
-from icefield.scan.inspect_source import Inspected
-from icefield.scan.partition_struct import partition_struct
-from icefield.scan.point import find_point
-from icefield.table import Table
-from icefield.table_inspection import TableInspection
+from icefield.plan.partition.struct import partition_struct
+from icefield.plan.versions import find_point
+from icefield.table.inspection import TableInspection
+from icefield.table.table import Table
 from icefield.types.datatypes import DateType, DecimalType, LongType, StringType, TimestampType, UnknownType, UUIDType
 from icefield.types.transforms import Bucket, Identity, Void
 
@@ -322,7 +322,7 @@ def test_summaries_leave_the_operation_to_its_own_column(table: Table) -> None:
 
 def test_manifests_are_read_in_steps_of_bounded_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read(table, "files")
-    monkeypatch.setattr("icefield.scan.entries.BYTES_PER_BATCH", 1)
+    monkeypatch.setattr("icefield.plan.entries.BYTES_PER_BATCH", 1)
     batches = list(table.inspect("files").to_arrow())
     assert len(batches) == 5
     assert sorted(row["file_path"] for b in batches for row in b.to_pylist()) == sorted(r["file_path"] for r in whole)

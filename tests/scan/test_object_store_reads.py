@@ -13,7 +13,7 @@ from tests.s3_proxy import S3Proxy, running_proxy
 from tests.s3_server import s3_server
 
 import icefield
-from icefield.table import Table
+from icefield.table.table import Table
 
 APPENDS = 8
 MANIFEST, LIST, DATA, VECTORS = "-m0.avro", "/snap-", "/data/", ".puffin"

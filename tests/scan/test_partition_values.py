@@ -5,7 +5,7 @@ import pytest
 
 from icefield.errors import Unsupported
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 def rows(first: int) -> pa.Table:

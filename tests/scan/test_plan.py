@@ -14,20 +14,20 @@ from tests.expr.cases import TYPES, Row, expressions, references, rows_of
 
 import icefield
 from icefield.ambient import SeededAmbient
-from icefield.codec.manifest_list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
 from icefield.errors import CorruptFile, InvalidInput
-from icefield.expr import evaluate, residual
-from icefield.expr.bind import bind
-from icefield.expr.bound import FALSE, TRUE, Bound, Reference
-from icefield.expr.rows import matches
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import FALSE, TRUE, Bound, Reference
+from icefield.expr.prune import evaluate, residual
+from icefield.expr.render.rows import matches
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import table_reader
-from icefield.scan import plan as planning
-from icefield.scan.plan import ScanPlan, plan_scan
-from icefield.scan.point import find_point
-from icefield.table import Table
+from icefield.parquet.read.read import table_reader
+from icefield.parquet.read.task import FileTask
+from icefield.plan import plan as planning
+from icefield.plan.plan import ScanPlan, plan_scan
+from icefield.plan.versions import find_point
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_array, python_values
 from icefield.types.datatypes import LongType, NestedField
 from icefield.types.schema import Schema

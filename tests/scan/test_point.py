@@ -11,7 +11,7 @@ from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import RefKind, SnapshotRef
 from icefield.model.updates import AddSchema, SetCurrentSchema, SetSnapshotRef, Update
-from icefield.scan.point import Point, find_point
+from icefield.plan.versions import Point, find_point
 from icefield.types.datatypes import NestedField, StringType
 from icefield.types.schema import Schema
 

@@ -10,13 +10,13 @@ from tests.effort import EFFORT
 from tests.scan.test_plan import LONGS, build, planned, rows_in, tables
 
 from icefield.errors import InvalidInput
-from icefield.expr.bind import bind
-from icefield.expr.bound import TRUE, Bound
-from icefield.expr.residual import residual
-from icefield.expr.rows import matches
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import TRUE, Bound
+from icefield.expr.prune.residual import residual
+from icefield.expr.render.rows import matches
 from icefield.lake import Lake
-from icefield.parquet.read import TableReader
-from icefield.scan.residuals import MOST_GROUPS, group_by_residual
+from icefield.parquet.read.read import TableReader
+from icefield.plan.residuals import MOST_GROUPS, group_by_residual
 from icefield.types.schema import Schema
 
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 import icefield
+from icefield.cache.plans import MOST_ROWS, SmallAnswers, lists_few_files
+from icefield.cache.store import cache_of
 from icefield.errors import Unsupported
 from icefield.lake import Lake
-from icefield.scan import plan as planning
-from icefield.scan.cache_store import cache_of
-from icefield.scan.candidates import Candidates, describe_files
-from icefield.scan.plan import ScanPlan
-from icefield.scan.small_plans import MOST_ROWS, SmallAnswers, lists_few_files
+from icefield.plan import plan as planning
+from icefield.plan.plan import ScanPlan
+from icefield.plan.unpruned_files import Candidates, describe_files
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 WHERE = "id >= 5"
 

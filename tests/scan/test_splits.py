@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import effort
 
-from icefield.expr.bound import TRUE
+from icefield.expr.bind.bound import TRUE
 from icefield.lake import Lake
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import table_reader
-from icefield.scan.splits import Split, SplitSettings, pack_splits, split_file, split_settings
-from icefield.table import Table
+from icefield.parquet.read.read import table_reader
+from icefield.parquet.read.task import FileTask
+from icefield.plan.splits import Split, SplitSettings, pack_splits, split_file, split_settings
+from icefield.table.table import Table
 from icefield.types.metadata_columns import with_metadata_columns
 
 ROWS = 4_000

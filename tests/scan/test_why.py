@@ -12,14 +12,14 @@ from tests.scan.test_plan import build, planned, tables
 
 import icefield
 from icefield.errors import InvalidInput
-from icefield.expr.describe import describe
-from icefield.expr.residual import residual
+from icefield.explain.explain_file import explain_file
+from icefield.explain.file_reason import FileReason, Finding, Stage
+from icefield.expr.prune.residual import residual
+from icefield.expr.render.describe import describe
 from icefield.lake import Lake
-from icefield.scan.file_reason import FileReason, Finding, Stage
-from icefield.scan.point import find_point
-from icefield.scan.why import explain_file
+from icefield.plan.versions import find_point
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.sim.simulation import Simulation
 
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN, RefKind
-from icefield.table import Table
+from icefield.table.table import Table
 
 TABLES = ("sim.a", "sim.b")
 KEYS = 2

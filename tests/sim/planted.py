@@ -10,11 +10,11 @@ from tests.sim.simulation import Simulation
 
 from icefield.catalog.catalog import Entry, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
-from icefield.commit import append
-from icefield.commit.footing import Footing
-from icefield.commit.merge import merge_manifests
-from icefield.commit.reads import Reads
+from icefield.commit.actions import append
 from icefield.commit.retry import Outcome, SettledSwap
+from icefield.commit.snapshot.merge_manifests import merge_manifests
+from icefield.commit.validate.read_set import Footing
+from icefield.commit.validate.transaction_reads import Reads
 from icefield.errors import CommitStateUnknown
 from icefield.model.snapshot import Snapshot
 
@@ -84,7 +84,7 @@ def reads_that_nobody_checks(patch: pytest.MonkeyPatch) -> None:
 def tokens_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
     for module in ("commit.append", "commit.files"):
         patch.setattr(f"icefield.{module}.was_made", lambda *_: False)
-    patch.setattr("icefield.table_write.find_landed", lambda *_: None)
+    patch.setattr("icefield.dml.write.find_landed", lambda *_: None)
 
 
 def _mistake(patch: pytest.MonkeyPatch, one: Outcome, other: Outcome) -> None:

@@ -22,11 +22,11 @@ from tests.sim.world import CALM, START_MS, SimulatedAmbient, SimulatedCatalog, 
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
-from icefield.codec import avro_engine
+from icefield.codec.avro import engine as avro_engine
 from icefield.errors import CatalogError, CommitError, CommitStateUnknown, IcefieldError, StorageError
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore
-from icefield.table import Table
+from icefield.table.table import Table
 
 WAREHOUSE = "memory://lake"
 LATEST_SWAP = 12  # after how many more calls a late swap arrives at the latest
@@ -174,7 +174,7 @@ def rows_of(table: Table, as_of: Any = None, where: str | None = None) -> Rows:
 def run_inline() -> Iterator[None]:
     """Have planning read one file after the other in the caller's thread, and the Avro kernels not wait for numba."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icefield.scan.plan.ThreadPoolExecutor", _InlinePool)
+        patch.setattr("icefield.plan.plan.ThreadPoolExecutor", _InlinePool)
         patch.setattr(avro_engine, "BUDGET", avro_engine.Budget(1 << 60))
         yield
 

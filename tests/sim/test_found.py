@@ -10,7 +10,7 @@ from tests.sim.simulation import rows_of
 import icefield
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 from icefield.model.snapshot import MAIN
 from icefield.storage.memory import MemoryStore
-from icefield.table import Table
+from icefield.table.table import Table
 
 NAME = "s.t"
 KEY = 1

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.spark.connect_sessions import refused
 
 import icefield
-from icefield.spark.session import HAND_IN
+from icefield.spark.session.session import HAND_IN
 
 NEW_YORK = ("spark.sql.session.timeZone", "America/New_York")
 

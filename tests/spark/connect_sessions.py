@@ -11,8 +11,8 @@ from tests.spark_places import running_server
 import icefield
 from icefield.errors import Unsupported
 from icefield.lake import Lake
-from icefield.spark.session import HAND_IN
-from icefield.table import Table
+from icefield.spark.session.session import HAND_IN
+from icefield.table.table import Table
 
 
 def main(directory: Path) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from icefield.lake import Lake
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 MOST_FRAMES = 40  # in one job
 _NUMBERS = itertools.count()

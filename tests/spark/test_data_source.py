@@ -29,13 +29,13 @@ from icefield.errors import (
     Unsupported,
 )
 from icefield.lake import Lake
-from icefield.scan.point import find_point
-from icefield.spark.data_source import IcefieldSource
-from icefield.spark.data_source_read import FilteringReader, SourceReader, SourceTable
-from icefield.spark.data_source_write import SourceWriter
-from icefield.spark.session import is_remote
+from icefield.plan.versions import find_point
+from icefield.spark.data_source.data_source import IcefieldSource
+from icefield.spark.data_source.read import FilteringReader, SourceReader, SourceTable
+from icefield.spark.data_source.write import SourceWriter
+from icefield.spark.session.session import is_remote
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

@@ -10,13 +10,13 @@ from pyspark.sql.types import StructType
 
 from icefield.errors import StorageError
 from icefield.lake import Lake
-from icefield.spark import file_log
-from icefield.spark.file_log import NativeFile, Shelf, open_files
-from icefield.spark.session import is_remote
+from icefield.spark.read import log_directory as file_log
+from icefield.spark.read.log_directory import NativeFile, Shelf, open_files
+from icefield.spark.session.session import is_remote
 from icefield.spark.types import stored_field
 from icefield.storage.local import LocalStore
 from icefield.storage.location import local_path, location_of_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

@@ -10,9 +10,9 @@ from tests.spark.foreign_files import add_file, forget_schemas, scanned_rows, st
 from tests.spark_places import SparkPlace, chosen_place, explained
 
 from icefield.lake import Lake
-from icefield.spark import file_names
-from icefield.spark.file_names import Demands, Reading, group_by_names
-from icefield.table import Table
+from icefield.spark.read import file_names
+from icefield.spark.read.file_names import Demands, Reading, group_by_names
+from icefield.table.table import Table
 
 IN_PLACE = {"write.delete.mode": "merge-on-read"}
 ROWS, GROUP_ROWS = 40_000, 10_000

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from icefield.errors import InvalidFilter
 from icefield.lake import Lake
-from icefield.spark.filters import filter_text
-from icefield.table import Table
+from icefield.spark.filters.filters import filter_text
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 JANUARY = dt.datetime(2026, 1, 5, 10, 30, 0, 123456, tzinfo=dt.UTC)

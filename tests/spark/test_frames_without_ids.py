@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from tests.spark.foreign_files import add_file, stored
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession, functions
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from icefield.errors import Unsupported
-from icefield.spark.java import VECTOR_MODULE, JavaSource, find_java_home
+from icefield.spark.session.java import VECTOR_MODULE, JavaSource, find_java_home
 
 FULL = f'JAVA_VERSION="17.0.15"\nMODULES="java.base {VECTOR_MODULE}"\n'
 LINKED = 'JAVA_VERSION="21.0.8"\nMODULES="java.base java.sql"\n'
@@ -190,7 +190,7 @@ def test_finding_java_does_not_import_spark(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from icefield.spark.java import find_java_home
+from icefield.spark.session.java import find_java_home
 find_java_home({{}}, Path({str(tmp_path)!r}))
 print("pyspark" in sys.modules)
 """

@@ -8,10 +8,10 @@ from tests.equality_deletes import delete_keys
 from tests.spark_places import explained
 
 from icefield.lake import Lake
-from icefield.spark import native_deletes
-from icefield.spark.file_names import INNER_ROW_NUMBER
-from icefield.table import Table
-from icefield.table_scan import TableScan
+from icefield.spark.read import native_deletes
+from icefield.spark.read.file_names import INNER_ROW_NUMBER
+from icefield.table.scan import TableScan
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 IN_PLACE = {"write.delete.mode": "merge-on-read"}

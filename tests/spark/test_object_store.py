@@ -12,11 +12,11 @@ from tests.s3_server import SECRET_KEY, s3_server
 from tests.spark_places import explained
 
 from icefield.ambient import SystemAmbient
-from icefield.catalog.object_store import ObjectStoreCatalog
+from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.lake import Lake
 from icefield.storage.location import join_location
-from icefield.storage.object_store import ObjectStore
-from icefield.table import Table
+from icefield.storage.object_store.store import ObjectStore
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

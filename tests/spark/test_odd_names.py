@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.equality_deletes import delete_keys
 
-from icefield.expr.builder import col
+from icefield.expr.parse.builder import col
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 NAMES = ["${y}", "a.b", "tick`s", 'quo"te', "it's", "two words", "back\\slash", "🧊", "$$", "new\nline", "${env:HOME}"]

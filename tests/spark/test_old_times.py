@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.effort import DEEP
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

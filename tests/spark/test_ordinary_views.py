@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from tests.effort import DEEP
 
-from icefield.expr.select import parse_query
+from icefield.expr.query.select import parse_query
 from icefield.lake import Lake
 
 if TYPE_CHECKING:

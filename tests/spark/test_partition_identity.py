@@ -10,7 +10,7 @@ from tests.commit.racing import files_of
 
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

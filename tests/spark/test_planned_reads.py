@@ -7,8 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from tests.spark_places import explained
 
 from icefield.lake import Lake
-from icefield.spark import native_deletes, read
-from icefield.table import Table
+from icefield.spark.read import native_deletes, read
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

@@ -4,18 +4,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from icefield.engine.rows import active_cluster
 from icefield.errors import CorruptFile
-from icefield.expr.bind import bind
+from icefield.expr.bind.bind import bind
 from icefield.lake import Lake
-from icefield.rows import active_cluster
-from icefield.scan import entries
-from icefield.scan.manifests import load_manifests
-from icefield.scan.plan import ScanPlan, plan_scan
-from icefield.scan.point import find_point
+from icefield.plan import entries
+from icefield.plan.manifest_list import load_manifests
+from icefield.plan.plan import ScanPlan, plan_scan
+from icefield.plan.versions import find_point
 from icefield.spark.planning import LEAST_COLD_BYTES, SparkCluster
-from icefield.spark.session import is_remote
+from icefield.spark.session.session import is_remote
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

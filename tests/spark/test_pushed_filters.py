@@ -14,8 +14,8 @@ from tests.equality_deletes import delete_keys
 from tests.spark.foreign_files import add_file, check, forget_schemas, stored
 
 from icefield.lake import Lake
-from icefield.spark import file_names
-from icefield.table import Table
+from icefield.spark.read import file_names
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 IN_PLACE = {"write.delete.mode": "merge-on-read"}

@@ -11,7 +11,7 @@ from tests.spark_places import explained
 from icefield.errors import LocationRefused, SchemaMismatch
 from icefield.lake import Lake
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

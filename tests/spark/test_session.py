@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from icefield.errors import Unsupported
 from icefield.lake import Lake
-from icefield.spark.session import READ_BY_FIELD_ID, check_version, session
+from icefield.spark.session.session import READ_BY_FIELD_ID, check_version, session
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,9 @@ from tests.peers.normal import normal_rows
 from tests.spark_places import SparkPlace, chosen_place
 
 from icefield.lake import Lake
-from icefield.spark.session import READ_BY_FIELD_ID
+from icefield.spark.session.session import READ_BY_FIELD_ID
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 
 pytestmark = pytest.mark.spark

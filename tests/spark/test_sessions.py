@@ -33,7 +33,7 @@ import sys
 from pyspark.sql import SparkSession
 import icefield
 from icefield.errors import Unsupported
-from icefield.spark.java import find_java_home
+from icefield.spark.session.java import find_java_home
 import os
 os.environ["JAVA_HOME"] = str(find_java_home().path)
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

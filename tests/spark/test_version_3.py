@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from icefield.errors import SchemaMismatch
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

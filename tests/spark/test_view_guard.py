@@ -16,14 +16,14 @@ from tests.expr.test_select import CASES
 from tests.test_views import put_view
 
 from icefield.errors import IcefieldError, Unsupported
-from icefield.expr.query_schemas import SCHEMA_ARGUMENTS
-from icefield.expr.query_words import KEYWORDS
-from icefield.expr.select import parse_query
-from icefield.expr.spark_functions import ALLOWED_FUNCTIONS, OPERATORS, PURE_FUNCTIONS, REFUSED_FUNCTIONS
+from icefield.expr.query.functions import ALLOWED_FUNCTIONS, OPERATORS, PURE_FUNCTIONS, REFUSED_FUNCTIONS
+from icefield.expr.query.schemas import SCHEMA_ARGUMENTS
+from icefield.expr.query.select import parse_query
+from icefield.expr.query.words import KEYWORDS
 from icefield.lake import Lake
 from icefield.model.view import SqlRepresentation, ViewDefinition
-from icefield.spark.session import is_remote
-from icefield.spark.view_guard import check_plan
+from icefield.spark.session.session import is_remote
+from icefield.spark.views.guard import check_plan
 from icefield.types.text import parse_schema
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from icefield.errors import SchemaMismatch, StorageError
 from icefield.lake import Lake
-from icefield.spark.write_settings import TASK_BYTES, changed_task_bytes
+from icefield.spark.write.settings import TASK_BYTES, changed_task_bytes
 from icefield.storage.location import local_path
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

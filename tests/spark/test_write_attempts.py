@@ -24,7 +24,7 @@ from pathlib import Path
 from pyspark import TaskContext
 from tests.spark_places import running_hosts
 import icefield
-from icefield.spark.session import session
+from icefield.spark.session.session import session
 
 MARKS = Path(sys.argv[1], "marks")
 MARKS.mkdir()

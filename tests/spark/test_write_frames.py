@@ -11,7 +11,7 @@ from tests.matrix.writing_order import false_claims
 
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
 

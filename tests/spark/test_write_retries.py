@@ -18,7 +18,7 @@ import os, signal, sys
 from pathlib import Path
 from pyspark import TaskContext
 import icefield
-from icefield.spark.session import session
+from icefield.spark.session.session import session
 
 spark = session(master="local[2,4]")
 ATTEMPTS = Path(sys.argv[1], "attempts")

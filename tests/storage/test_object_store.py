@@ -28,8 +28,8 @@ from icefield.errors import (
     Unsupported,
 )
 from icefield.storage.location import join_location
-from icefield.storage.object_store import ObjectStore
-from icefield.storage.object_store_new_file import PART_BYTES
+from icefield.storage.object_store.new_file import PART_BYTES
+from icefield.storage.object_store.store import ObjectStore
 
 LOST = (Fault.LOSE_REQUEST, Fault.LOSE_REPLY, Fault.FAIL_BEFORE, Fault.FAIL_AFTER)
 

@@ -11,13 +11,13 @@ import pytest
 
 from icefield.errors import CommitConflict, CommitStateUnknown, StorageError, Unsupported
 from icefield.storage.location import location_of_path
-from icefield.storage.object_store_conditional import Versioned
-from icefield.storage.object_store_directory import KEPT, DirectoryStore
+from icefield.storage.object_store.conditional import Versioned
+from icefield.storage.object_store.directory import KEPT, DirectoryStore
 
 COUNT_UP = """
 import sys
 from icefield.errors import CommitConflict
-from icefield.storage.object_store_directory import DirectoryStore
+from icefield.storage.object_store.directory import DirectoryStore
 store = DirectoryStore(durable=False)
 for _ in range(int(sys.argv[2])):
     while True:

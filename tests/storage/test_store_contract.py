@@ -16,7 +16,7 @@ from icefield.errors import FileAlreadyExists, InvalidInput, LocationRefused, Mi
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, location_of_path
 from icefield.storage.memory import MemoryStore
-from icefield.storage.object_store import ObjectStore
+from icefield.storage.object_store.store import ObjectStore
 from icefield.storage.store import Store
 
 ODD_NAMES = ("plain", "with blank", "100%25", "k=a%2Fb", "ü", "what?#", "a'b\"c", "d.e~f")

@@ -41,7 +41,7 @@ from icefield.types.datatypes import (
     Type,
     UUIDType,
 )
-from icefield.types.json_value import decode_json_value, encode_json_value
+from icefield.types.values.json import decode_json_value, encode_json_value
 
 POINT = StructType((NestedField(1, "x", IntegerType()),))
 EXAMPLES: list[tuple[Type, Any, Default]] = [

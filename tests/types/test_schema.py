@@ -7,7 +7,7 @@ from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.schema import assign_fresh_schema_ids
 from tests.effort import effort
 
-from icefield.codec.schema_json import encode_schema
+from icefield.codec.json.schema import encode_schema
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
     IntegerType,

@@ -34,7 +34,7 @@ from icefield.types.datatypes import (
     UUIDType,
     Value,
 )
-from icefield.types.single_value import (
+from icefield.types.values.binary import (
     decode_value,
     encode_unscaled,
     encode_value,

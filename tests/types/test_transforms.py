@@ -40,7 +40,6 @@ from icefield.types.datatypes import (
     UUIDType,
     Value,
 )
-from icefield.types.single_value import encode_unscaled, scaled, unscaled
 from icefield.types.transforms import (
     Bucket,
     Day,
@@ -54,6 +53,7 @@ from icefield.types.transforms import (
     Year,
     parse_transform,
 )
+from icefield.types.values.binary import encode_unscaled, scaled, unscaled
 
 INTS = st.integers(-(1 << 31) + 1000, (1 << 31) - 1)
 LONGS = st.integers(-(1 << 63) + 1000, (1 << 63) - 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icefield.codec.schema_json import decode_schema
+from icefield.codec.json.schema import decode_schema
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
     DecimalType,

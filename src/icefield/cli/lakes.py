@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from icefield.cli.settings import DEFAULT_LAKE, Settings
-from icefield.configuration import LakeSettings
-from icefield.configuration_file import Surroundings
-from icefield.configuration_sources import LAKE_VARIABLE, find_settings
-from icefield.connection import check_catalog_is_there, is_there
-from icefield.connection import open_lake as open_described_lake
+from icefield.config.configuration import LakeSettings
+from icefield.config.connect import check_catalog_is_there, is_there
+from icefield.config.connect import open_lake as open_described_lake
+from icefield.config.file import Surroundings
+from icefield.config.sources import LAKE_VARIABLE, find_settings
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
 

@@ -9,7 +9,7 @@ from icefield.arguments import whole_number
 from icefield.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from icefield.scan.point import AsOf  # it loads Arrow, which `--help` can do without
+    from icefield.plan.versions import AsOf  # it loads Arrow, which `--help` can do without
 
 F = TypeVar("F", bound=Callable[..., Any])
 

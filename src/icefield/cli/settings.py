@@ -10,8 +10,8 @@ from typing import Any
 import rich_click as click
 
 from icefield.cli.options import parse_pairs
-from icefield.configuration_file import CONFIG_FILE
-from icefield.configuration_sources import (
+from icefield.config.file import CONFIG_FILE
+from icefield.config.sources import (
     LAKE_VARIABLE,
     PROPERTIES_VARIABLE,
     ROOTS_VARIABLE,

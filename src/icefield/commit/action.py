@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.commit.token import StreamBatch, Token
-from icefield.commit.token_memory import TOKEN_KEY, summary_of_batch
+from icefield.commit.validate.idempotency_key import StreamBatch, Token
+from icefield.commit.validate.key_history import TOKEN_KEY, summary_of_batch
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
-from icefield.properties import METADATA_PATH
+from icefield.properties.table import METADATA_PATH
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
 

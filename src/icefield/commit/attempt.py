@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from icefield.cache.store import CachedStore, cache_of
 from icefield.errors import IcefieldError
-from icefield.scan.cache_store import CachedStore, cache_of
 from icefield.storage.store import NewFile, Store, StoredFile
 
 

@@ -3,10 +3,10 @@
 Raises MissingFile, CorruptFile, Unsupported.
 """
 
-from icefield.codec.metadata_json import decode_metadata
+from icefield.cache.store import decoded
+from icefield.codec.json.metadata import decode_metadata
 from icefield.errors import CorruptFile, MissingFile
 from icefield.model.metadata import TableMetadata
-from icefield.scan.cache_store import decoded
 from icefield.storage.store import Store
 
 

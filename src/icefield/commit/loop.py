@@ -18,15 +18,15 @@ from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.lane import NO_LANES, Lanes
+from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
 from icefield.commit.action import Action, Change, Workshop
 from icefield.commit.attempt import Attempt, begin_attempt
-from icefield.commit.named_locations import check_proposed_locations
-from icefield.commit.publish import Committed, Proposal, Publisher
-from icefield.commit.publishers import publisher_of
-from icefield.commit.reads import Reads
-from icefield.commit.references import remove_quietly, remove_unreferenced
+from icefield.commit.publish.choose import publisher_of
+from icefield.commit.publish.locations import check_proposed_locations
+from icefield.commit.publish.publish import Committed, Proposal, Publisher
 from icefield.commit.retry import retry
+from icefield.commit.validate.references import remove_quietly, remove_unreferenced
+from icefield.commit.validate.transaction_reads import Reads
 from icefield.errors import IcefieldError, NoSuchTable
 from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata

@@ -23,29 +23,29 @@ import pyarrow.parquet as pq
 
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Catalog, Entry, Kind, PointerSwap
-from icefield.codec.avro_container import parse_header
-from icefield.codec.deletion_vector import REFERENCED_DATA_FILE
-from icefield.codec.json_keys import inflate_json
-from icefield.codec.manifest import decode_manifest
-from icefield.codec.manifest_columns import ALL
-from icefield.codec.manifest_encode import encode_manifest
-from icefield.codec.manifest_header import decode_manifest_header
-from icefield.codec.manifest_list import (
+from icefield.codec.avro.container import parse_header
+from icefield.codec.json.keys import inflate_json
+from icefield.codec.json.metadata import decode_metadata
+from icefield.codec.manifest.columns import ALL
+from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.encode import encode_manifest
+from icefield.codec.manifest.header import decode_manifest_header
+from icefield.codec.manifest.list import (
     ManifestListHeader,
     check_list_of,
     decode_manifest_list,
     encode_manifest_list,
 )
-from icefield.codec.manifest_schema import POSITION_DELETES
-from icefield.codec.metadata_json import decode_metadata
-from icefield.codec.puffin import Blob, decode_blob, decode_footer, encode_puffin
-from icefield.commit.claims import ROOT_PROPERTIES
+from icefield.codec.manifest.schema import POSITION_DELETES
+from icefield.codec.puffin.deletion_vector import REFERENCED_DATA_FILE
+from icefield.codec.puffin.puffin import Blob, decode_blob, decode_footer, encode_puffin
 from icefield.commit.load import read_metadata_file
+from icefield.commit.validate.ownership import ROOT_PROPERTIES
 from icefield.errors import FileAlreadyExists, InvalidInput, LocationRefused, MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import Snapshot
-from icefield.scan.manifests import find_spec
+from icefield.plan.manifest_list import find_spec
 from icefield.storage.location import is_inside, join_location, parse_location
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import DELETED_FILE

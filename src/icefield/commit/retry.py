@@ -14,7 +14,7 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.errors import CommitConflict, CommitStateUnknown, IcefieldError
 from icefield.model.names import TableName
-from icefield.properties import (
+from icefield.properties.table import (
     COMMIT_RETRIES,
     COMMIT_RETRY_MAX_WAIT_MS,
     COMMIT_RETRY_MIN_WAIT_MS,

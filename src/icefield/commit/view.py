@@ -9,8 +9,8 @@ from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
+from icefield.commit.publish.views import PublishedView, ViewPublisher, view_publisher_of
 from icefield.commit.retry import retry
-from icefield.commit.view_publish import PublishedView, ViewPublisher, view_publisher_of
 from icefield.errors import NotFound
 from icefield.model.names import TableName
 from icefield.model.view import ViewDefinition, ViewMetadata, create_view

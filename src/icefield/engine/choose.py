@@ -16,10 +16,10 @@ from typing import Any, Literal
 from icefield.engine.engine import EngineUse, RowEngine
 from icefield.engine.local import LOCAL, LocalEngine
 from icefield.engine.local_upsert import open_arrow_rows
+from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spark_engine
 from icefield.engine.upsert import UpsertRows
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
-from icefield.rows import SessionChoice, has_session, is_spark, load_spark_engine
 from icefield.storage.store import Store
 
 EngineName = Literal["auto", "local", "spark"]

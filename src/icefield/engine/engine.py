@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableFiles, TableReader
-from icefield.parquet.read_ahead import read_files_ahead
-from icefield.parquet.write import WritePlan
-from icefield.scan.plan import ScanPlan
+from icefield.parquet.read.read import TableFiles, TableReader
+from icefield.parquet.read.read_ahead import read_files_ahead
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.write import WritePlan
+from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 
 if TYPE_CHECKING:

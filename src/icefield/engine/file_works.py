@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from icefield.engine.engine import Site
 from icefield.errors import IcefieldError
-from icefield.expr.bound import Bound, all_of, columns_of
-from icefield.expr.residual import residual
-from icefield.parquet.delete_files import DeleteEntry, DeleteFileWriter, DeletePlace, delete_locations
-from icefield.parquet.deletes import Positions
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.write import DataWriter, WritePlan
-from icefield.scan.extremes import Best, Extreme
+from icefield.expr.bind.bound import Bound, all_of, columns_of
+from icefield.expr.prune.residual import residual
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.delete_files import DeleteEntry, DeleteFileWriter, DeletePlace, delete_locations
+from icefield.parquet.write.write import DataWriter, WritePlan
+from icefield.plan.min_max import Best, Extreme
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import POSITION, with_free_names
 from icefield.types.schema import Schema

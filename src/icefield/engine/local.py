@@ -12,17 +12,17 @@ import pyarrow as pa
 from icefield.engine.engine import FileWork, Site, T
 from icefield.engine.file_works import write_batches
 from icefield.engine.local_upsert import upsert_here
+from icefield.engine.rows import arrow_batches
 from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
-from icefield.expr.residual import residual
+from icefield.expr.prune.residual import residual
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.conform import check_arrow_schema
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableFiles
-from icefield.parquet.read_ahead import read_ahead
-from icefield.parquet.text_check import check_text
-from icefield.parquet.write import WritePlan
-from icefield.rows import arrow_batches
-from icefield.scan.plan import ScanPlan
+from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.read_ahead import read_ahead
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.conform import check_arrow_schema
+from icefield.parquet.write.string_check import check_text
+from icefield.parquet.write.write import WritePlan
+from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 from icefield.types.schema import Schema
 

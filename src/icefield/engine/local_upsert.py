@@ -7,10 +7,11 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from icefield.commit.footing import KeyRows
-from icefield.commit.references import remove_quietly
+from icefield.commit.validate.read_set import KeyRows
+from icefield.commit.validate.references import remove_quietly
 from icefield.engine.engine import Site
 from icefield.engine.file_works import DeletePositions, write_batches
+from icefield.engine.rows import arrow_batches
 from icefield.engine.upsert import (
     Upserted,
     UpsertPlan,
@@ -20,16 +21,15 @@ from icefield.engine.upsert import (
     key_filter,
     two_rows_with_key,
 )
-from icefield.expr.residual import residual
+from icefield.expr.prune.residual import residual
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.conform import check_schema
-from icefield.parquet.deletes import Positions
-from icefield.parquet.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
-from icefield.parquet.read_ahead import read_ahead
-from icefield.parquet.text_check import check_text
-from icefield.rows import arrow_batches
-from icefield.scan.plan import ScanPlan
-from icefield.scan.planned_files import files_at
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.read_ahead import read_ahead
+from icefield.parquet.write.conform import check_schema
+from icefield.parquet.write.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
+from icefield.parquet.write.string_check import check_text
+from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import files_at
 from icefield.types.arrow import arrow_schema, schema_from_arrow
 from icefield.types.arrow_keys import NOT_FOUND
 from icefield.types.datatypes import NestedField

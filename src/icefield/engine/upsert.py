@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefield.commit.footing import KeyRows
+from icefield.commit.validate.read_set import KeyRows
 from icefield.errors import InvalidInput
-from icefield.expr.ast import Operator
-from icefield.expr.bound import Bound, Compare, Reference, all_of, one_of
-from icefield.parquet.delete_files import DeleteEntry
-from icefield.parquet.write import WritePlan
-from icefield.scan.plan import ScanPlan
+from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, one_of
+from icefield.expr.parse.ast import Operator
+from icefield.parquet.write.delete_files import DeleteEntry
+from icefield.parquet.write.write import WritePlan
+from icefield.plan.plan import ScanPlan
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import KeyIndex
 from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from icefield.codec.name_mapping import NameMapping
+from icefield.codec.json.name_mapping import NameMapping
 from icefield.types.arrow import FIELD_ID_KEY, field_id_of
 
 VARIANT_PARTS = ({"metadata", "value"}, {"metadata", "value", "typed_value"}, {"metadata", "typed_value"})

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from icefield.errors import InvalidInput
 from icefield.parquet.nan_columns import NaNColumn
-from icefield.properties import MAX_INFERRED_COLUMNS, METRICS_DEFAULT, METRICS_OF_COLUMN
+from icefield.properties.table import MAX_INFERRED_COLUMNS, METRICS_DEFAULT, METRICS_OF_COLUMN
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -31,7 +31,7 @@ from icefield.types.datatypes import (
     children,
 )
 from icefield.types.schema import Leaf, Schema
-from icefield.types.single_value import encode_value, truncate_lower, truncate_upper
+from icefield.types.values.binary import encode_value, truncate_lower, truncate_upper
 
 Bounds = tuple[Value, Value]
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")

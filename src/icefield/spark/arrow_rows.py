@@ -4,7 +4,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from icefield.spark.read_task import present_batch
+from icefield.spark.read.task import present_batch
 from icefield.spark.types import presented_field
 from icefield.types.schema import Schema
 

@@ -7,24 +7,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefield.engine.upsert import UpsertRows
-from icefield.expr.bound import columns_of
-from icefield.expr.select import Parts, Query
+from icefield.expr.bind.bound import columns_of
+from icefield.expr.query.select import Parts, Query
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
-from icefield.scan.partition_values import readable_schema
-from icefield.scan.plan import ScanPlan
+from icefield.plan.partition.values import readable_schema
+from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
-from icefield.spark.data_source import register
-from icefield.spark.filters import filter_text
-from icefield.spark.native_read import FilesToRead
+from icefield.spark.data_source.data_source import register
+from icefield.spark.filters.filters import filter_text
 from icefield.spark.planning import SparkCluster, active_cluster
-from icefield.spark.present import narrow
-from icefield.spark.read import read_files
+from icefield.spark.read.logical_columns import narrow
+from icefield.spark.read.native_read import FilesToRead
+from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
-from icefield.spark.session import find_session, session
+from icefield.spark.session.session import find_session, session
 from icefield.spark.types import schema_from_spark
 from icefield.spark.upsert import open_frame
-from icefield.spark.view import conform_to_view, run_query
+from icefield.spark.views.view import conform_to_view, run_query
 from icefield.storage.store import Store, check_reachable
 from icefield.types.schema import Schema
 

@@ -15,11 +15,11 @@ from pyspark.taskcontext import TaskContext
 
 from icefield.engine.engine import FileWork, Site, T
 from icefield.errors import IcefieldError
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableFiles
-from icefield.spark.worker_faults import explain_worker_fault
-from icefield.spark.workers import check_workers
-from icefield.spark.write import remove_files_of_write
+from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.task import FileTask
+from icefield.spark.session.worker_errors import explain_worker_fault
+from icefield.spark.session.workers import check_workers
+from icefield.spark.write.write import remove_files_of_write
 from icefield.storage.store import Store
 
 GROUP_BYTES = 128 * 1024 * 1024

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from icefield.scan.plan import Funnel, PlanBatch
+from icefield.plan.plan import Funnel, PlanBatch
 
 LEAST_COLD_BYTES = 300 * 1024 * 1024  # a hundred manifests of 10,000 entries
 LEAST_CORES = 4

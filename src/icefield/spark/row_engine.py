@@ -7,24 +7,24 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from icefield.engine.engine import FileWork, T
+from icefield.engine.rows import arrow_batches
 from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.conform import check_arrow_schema, check_schema, conform_batch
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.read import TableFiles
-from icefield.parquet.text_check import check_text
-from icefield.parquet.write import WritePlan
-from icefield.rows import arrow_batches
-from icefield.scan.plan import ScanPlan
+from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.conform import check_arrow_schema, check_schema, conform_batch
+from icefield.parquet.write.string_check import check_text
+from icefield.parquet.write.write import WritePlan
+from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
-from icefield.spark.distribute import NumberedFrame
 from icefield.spark.file_work import group_files, run_work
-from icefield.spark.native_read import FilesToRead
-from icefield.spark.read import read_files
-from icefield.spark.read_task import Rows
+from icefield.spark.read.native_read import FilesToRead
+from icefield.spark.read.read import read_files
+from icefield.spark.read.task import Rows
 from icefield.spark.types import schema_from_spark
 from icefield.spark.upsert import SourceFrame, SparkUpsert
-from icefield.spark.write import write_frames
+from icefield.spark.write.distribute import NumberedFrame
+from icefield.spark.write.write import write_frames
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 

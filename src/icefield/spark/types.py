@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark.sql import types as spark
 
 from icefield.errors import SchemaMismatch
-from icefield.expr.spark_sql import spark_literal
+from icefield.expr.render.spark_sql import spark_literal
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,

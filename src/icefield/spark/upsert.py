@@ -38,20 +38,20 @@ from icefield.engine.upsert import (
 )
 from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
-from icefield.parquet.conform import check_schema
-from icefield.parquet.deletes import Positions
-from icefield.parquet.file_task import FileTask
-from icefield.parquet.partial_rows import NO_PLACE, find_unnamed, keep_unnamed
-from icefield.parquet.read import TableFiles
-from icefield.scan.planned_files import files_at
-from icefield.spark.distribute import NumberedFrame
-from icefield.spark.native_read import FilesToRead
-from icefield.spark.read import read_files
-from icefield.spark.read_task import present_batch
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.conform import check_schema
+from icefield.parquet.write.partial_rows import NO_PLACE, find_unnamed, keep_unnamed
+from icefield.plan.planned_files import files_at
+from icefield.spark.read.native_read import FilesToRead
+from icefield.spark.read.read import read_files
+from icefield.spark.read.task import present_batch
+from icefield.spark.session.worker_errors import explain_worker_fault, raise_packed
+from icefield.spark.session.workers import check_workers
 from icefield.spark.types import presented_field, schema_from_spark
-from icefield.spark.worker_faults import explain_worker_fault, raise_packed
-from icefield.spark.workers import check_workers
-from icefield.spark.write import remove_files_of_write, write_frames
+from icefield.spark.write.distribute import NumberedFrame
+from icefield.spark.write.write import remove_files_of_write, write_frames
 from icefield.storage.store import Store
 from icefield.types.datatypes import UUIDType
 from icefield.types.metadata_columns import FILE, POSITION, ROW_ID, with_free_names

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from icefield.errors import InvalidInput
-from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY
+from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
     EMPTY_STRUCT,
     DateType,
@@ -30,9 +30,9 @@ from icefield.types.datatypes import (
     children,
     with_children,
 )
-from icefield.types.json_value import encode_json_value
 from icefield.types.schema import Schema, renumber
 from icefield.types.transforms import Day, Month, Transform, Void, Year
+from icefield.types.values.json import encode_json_value
 
 Fields = tuple[NestedField, ...]
 

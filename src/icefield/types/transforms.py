@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.types.arrow import arrow_array, physical_array, python_values
-from icefield.types.civil import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
+from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
 from icefield.types.datatypes import (
     OPAQUE_TYPES,
     BinaryType,
@@ -36,7 +36,7 @@ from icefield.types.datatypes import (
     Value,
 )
 from icefield.types.murmur3 import hash_bytes, hash_longs
-from icefield.types.single_value import encode_unscaled, scaled, unscaled
+from icefield.types.values.binary import encode_unscaled, scaled, unscaled
 
 NANO_TIMESTAMPS = (TimestampNsType, TimestamptzNsType)
 TIMESTAMPS = (TimestampType, TimestamptzType, *NANO_TIMESTAMPS)

@@ -1,0 +1,41 @@
+"""The settings of the cache of manifests, as properties of a lake.
+
+cache.memory-max-bytes   how much it may hold in memory; 0 turns that off
+cache.dir                a directory for what outlives the process; without it, nothing does
+cache.max-bytes          how much may be in that directory
+
+Raises InvalidInput.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from icefield.cache.disk import MAX_BYTES, SidecarDirectory
+from icefield.cache.manifests import MEMORY_MAX_BYTES, ManifestCache
+from icefield.errors import InvalidInput
+
+PREFIX = "cache."
+MEMORY, DIRECTORY, DISK = "cache.memory-max-bytes", "cache.dir", "cache.max-bytes"
+
+
+def open_manifest_cache(properties: Mapping[str, str], scope: str) -> ManifestCache:
+    """Open the cache that properties describe; `scope` tells lakes apart that share a directory."""
+    unknown = sorted(set(properties) - {MEMORY, DIRECTORY, DISK})
+    if unknown:
+        raise InvalidInput(
+            f"unknown property {unknown[0]!r} of the cache", hint=f"There are: {MEMORY}, {DIRECTORY}, {DISK}"
+        )
+    disk_bytes = _bytes(properties, DISK, MAX_BYTES)
+    sidecars = None
+    if DIRECTORY in properties:
+        sidecars = SidecarDirectory(Path(properties[DIRECTORY]).expanduser().absolute(), scope, disk_bytes)
+    return ManifestCache(_bytes(properties, MEMORY, MEMORY_MAX_BYTES), sidecars)
+
+
+def _bytes(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidInput(f"{name} must be a number of bytes, but is {text!r}")
+    return int(text)

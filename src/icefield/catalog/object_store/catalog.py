@@ -1,0 +1,322 @@
+"""A catalog without a database: one small object per table, replaced by whoever knows what it replaces.
+
+In an object store the replacing is a conditional request (If-Match, If-None-Match), in a local directory a hard link;
+see `storage.object_store_conditional`. Everything that a catalog must know is in the records (`object_store_records`).
+
+What it cannot do, and what it promises instead:
+- It moves one pointer at a time. A swap of several is Unsupported, before any work.
+- `pointers` reads until nothing changed between two readings, so that what it returns did stand at one moment.
+- A rename writes its intent under the old name, the table under the new one, and the end under the old one. It takes
+  effect with the second step: no reader finds the table under both names or under none. Who changes a name with an
+  unfinished rename finishes it first, so a crash in between loses nothing.
+- A table created while its namespace is being dropped may land; the namespace then exists because of it.
+- A guard is asked before the pointer is written and again afterwards; a pointer that it then refuses is taken back. A
+  writer that dies in between leaves a pointer that was looked at once.
+- Dropped names leave a record of some hundred bytes. Listings read every record, several at a time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+
+from icefield.ambient import Ambient, SystemAmbient
+from icefield.catalog.catalog import (
+    Entry,
+    Guard,
+    Kind,
+    PointerSwap,
+    check_changes,
+    check_new_namespace,
+    check_new_table,
+    check_pointer,
+    check_properties,
+    refuse_taken,
+    require_kind,
+)
+from icefield.catalog.object_store.records import Found, NameRecord, NamespaceRecord, Records
+from icefield.catalog.object_store.rename import finish_rename, has_arrived
+from icefield.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitConflict,
+    CommitStateUnknown,
+    CorruptFile,
+    IcefieldError,
+    InvalidInput,
+    NamespaceNotEmpty,
+    NoSuchNamespace,
+    StorageError,
+    Unsupported,
+)
+from icefield.model.names import Namespace, TableName, parse_namespace
+from icefield.storage.object_store.conditional import ConditionalStore
+
+_READERS = 16
+_TRIES = 20
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ObjectStoreCatalog:
+    """A catalog whose records are below `root`, which nothing else should use."""
+
+    swaps_many = False
+
+    def __init__(
+        self, store: ConditionalStore, root: str, name: str = "default", *, ambient: Ambient | None = None
+    ) -> None:
+        self.name = name
+        self.identity = f"objects:{root.rstrip('/')}"
+        self._records = Records(store, root.rstrip("/"), ambient or SystemAmbient())
+
+    def swap(self, changes: Sequence[PointerSwap]) -> None:
+        check_changes(changes)
+        if len(changes) > 1:
+            raise Unsupported(
+                "a catalog in an object store moves one pointer at a time, not several",
+                hint="Commit the tables one after another, or use a SQL or REST catalog",
+            )
+        for change in changes:
+            self._swap_one(change)
+
+    def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
+        return require_kind(table, kind, self.find(table))
+
+    def find(self, name: TableName) -> Entry | None:
+        found = self._read(name)
+        if found is None or has_arrived(self._records, found.record):
+            return None
+        return found.record.entry
+
+    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        wanted = list(dict.fromkeys(tables))
+        before = self._map(self.find, wanted)
+        # Pointers are never used twice, so two equal readings mean that nothing moved in between.
+        for _ in range(_TRIES):
+            after = before if len(wanted) < 2 else self._map(self.find, wanted)
+            if after == before:
+                found = zip(wanted, after, strict=True)
+                return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
+            before = after
+        raise CatalogError("the tables change too fast to be read as of one moment", hint="Read fewer at once")
+
+    def entries(self) -> dict[TableName, Entry]:
+        names = [key for key in self._records.list_records(()) if isinstance(key, TableName)]
+        return {name: entry for name, entry in zip(names, self._map(self.find, names), strict=True) if entry}
+
+    def pointed_at(self, locations: Iterable[str]) -> set[str]:
+        # Nobody else writes the records, and `swap` refuses a table that has a name already.
+        return set()
+
+    def list_tables(self, namespace: Namespace) -> list[TableName]:
+        return self._list(namespace, Kind.TABLE)
+
+    def list_views(self, namespace: Namespace) -> list[TableName]:
+        return self._list(namespace, Kind.VIEW)
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        self._rename(old, new, Kind.TABLE)
+
+    def rename_view(self, old: TableName, new: TableName) -> None:
+        self._rename(old, new, Kind.VIEW)
+
+    def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
+        if parent:
+            self._require_namespace(parent)
+        return self._live_children(parent or ())
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        check_new_namespace(namespace, properties or {})
+        found = self._records.read_namespace(namespace)
+        if self._exists(namespace):
+            raise AlreadyExists(f"namespace {'.'.join(namespace)} exists already")
+        record = NamespaceRecord(self._records.new_token(), dict(properties or {}))
+        try:
+            self._records.put_namespace(namespace, record, found)
+        except CommitConflict as conflict:
+            raise AlreadyExists(f"namespace {'.'.join(namespace)} exists already") from conflict
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        def check_and_drop(_: dict[str, str]) -> None:
+            if self._live_children(namespace) or self._live_names(namespace):
+                raise NamespaceNotEmpty(f"namespace {'.'.join(namespace)} still holds tables, views or namespaces")
+
+        self._change_namespace(namespace, check_and_drop)
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        self._require_namespace(namespace)
+        found = self._records.read_namespace(namespace)
+        return dict(found.record.properties or {}) if found else {}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, removals: Iterable[str], updates: Mapping[str, str]
+    ) -> None:
+        removed = set(removals)
+        check_properties(removed, updates)
+
+        def change(properties: dict[str, str]) -> dict[str, str]:
+            return {**{key: value for key, value in properties.items() if key not in removed}, **updates}
+
+        self._change_namespace(namespace, change)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def _swap_one(self, change: PointerSwap) -> None:
+        found = self._read_settled(change.table)
+        check_pointer(change, found.record.entry if found else None)
+        if change.expected is None:
+            self._require_namespace(change.table.namespace)
+        if change.new == change.expected:
+            return
+        if change.guard is not None:
+            change.guard(self.entries())
+        arrived = found.record.arrived if found else ()
+        record = NameRecord(self._records.new_token(), change.kind, change.new, arrived=arrived)
+        try:
+            self._records.put_name(change.table, record, found)
+        except CommitConflict:
+            check_pointer(change, self.find(change.table))
+            raise
+        if change.guard is not None:
+            self._look_back(change, change.guard)
+
+    def _look_back(self, change: PointerSwap, guard: Guard) -> None:
+        """Take a pointer back that somebody else made impossible while it was written.
+
+        Of two who come at once, each looks after it has written, so at least one of them sees the other. Both may, and
+        then neither stays. Whatever else goes wrong here, the pointer is written: that is a CommitStateUnknown, and
+        nobody removes the file that it names.
+        """
+        try:
+            refusal = self._find_refusal(guard)
+            if refusal is None:
+                return
+            found = self._read_settled(change.table)
+            if found is not None and found.record.pointer == change.new:
+                record = NameRecord(
+                    self._records.new_token(), change.kind, change.expected, arrived=found.record.arrived
+                )
+                self._records.put_name(change.table, record, found)
+                raise refusal
+        except (CatalogError, CommitConflict, CorruptFile, StorageError) as error:
+            raise CommitStateUnknown(
+                f"{change.table} was written, and whether it may stay beside the other entries is not known: {error}",
+                hint="Look at the table before trying again, and delete nothing",
+            ) from error
+        raise CommitStateUnknown(
+            f"{change.table} was made at the same time as another entry that it must not be beside, and was "
+            "changed before it could be taken back",
+            hint="Look at both, and drop one of them",
+        ) from refusal
+
+    def _find_refusal(self, guard: Guard) -> IcefieldError | None:
+        try:
+            guard(self.entries())
+        except (AlreadyExists, InvalidInput) as refusal:
+            return refusal
+        return None
+
+    def _rename(self, old: TableName, new: TableName, kind: Kind) -> None:
+        check_new_table(new)
+        for _ in range(_TRIES):
+            found = self._read_settled(old)
+            require_kind(old, kind, found.record.entry if found else None)
+            if old == new:
+                return
+            self._require_namespace(new.namespace)
+            self._read_settled(new)
+            refuse_taken(new, self.find(new))
+            assert found is not None
+            intent = msgspec.structs.replace(found.record, token=self._records.new_token(), moving_to=str(new))
+            try:
+                self._records.put_name(old, intent, found)
+            except CommitConflict:
+                continue
+            if not finish_rename(self._records, old, intent):
+                refuse_taken(new, self.find(new))
+                continue
+            return
+        raise CommitConflict(f"{old} was changed by others each time it was to be renamed")
+
+    def _read(self, name: TableName) -> Found[NameRecord] | None:
+        return self._records.read_name(name) if _is_name((*name.namespace, name.name)) else None
+
+    def _read_settled(self, name: TableName) -> Found[NameRecord] | None:
+        """Read a record after finishing the rename that somebody may have begun."""
+        found = self._read(name)
+        while found is not None and found.record.moving_to is not None:
+            finish_rename(self._records, name, found.record)
+            found = self._read(name)
+        return found
+
+    def _list(self, namespace: Namespace, kind: Kind) -> list[TableName]:
+        self._require_namespace(namespace)
+        return sorted(name for name, entry in self._live_names(namespace).items() if entry.kind is kind)
+
+    def _live_names(self, namespace: Namespace) -> dict[TableName, Entry]:
+        listed = self._records.list_records(namespace)
+        names = [key for key in listed if isinstance(key, TableName) and key.namespace == namespace]
+        return {name: entry for name, entry in zip(names, self._map(self.find, names), strict=True) if entry}
+
+    def _live_children(self, parent: Namespace) -> list[Namespace]:
+        """Return the namespaces one level below that have a record of their own, or something live in them."""
+        depth = len(parent) + 1
+        inside: dict[Namespace, list[TableName | Namespace]] = {}
+        for key in self._records.list_records(parent):
+            namespace = key.namespace if isinstance(key, TableName) else key
+            if len(namespace) >= depth:
+                inside.setdefault(namespace[:depth], []).append(key)
+        children = sorted(inside)
+        live = self._map(lambda child: self._has_live(child, inside[child]), children)
+        return [child for child, is_live in zip(children, live, strict=True) if is_live]
+
+    def _has_live(self, namespace: Namespace, keys: Sequence[TableName | Namespace]) -> bool:
+        # Its own record is the likeliest to be there, and then nothing else need be read.
+        return any(self._is_live(key) for key in sorted(keys, key=lambda key: key != namespace))
+
+    def _is_live(self, key: TableName | Namespace) -> bool:
+        if isinstance(key, TableName):
+            return self.find(key) is not None
+        found = self._records.read_namespace(key)
+        return found is not None and found.record.properties is not None
+
+    def _exists(self, namespace: Namespace) -> bool:
+        if not _is_name(namespace):
+            return False
+        return self._is_live(namespace) or self._has_live(namespace, list(self._records.list_records(namespace)))
+
+    def _require_namespace(self, namespace: Namespace) -> None:
+        if not self._exists(namespace):
+            raise NoSuchNamespace(f"there is no namespace {'.'.join(namespace)}")
+
+    def _change_namespace(
+        self, namespace: Namespace, change: Callable[[dict[str, str]], dict[str, str] | None]
+    ) -> None:
+        """Replace the properties of a namespace, or drop it where the change returns None."""
+        for _ in range(_TRIES):
+            self._require_namespace(namespace)
+            found = self._records.read_namespace(namespace)
+            properties = change(dict(found.record.properties or {}) if found else {})
+            try:
+                record = NamespaceRecord(self._records.new_token(), properties)
+                return self._records.put_namespace(namespace, record, found)
+            except CommitConflict:
+                continue
+        raise CatalogError(f"namespace {'.'.join(namespace)} was changed by others each time it was to be changed")
+
+    def _map(self, read: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        if len(items) < 2:
+            return [read(item) for item in items]
+        with ThreadPoolExecutor(min(_READERS, len(items))) as readers:
+            return list(readers.map(read, items))
+
+
+def _is_name(parts: Namespace) -> bool:
+    """Say whether parts can name a record; others would lead to a record with another name."""
+    try:
+        return parse_namespace(".".join(parts)) == parts
+    except InvalidInput:
+        return False

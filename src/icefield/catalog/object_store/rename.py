@@ -1,0 +1,50 @@
+"""Renames in a catalog that replaces one record at a time.
+
+Three writes: the old name says where it is moving (the intent, known by its token), the new name gets the pointer and
+remembers that token among its `arrived`, the old name is dropped. Whoever meets an intent can take the next step, as
+often as need be: the new name is read before the intent is looked at again, and written only over what was read, so
+that a helper who comes late, after the table was moved and dropped, writes nothing.
+"""
+
+import msgspec
+
+from icefield.catalog.object_store.records import Found, NameRecord, Records
+from icefield.errors import CommitConflict
+from icefield.model.names import TableName, parse_table_name
+
+
+def has_arrived(records: Records, record: NameRecord) -> bool:
+    """Say whether what the record holds stands under its new name already."""
+    if record.moving_to is None:
+        return False
+    target = records.read_name(parse_table_name(record.moving_to))
+    return target is not None and record.token in target.record.arrived
+
+
+def finish_rename(records: Records, old: TableName, intent: NameRecord) -> bool:
+    """Take the remaining steps of a rename, or take it back if the new name was taken; say whether it took place."""
+    assert intent.moving_to is not None
+    new = parse_table_name(intent.moving_to)
+    while True:
+        target = records.read_name(new)
+        current = records.read_name(old)
+        arrived = target is not None and intent.token in target.record.arrived
+        if current is None or current.record.token != intent.token:
+            return arrived
+        try:
+            if arrived:
+                dropped = msgspec.structs.replace(intent, token=records.new_token(), pointer=None, moving_to=None)
+                records.put_name(old, dropped, current)
+                return True
+            if target is not None and target.record.pointer is not None:
+                kept = msgspec.structs.replace(intent, token=records.new_token(), moving_to=None)
+                records.put_name(old, kept, current)
+                return False
+            _arrive(records, new, intent, target)
+        except CommitConflict:
+            continue
+
+
+def _arrive(records: Records, new: TableName, intent: NameRecord, over: Found[NameRecord] | None) -> None:
+    arrived = (*(over.record.arrived if over else ()), intent.token)
+    records.put_name(new, NameRecord(records.new_token(), intent.kind, intent.pointer, arrived=arrived), over)

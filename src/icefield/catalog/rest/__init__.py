@@ -1,0 +1,1 @@
+"""The catalog behind a server of Iceberg's REST protocol."""

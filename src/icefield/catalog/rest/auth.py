@@ -1,0 +1,180 @@
+"""Who asks: a bearer token, or a token that OAuth2 gives for a client's credentials. (RFC 6749, section 4.4)
+
+A token is asked for anew shortly before it expires, and when a server does not take it; so a long run does not end with
+its first token. Nothing here shows a secret: not in a repr, not in an error.
+
+Raises CatalogError, InvalidInput.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from icefield.ambient import Ambient
+from icefield.catalog.rest.http import Answer, HttpClient, Request
+from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
+from icefield.secrets import Secret, redact, reveal
+
+EARLY_SECONDS = 60  # how long before its end a token is asked for anew, or a quarter of its life if that is less
+
+
+class Authorization(Protocol):
+    """What a request is authorised by."""
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers that a request is to have."""
+        ...
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Say whether there are other headers to try, now that these were refused."""
+        ...
+
+    def secrets(self) -> Iterable[str]:
+        """Return what no message may show."""
+        ...
+
+
+@dataclass(frozen=True)
+class Anonymous:
+    """No authorisation."""
+
+    def headers(self) -> Mapping[str, str]:
+        return {}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        return False
+
+    def secrets(self) -> Iterable[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class BearerToken:
+    """One token, for as long as it is good."""
+
+    token: str = field(repr=False)
+
+    def headers(self) -> Mapping[str, str]:
+        return _bearer(self.token)
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        return False
+
+    def secrets(self) -> Iterable[str]:
+        return (self.token,)
+
+
+@dataclass(frozen=True)
+class ClientCredentials:
+    """What a client is known by, and where it gets its tokens.
+
+    extra: further fields of the request, such as `audience` and `resource`.
+    """
+
+    server_uri: str
+    credential: str = field(repr=False)
+    scope: str = "catalog"
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.credential.strip(":") or self.credential != self.credential.strip():
+            raise InvalidInput("the credential of a REST catalog is client-id:secret, or the secret alone")
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The fields of the request."""
+        # As Iceberg's clients read it: up to the first colon stands the client.
+        client, colon, secret = reveal(self.credential).partition(":")
+        known = {"client_id": client, "client_secret": secret} if colon else {"client_secret": client}
+        return {"grant_type": "client_credentials", **known, "scope": self.scope, **self.extra}
+
+    def secrets(self) -> Iterable[str]:
+        """Return what no message may show."""
+        return (self.credential, self.form["client_secret"])
+
+
+class OAuthTokens:
+    """Tokens for a client's credentials, asked for when they are needed."""
+
+    def __init__(self, credentials: ClientCredentials, http: HttpClient, ambient: Ambient) -> None:
+        self._credentials = credentials
+        self._http = http
+        self._ambient = ambient
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._good_until: float | None = None
+
+    def headers(self) -> Mapping[str, str]:
+        with self._lock:
+            is_late = self._good_until is not None and self._ambient.monotonic() >= self._good_until
+            if self._token is None or is_late:
+                self._fetch()
+            assert self._token is not None
+            return _bearer(self._token)
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        with self._lock:
+            # Another thread may have asked already, when its request was refused.
+            if self._token is None or _bearer(self._token) == dict(refused):
+                self._fetch()
+        return True
+
+    def secrets(self) -> Iterable[str]:
+        token = self._token
+        return (*self._credentials.secrets(), *(() if token is None else (token,)))
+
+    def _fetch(self) -> None:
+        self._token = None
+        uri = self._credentials.server_uri
+        try:
+            answer = self._http.send(Request("POST", uri, form=self._credentials.form))
+        except CommitStateUnknown as lost:
+            raise CatalogError(f"no answer from {uri}, where tokens come from") from lost
+        if not answer.is_success:
+            raise CatalogError(
+                f"{uri} gives no token for the credential: {redact(_reason(answer), self.secrets())}",
+                hint="Check credential, scope and oauth2-server-uri",
+            )
+        try:
+            token = msgspec.json.decode(answer.body, type=_Token)
+        except ValueError as error:
+            raise CatalogError(f"{uri} answers with what is no token") from error
+        if not is_header_value(token.access_token):
+            raise CatalogError(f"{uri} answers with a token that no header can carry")
+        self._token = Secret(token.access_token)
+        self._good_until = None
+        if token.expires_in is not None:
+            early = min(EARLY_SECONDS, token.expires_in / 4)
+            self._good_until = self._ambient.monotonic() + token.expires_in - early
+
+
+class _Token(msgspec.Struct):
+    access_token: str
+    expires_in: float | None = None
+
+
+class _Refusal(msgspec.Struct):
+    error: str = ""
+    error_description: str = ""
+
+
+def is_header_value(text: str) -> bool:
+    """Return whether a text can be sent in a header. (RFC 9110, section 5.5)"""
+    return text.isascii() and text.isprintable() and text == text.strip() and text != ""
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {reveal(token)}"}
+
+
+def _reason(answer: Answer) -> str:
+    """Say why, in the server's words: (RFC 6749, section 5.2) or the status alone."""
+    try:
+        said = msgspec.json.decode(answer.body, type=_Refusal)
+    except ValueError:
+        said = _Refusal()
+    words = " ".join(word for word in (said.error, said.error_description) if word)
+    return f"{answer.status} {words}".strip()

@@ -1,0 +1,1 @@
+"""The catalog in a SQL database: SQLite and PostgreSQL, in the tables of Iceberg's JDBC catalog."""

@@ -1,0 +1,118 @@
+"""One connection to a PostgreSQL server, as the catalog uses it: transactions by hand, values always as parameters."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from icefield.catalog.sql.database import Rows, Value
+from icefield.errors import InvalidInput
+from icefield.secrets import secrets_of_environment
+
+# A server that is gone without a word must be noticed: by the one who connects, and by the one who waits for an answer.
+_DEFAULTS: Mapping[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 60_000,
+    "application_name": "icefield",
+}
+
+
+@dataclass(frozen=True)
+class PostgresTarget:
+    """Where to connect, and how to speak of it: without the password."""
+
+    parameters: Mapping[str, str | int] = field(repr=False)
+    label: str
+
+    def secrets(self) -> list[str]:
+        """Return what no message may show."""
+        own = [str(self.parameters[key]) for key in ("password", "sslpassword") if key in self.parameters]
+        return [*own, *secrets_of_environment(os.environ)]
+
+
+def parse_target(url: str) -> PostgresTarget:
+    """Read a URL of libpq's kind: `postgresql://user:password@host:port/database?option=value`."""
+    shape = "Give postgresql://user:password@host:port/database, with special characters percent-encoded"
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(f"{url.partition('://')[0]!r} is not the scheme of a PostgreSQL URL", hint=shape)
+    given = _read_url(url)
+    if given is None:
+        raise InvalidInput("the PostgreSQL URL cannot be read", hint=shape)
+    parameters = {**_DEFAULTS, **{key: value for key, value in given.items() if value is not None}}
+    user = f"{given['user']}@" if given.get("user") else ""
+    port = f":{given['port']}" if given.get("port") else ""
+    return PostgresTarget(parameters, f"postgresql://{user}{given.get('host') or ''}{port}/{given.get('dbname') or ''}")
+
+
+def _read_url(url: str) -> Mapping[str, Any] | None:
+    """Take a URL apart; None if it cannot be, without the error of libpq, which quotes what may be a password."""
+    rest = url.partition("://")[2]
+    owner, at, _ = rest.partition("@")
+    # An @ or a / of a password that is not percent-encoded would make a part of it the host or the database.
+    if rest.count("@") > 1 or (at and "/" in owner):
+        return None
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:
+        return None
+    ports = str(given.get("port") or "0").split(",")
+    return given if all(port.isdigit() or not port for port in ports) else None
+
+
+def open_connection(target: PostgresTarget) -> "PostgresConnection":
+    """Connect, or raise what the driver raises."""
+    # Prepared, a `SELECT *` would fail for good once another client has added a column.
+    parameters = {**target.parameters, "client_encoding": "utf8"}
+    return PostgresConnection(psycopg.connect(autocommit=True, prepare_threshold=None, **parameters))  # type: ignore[arg-type]
+
+
+class PostgresConnection:
+    """A session of one transaction at a time."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.info.transaction_status is not TransactionStatus.IDLE
+
+    @cached_property
+    def is_pooled(self) -> bool:
+        """Whether something stands between that lends the server's connections out.
+
+        A pooler gives each client a process id of its own making, for there is no one process that serves it.
+        """
+        (row,) = self.execute("SELECT pg_backend_pid()").values
+        return row[0] != self._connection.info.backend_pid
+
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
+        cursor = self._connection.execute(statement.replace("?", "%s").encode(), values)
+        columns = tuple(column.name for column in cursor.description or ())
+        return Rows(columns, cursor.fetchall() if columns else [], cursor.rowcount)
+
+    def command(self, statements: str) -> str:
+        """Run statements without values in one message and return what the server says of the last."""
+        cursor = self._connection.execute(statements.encode())
+        while cursor.nextset():
+            pass
+        return cursor.statusmessage or ""
+
+    def roll_back(self) -> None:
+        """End the transaction; a connection that cannot is closed, and the server rolls back."""
+        if self._connection.closed or not self.in_transaction:
+            return
+        try:
+            self.command("ROLLBACK")
+        except psycopg.Error:
+            self._connection.close()
+
+    def close(self) -> None:
+        self._connection.close()

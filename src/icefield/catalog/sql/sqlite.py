@@ -1,0 +1,252 @@
+"""The SQL catalog in a SQLite file, shared by many processes.
+
+Writers queue for the file's one write lock (BEGIN IMMEDIATE), so transactions are serializable; with the write-ahead
+log readers wait for nobody. Waiting is ours, not SQLite's: its own waits grow to 100 ms and let newcomers pass, ours
+are short and jittered. A commit is synced before it is acknowledged, unless the settings say otherwise.
+
+Never open the file by other means in the same process (not even to look at its first bytes): closing any descriptor
+of it drops SQLite's locks, by the rules of POSIX.
+
+Error semantics: whatever fails before COMMIT is sent, and a COMMIT refused because the file is locked or read-only or
+the disk is full, is a CatalogError and changed nothing. Any other failure of COMMIT is a CommitStateUnknown: the commit
+record may be in the log, to be found by the next process that recovers it.
+"""
+
+import os
+import sqlite3
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from icefield.ambient import Ambient, SystemAmbient
+from icefield.catalog.missing import refuse_tables
+from icefield.catalog.sql.catalog import SCHEMA, SqlCatalog
+from icefield.catalog.sql.connections import Connections
+from icefield.catalog.sql.database import Result, Rows, Session, Value
+from icefield.catalog.sql.sqlite_errors import SQLITE_ERRORS, explain, is_busy, is_read_only, is_rolled_back, read_only
+from icefield.catalog.sql.sqlite_read_only import is_unwritable, read_unwritable
+from icefield.errors import CatalogError, CommitStateUnknown
+
+_FIRST_PAUSE_S = 0.0005
+_LONGEST_PAUSE_S = 0.01
+_WAL_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class SqliteSettings:
+    """How to use the file.
+
+    durable: sync every commit; False leaves the last commits to a power cut, never half of one.
+    create: make the file and its tables when they are missing.
+    warehouse: a local directory; a catalog is not made while it holds tables, see `lost_catalog`.
+    busy_timeout_s: how long to wait for other processes.
+    """
+
+    durable: bool = True
+    create: bool = True
+    warehouse: Path | None = None
+    busy_timeout_s: float = 60.0
+
+
+def open_sqlite_catalog(
+    path: str | Path, *, name: str = "default", settings: SqliteSettings | None = None, ambient: Ambient | None = None
+) -> SqlCatalog:
+    """Return the catalog `name` in a SQLite file; the file is opened by the first call that needs it."""
+    return SqlCatalog(SqliteDatabase(path, SCHEMA, settings=settings, ambient=ambient), name)
+
+
+class SqliteDatabase:
+    """Transactions on a SQLite file; `schema` maps each table that must be there to its CREATE TABLE IF NOT EXISTS.
+
+    The first of them is what tells a catalog from other files.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        schema: Mapping[str, str],
+        *,
+        settings: SqliteSettings | None = None,
+        ambient: Ambient | None = None,
+    ) -> None:
+        self._path = Path(path).absolute()
+        self.identity = f"sqlite:{self._path.resolve()}"
+        self._schema = schema
+        self._settings = settings or SqliteSettings()
+        self._ambient = ambient or SystemAmbient()
+        self._connections = Connections(self._open, (sqlite3.Error,))
+        self._file: os.stat_result | None = None
+
+    def read(self, work: Callable[[Session], Result]) -> Result:
+        def run() -> Result:
+            with self._connections.borrow() as connection:
+                self._check_same_file()
+                connection.execute("BEGIN")
+                try:
+                    return work(SqliteSession(connection))
+                finally:
+                    _roll_back(connection)
+
+        with self._explained():
+            if is_unwritable(self._path):
+                return self._while_busy(lambda: read_unwritable(self._path, self._on_catalog(work)))
+            return self._while_busy(run)
+
+    def write(self, work: Callable[[Session], Result]) -> Result:
+        if is_unwritable(self._path):
+            raise read_only(self._path)
+        with self._explained(), self._connections.borrow() as connection:
+            self._check_same_file()
+            self._while_busy(lambda: connection.execute("BEGIN IMMEDIATE"))
+            try:
+                result = work(SqliteSession(connection))
+            except BaseException:
+                _roll_back(connection)
+                raise
+            self._commit(connection)
+            return result
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def send_commit(self, connection: sqlite3.Connection) -> None:
+        """Send COMMIT; the one place after which an answer can be lost."""
+        connection.execute("COMMIT")
+
+    def _on_catalog(self, work: Callable[[Session], Result]) -> Callable[[sqlite3.Connection], Result]:
+        def run(connection: sqlite3.Connection) -> Result:
+            found = _tables_in(connection)
+            if missing := [table for table in self._schema if table not in found]:
+                raise CatalogError(f"{self._path} holds no catalog: it has no table {', '.join(missing)}")
+            return work(SqliteSession(connection))
+
+        return run
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
+            self._while_busy(lambda: self.send_commit(connection))
+        except SQLITE_ERRORS as error:
+            if is_rolled_back(error, in_transaction=connection.in_transaction):
+                _roll_back(connection)
+                raise
+            raise CommitStateUnknown(
+                f"the commit to {self._path} was sent and failed: {error}",
+                hint="It may have landed: look at the table before trying again, and delete nothing",
+            ) from error
+
+    def _while_busy(self, action: Callable[[], Result], patience_s: float | None = None) -> Result:
+        patience_s = self._settings.busy_timeout_s if patience_s is None else patience_s
+        deadline = self._ambient.monotonic() + patience_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return action()
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or self._ambient.monotonic() >= deadline:
+                    raise
+            self._ambient.sleep(self._ambient.uniform(0, pause_s))
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLITE_ERRORS as error:
+            raise explain(error, self._path, self._settings.busy_timeout_s) from error
+
+    def _open(self) -> sqlite3.Connection:
+        mode = "rwc" if self._settings.create else "rw"
+        uri = f"file:{urllib.parse.quote(str(self._path))}?mode={mode}"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=0)
+        try:
+            self._while_busy(lambda: self._prepare(connection))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # EXTRA is FULL where there is a write-ahead log, and also syncs the directory where there is none.
+        connection.execute(f"PRAGMA synchronous = {'EXTRA' if self._settings.durable else 'NORMAL'}")
+        if self._file is None:
+            self._check_is_catalog(connection)
+            self._use_write_ahead_log(connection)
+            self._create_missing_tables(connection)
+            self._file = self._path.stat()
+
+    def _check_is_catalog(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that lost its catalog, before anything in it is changed."""
+        size = self._path.stat().st_size
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        # SQLite takes a file that is cut within its first page for an empty one. It may cut one itself: to undo a
+        # transaction that a crash left open, so the size is looked at again.
+        if pages == 0 and size and self._path.stat().st_size:
+            raise CatalogError(
+                f"the catalog {self._path} is damaged: it was cut to {size} bytes",
+                hint="Restore it from a copy, or remove it and begin an empty one with create=True",
+            )
+        mark = next(iter(self._schema))
+        # A file that is new was looked for when the lake was connected to.
+        if size and self._settings.warehouse is not None:
+            why = f"{self._path} holds no catalog: it has no table {mark}"
+            refuse_tables(self._settings.warehouse, why, lambda: mark in _tables_in(connection))
+
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        if connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]:
+            return
+        try:
+            # SQLite does not wait for this by itself, and needs the file alone for a moment.
+            self._while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall(), _WAL_PATIENCE_S)
+        except sqlite3.OperationalError as error:
+            # Right without it too, only slower: readers and writers then wait for each other.
+            if not is_busy(error) and not is_read_only(error):
+                raise
+
+    def _create_missing_tables(self, connection: sqlite3.Connection) -> None:
+        found = _tables_in(connection)
+        missing = [table for table in self._schema if table not in found]
+        if not missing:
+            return
+        if not self._settings.create:
+            raise CatalogError(f"{self._path} holds no catalog: it has no table {', '.join(missing)}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for table in missing:
+                connection.execute(self._schema[table])
+            connection.execute("COMMIT")
+        finally:
+            _roll_back(connection)
+
+    def _check_same_file(self) -> None:
+        """Refuse to commit into a file that the next process to open the catalog would not find."""
+        try:
+            same = self._file is not None and os.path.samestat(self._path.stat(), self._file)
+        except OSError:
+            same = False
+        if not same:
+            raise CatalogError(f"{self._path} was replaced or removed while it was open", hint="Open the catalog again")
+
+
+class SqliteSession:
+    """An open transaction on a connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
+        cursor = self._connection.execute(statement, values)
+        found = cursor.fetchall()
+        columns = tuple(column[0] for column in cursor.description or ())
+        return Rows(columns, found, cursor.rowcount)
+
+
+def _tables_in(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    # SQLite has rolled back by itself after some errors, such as a full disk.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

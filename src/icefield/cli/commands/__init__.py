@@ -1,0 +1,1 @@
+"""The commands, each a thin layer over the handles."""

@@ -1,0 +1,44 @@
+"""icefield add-files: Parquet files of others become part of a table where they lie."""
+
+from pathlib import Path
+
+import rich_click as click
+
+from icefield.cli.commands.snapshots import summary_number
+from icefield.cli.lakes import open_lake
+from icefield.cli.options import parse_pairs, table_argument
+from icefield.cli.output import counted, print_json, print_text
+from icefield.cli.progress import show_progress
+from icefield.cli.settings import LakeCommand, Settings
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--partition",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    callback=parse_pairs,
+    help="The partition that the files belong to, where neither their path nor their statistics tell. May be given "
+    "again.",
+)
+@click.pass_obj
+def add_files(settings: Settings, table: str, files: tuple[Path, ...], partition: dict[str, str]) -> None:
+    """Take in Parquet files that others wrote. No row is read or copied; the files stay where they are.
+
+    A directory stands for the Parquet files below it. Columns go by field id, or else by name. The files must lie in
+    the lake's directory, or in one that --root names.
+    """
+    with open_lake(settings) as lake:
+        opened = lake.table(table)
+        with show_progress(f"looking at files for {opened.name}"):
+            snapshot = opened.add_files(files, partition=partition)
+    rows, count = (
+        (summary_number(snapshot, name) or 0) if snapshot else 0 for name in ("added-records", "added-data-files")
+    )
+    identity = str(snapshot.snapshot_id) if snapshot else None
+    if settings.as_json:
+        print_json({"table": table, "snapshot-id": identity, "rows": rows, "data-files": count})
+    else:
+        print_text(f"added {counted(count, 'file')} with {counted(rows, 'row')} to {table} as snapshot {identity}")

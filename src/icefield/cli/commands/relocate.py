@@ -1,0 +1,37 @@
+"""icefield relocate: mend a lake whose directory was moved or copied."""
+
+from dataclasses import asdict
+
+import rich_click as click
+
+from icefield.cli.commands.tables import confirm
+from icefield.cli.lakes import open_lake
+from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.settings import LakeCommand, Settings
+
+
+@click.command(cls=LakeCommand)
+@click.option("--from", "old", metavar="LOCATION", help="Where the lake was. [default: found by its tables]")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.pass_obj
+def relocate(settings: Settings, old: str | None, *, yes: bool, dry_run: bool) -> None:
+    """Make the tables of a lake that was moved or copied say where they are now.
+
+    Metadata, manifests and delete files are written again beside what is there; data files stay as they are. It can be
+    cut short and run again.
+    """
+    with open_lake(settings) as lake:
+        plan = lake.relocate(old, dry_run=True)
+        what = f"{counted(len(plan.entries), 'table or view', 'tables and views')} from {plan.old} to {plan.new}"
+        if plan.entries and not dry_run:
+            if not yes:
+                talk(f"{what}: metadata is written again, data files stay as they are")
+                confirm("Relocate them?", "nothing was changed")
+            plan = lake.relocate(plan.old, progress=lambda name: talk(f"{name}: rewritten"))
+    if settings.as_json:
+        print_json({**asdict(plan), "relocated": bool(plan.entries) and not dry_run})
+    elif not plan.entries:
+        print_text(f"nothing to do: every table of {plan.new} is where it says it is")
+    else:
+        print_text(f"{'would relocate' if dry_run else 'relocated'} {what}")

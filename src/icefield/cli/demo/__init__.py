@@ -1,0 +1,1 @@
+"""icefield demo: a scripted tour of a lake."""

@@ -1,0 +1,22 @@
+"""One Arrow writer of the demo, as a process of its own: says it is ready, waits to be let go, tells of each commit."""
+
+import json
+import sys
+from dataclasses import asdict
+
+from icefield.cli.demo.orders import arrow_orders
+from icefield.cli.demo.race import READY, Task, append_slices
+
+
+def main() -> None:
+    """Append the slices that the first argument names, as JSON."""
+    given = json.loads(sys.argv[1])
+    task = Task(**{**given, "slices": tuple((start, stop) for start, stop in given["slices"])})
+    print(READY, flush=True)
+    sys.stdin.readline()
+    for landed in append_slices(task, lambda start, stop: arrow_orders(start, stop, task.total)):
+        print(json.dumps(asdict(landed)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

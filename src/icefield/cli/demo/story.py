@@ -1,0 +1,252 @@
+"""The story of the demo, chapter by chapter; every number in it is computed from the table as it is then."""
+
+import shlex
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.cli.commands.tree import draw_tree, read_tree
+from icefield.cli.commands.tree_model import TreeLimits
+from icefield.cli.demo.directory import NAMESPACE, TABLE
+from icefield.cli.demo.duckdb import Totals, ask_duckdb
+from icefield.cli.demo.orders import SCHEMA, customer_of
+from icefield.cli.demo.race import Landed, arrow_processes, race, share_out, start_spark
+from icefield.cli.output import Column, Narrator, counted, grid, moment
+from icefield.cli.progress import show_progress, show_wait
+from icefield.cli.values import grid_cell
+from icefield.config.connect import connect
+from icefield.errors import IcefieldError
+from icefield.explain.explain import human_bytes
+from icefield.lake import Lake
+from icefield.plan.versions import AsOf
+from icefield.table.table import Table
+
+NAME = f"{NAMESPACE}.{TABLE}"
+PARTITION_BY = ("day(ts)", "bucket(4, customer_id)")
+WINDOW = "ts >= TIMESTAMP '2026-01-17 09:00:00+00:00' AND ts < TIMESTAMP '2026-01-18 09:00:00+00:00'"
+BAD_DAY = "ts >= TIMESTAMP '2026-01-20 00:00:00+00:00' AND ts < TIMESTAMP '2026-01-21 00:00:00+00:00'"
+WRONG_AMOUNT = "cast(amount * 100 AS decimal(10, 2))"
+TREE = TreeLimits(snapshots=4, manifests=4, files=2)
+TOTALS = (
+    "count(*) AS rows",
+    "count(DISTINCT order_id) AS distinct_orders",
+    "sum(amount) AS revenue",
+    "sum(size(items)) AS items",
+    "date_format(max(ts), \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\") AS last_order",
+)
+
+
+@dataclass(frozen=True)
+class Day:
+    """The orders of the bad day in some version of the table."""
+
+    snapshot_id: int | None
+    rows: pa.Table
+
+    @property
+    def revenue(self) -> Decimal:
+        """What they bring."""
+        total: Decimal = pc.sum(self.rows.column("amount")).as_py() or Decimal()
+        return total
+
+
+class Story:
+    """The demo on one lake; each chapter is told while it happens."""
+
+    def __init__(self, narrator: Narrator, lake: Lake, directory: Path, rows: int) -> None:
+        self._tell = narrator
+        self._lake = lake
+        self._directory = directory
+        self._rows = rows
+        self._began = lake.ambient.monotonic()
+        self._table: Table
+        self._spark: Any = None
+
+    def create(self) -> None:
+        """Create the table."""
+        self._tell.chapter("A table in a directory")
+        self._table = create_orders(self._lake)
+        self._tell.say(f"{NAME} is an Apache Iceberg table, partitioned by {' and '.join(PARTITION_BY)}.")
+        self._tell.say(f"Its pointer is a row in {self._directory}/catalog.db; its files lie beside it.")
+
+    def ingest(self) -> dict[str, object]:
+        """Let all writers append at once, and check that nothing was lost or doubled."""
+        self._tell.chapter(f"{self._rows:,} orders from several writers at once")
+        tasks = share_out(str(self._directory), NAME, self._rows)
+        by_spark = [t for t in tasks if t.writer.startswith("spark")]
+        by_arrow = [t for t in tasks if t.writer.startswith("arrow")]
+        self._tell.say(
+            f"{counted(len(by_arrow), 'process', 'processes')} with Arrow and {counted(len(by_spark), 'thread')} with "
+            f"Spark DataFrames append to it, {sum(len(t.slices) for t in tasks)} commits in all."
+        )
+        landed: list[Landed] = []
+        with arrow_processes(by_arrow) as processes:
+            with show_wait("starting Spark"):
+                self._spark = start_spark(self._lake, create_orders, self._rows)
+            with show_progress("appending", self._rows, "orders") as steps:
+                for commit in race(self._spark, by_spark, processes):
+                    landed.append(commit)
+                    steps.advance(commit.rows, f"commit {len(landed)} landed, from {commit.writer}")
+        return self._check_ingest(landed)
+
+    def _check_ingest(self, landed: list[Landed]) -> dict[str, object]:
+        self._show_writers(landed)
+        known = {s.snapshot_id for s in self._table.snapshots()}
+        missing = [c for c in landed if c.snapshot_id not in known]
+        with show_wait("counting with Spark"):
+            orders = self._table.scan(select=["order_id"]).to_spark()
+            rows, distinct = orders.selectExpr("count(*)", "count(DISTINCT order_id)").first()
+        on_disk, in_table = len(list(self._directory.rglob("*.parquet"))), self._table.scan().files().num_rows
+        if missing or (rows, distinct, on_disk) != (self._rows, self._rows, in_table):
+            found = f"{rows} rows, {distinct} ids, {len(missing)} commits missing, {on_disk} files for {in_table}"
+            raise IcefieldError(f"the orders do not add up: {found}")
+        lost = sum(commit.lost_races for commit in landed)
+        self._tell.say(
+            f"All {len(landed)} commits are in the table's history. {counted(lost, 'time')} a writer found that"
+        )
+        self._tell.say("another had come first, and proposed its commit again on top of the other.")
+        self._tell.say(
+            f"The directory holds {on_disk:,} data files, and the table names {in_table:,}: no retry wrote one again."
+        )
+        self._tell.say(f"Spark counts {rows:,} rows with {distinct:,} distinct order ids: none lost, none twice.")
+        return {"commits": len(landed), "lost_races": lost, "rows": rows, "files": in_table, "files_on_disk": on_disk}
+
+    def _show_writers(self, landed: list[Landed]) -> None:
+        rows, commits, races = Counter[str](), Counter[str](), Counter[str]()
+        for commit in landed:
+            rows[commit.writer] += commit.rows
+            commits[commit.writer] += 1
+            races[commit.writer] += commit.lost_races
+        columns = [Column("writer"), *(Column(t, "right") for t in ("commits", "orders", "lost races"))]
+        self._tell.show(grid(columns, [[w, commits[w], rows[w], races[w]] for w in sorted(rows)]))
+
+    def prune(self) -> dict[str, object]:
+        """Run a query that reads little."""
+        self._tell.chapter("A query that reads little")
+        customer = customer_of(self._rows * 17 // 30)  # the first order of 18 January
+        where = f"customer_id = {customer} AND {WINDOW}"
+        self._tell.say(f"What did customer {customer} order from 9:00 on 17 January until 9:00 on the 18th?")
+        columns = ["order_id", "ts", "country", "status", "amount"]
+        scan = self._table.scan(where, select=columns)
+        explanation = scan.explain()
+        self._tell.show(str(explanation))
+        with show_wait("running it on Spark"):
+            found = scan.to_spark().orderBy("ts").toArrow()
+        self._tell.say(f"Spark reads those files alone, and finds {counted(found.num_rows, 'order')}:")
+        cells = [[grid_cell(value) for value in row.values()] for row in found.slice(0, 5).to_pylist()]
+        self._tell.show(grid([Column(name) for name in columns], cells))
+        return explanation.as_dict()
+
+    def repair(self) -> dict[str, object]:
+        """Write badly, look back, and put it right."""
+        self._tell.chapter("A bad write, and the way back")
+        good = self._day()
+        self._tell.say("A job that takes euros for cents overwrites the orders of 20 January with amounts times 100.")
+        with show_wait("overwriting with Spark"):
+            wrong = self._table.scan(BAD_DAY).to_spark().selectExpr("* EXCEPT (amount)", f"{WRONG_AMOUNT} AS amount")
+            bad = self._table.overwrite(wrong, where=BAD_DAY)
+        assert bad is not None
+        versions = [
+            ("before the bad write", good),
+            ("now", self._day()),
+            (f"as of snapshot {good.snapshot_id}", self._day(good.snapshot_id)),
+            (f"as of {moment(bad.timestamp_ms - 1)}", self._day(moment(bad.timestamp_ms - 1))),
+        ]
+        self._table.overwrite(self._table.scan(BAD_DAY, as_of=good.snapshot_id).to_arrow(), where=BAD_DAY)
+        repaired = self._day()
+        versions.append(("now, repaired", repaired))
+        columns = [Column("20 January"), *(Column(title, "right") for title in ("snapshot", "orders", "revenue"))]
+        self._tell.show(grid(columns, [[v, str(d.snapshot_id), d.rows.num_rows, d.revenue] for v, d in versions]))
+        if not repaired.rows.equals(good.rows):
+            raise IcefieldError("the repair did not bring back the rows that were there before the bad write")
+        self._tell.say(
+            "The repair is one more snapshot: that day's rows as of the good one, written back. They are the"
+        )
+        self._tell.say("same row for row, and the bad snapshot stays in the history, to be looked into.")
+        return {"good_snapshot_id": str(good.snapshot_id), "bad_snapshot_id": str(bad.snapshot_id)}
+
+    def draw(self) -> None:
+        """Draw the metadata tree."""
+        self._tell.chapter("What the table is made of")
+        self._tell.show(draw_tree(read_tree(self._lake, NAME, TREE)))
+
+    def ask_peer(self) -> dict[str, object]:
+        """Let another engine read the same rows."""
+        self._tell.chapter("The same rows, read by DuckDB")
+        with show_wait("asking DuckDB"):
+            peer = ask_duckdb(self._table.metadata_location)
+        if peer.totals is None:
+            self._tell.say(f"DuckDB is left out here ({peer.why_not}).")
+            return {"duckdb": None, "why_not": peer.why_not}
+        ours = self._totals()
+        columns = [Column(""), Column("Spark through icefield", "right"), Column(f"DuckDB {peer.version}", "right")]
+        pairs = [(name, getattr(ours, name), getattr(peer.totals, name)) for name in Totals.__dataclass_fields__]
+        self._tell.show(grid(columns, [[name.replace("_", " "), a, b] for name, a, b in pairs]))
+        if ours != peer.totals:
+            raise IcefieldError("DuckDB reads other rows than icefield does")
+        self._tell.say("DuckDB was given the metadata file and nothing of icefield. They agree.")
+        return {"duckdb": peer.version, "agrees": True}
+
+    def end(self, program: str) -> None:
+        """Say what is left, and how to go on."""
+        self._tell.chapter("Yours to go on with")
+        files = [path for path in self._directory.rglob("*") if path.is_file()]
+        kinds = Counter(path.suffix for path in files)
+        size = sum(path.stat().st_size for path in files)
+        snapshots = counted(len(self._table.snapshots()), "snapshot")
+        metadata = kinds[".avro"] + kinds[".json"]
+        data = f"{kinds['.parquet']:,} data files of {snapshots}"
+        took = self._lake.ambient.monotonic() - self._began
+        self._tell.say(
+            f"{self._directory} holds {human_bytes(size)}: the catalog, {data}, {metadata:,} metadata files."
+        )
+        self._tell.say(f"All this took {took:.0f} seconds. To go on:")
+        start = f"{program} --lake {shlex.quote(str(self._directory))}"
+        for command in (
+            f"query {NAME} --where \"country = 'AT' AND amount > 500\" --select order_id,ts,amount",
+            f"explain {NAME} --where \"ts < TIMESTAMP '2026-01-02 00:00:00+00:00'\"",
+            f"snapshots {NAME}",
+        ):
+            self._tell.say(f"   {start} {command}")
+
+    def _day(self, as_of: AsOf | None = None) -> Day:
+        scan = self._table.scan(BAD_DAY, as_of=as_of)
+        return Day(scan.snapshot_id, scan.to_arrow().read_all().sort_by("order_id").combine_chunks())
+
+    def _totals(self) -> Totals:
+        with show_wait("adding up with Spark"):
+            return Totals(**self._table.scan().to_spark().selectExpr(*TOTALS).first().asDict())
+
+
+def create_orders(lake: Lake) -> Table:
+    """Create the table of the story."""
+    return lake.create_table(NAME, SCHEMA, partition_by=PARTITION_BY)
+
+
+def tell(narrator: Narrator, directory: Path, rows: int, program: Path) -> dict[str, object]:
+    """Tell the whole story, and return what it found."""
+    with connect(directory) as lake:
+        story = Story(narrator, lake, directory, rows)
+        story.create()
+        result: dict[str, object] = {"lake": str(directory), "table": NAME}
+        result["ingest"] = story.ingest()
+        result["explain"] = story.prune()
+        result["repair"] = story.repair()
+        story.draw()
+        result["peer"] = story.ask_peer()
+        story.end(_program_text(program))
+    return result
+
+
+def _program_text(program: Path) -> str:
+    """Write how this program was called, so that the next command can be typed as shown."""
+    if shutil.which(program.name) == str(program) or program.name != "icefield":
+        return "icefield"
+    here = Path.cwd()
+    return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))

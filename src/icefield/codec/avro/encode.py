@@ -1,0 +1,211 @@
+"""Encode Arrow arrays as Avro rows: the mirror of `avro_decode` and `avro_arrow`.
+
+Arrays and maps are written first, on their own; then each row copies its own. Raises InvalidInput for values that the
+schema cannot hold: a null in a required field, another type.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.avro.arrow import arrow_type
+from icefield.codec.avro.engine import Longs, engine_for
+from icefield.codec.avro.kernel import BOOL, BYTES, FIXED, VARINT, WIDTH, Slots, Source
+from icefield.codec.avro.program import Path
+from icefield.codec.avro.schema import ROOT_ID, Array, Field, Record, Value
+from icefield.errors import InvalidInput
+
+_MAX_VARINT_BYTES = 10
+_DECIMAL_BYTES = 16
+_NO_KEYS = np.zeros(0, np.int64)
+
+Columns = Mapping[Path, pa.Array]
+
+
+def encode_rows(schema: Record, columns: Columns, rows: int) -> tuple[bytes, Longs]:
+    """Write rows side by side: (bytes, where each ends). A composite field that has a column is copied from it."""
+    store = _Store(rows)
+    store.add_record(schema, ROOT_ID, columns)
+    engine = engine_for(store.work)
+    return engine.encode(store.source(), store.slots(), store.capacity, rows)
+
+
+@dataclass
+class _Store:
+    """A program that grows field by field, with the slots it reads and the pool of bytes that spans point into."""
+
+    rows: int
+    code: list[int] = field(default_factory=list)
+    longs: list[Any] = field(default_factory=list)
+    valid: list[Any] = field(default_factory=list)
+    begins: list[Any] = field(default_factory=list)
+    ends: list[Any] = field(default_factory=list)
+    # Position 0 means "null".
+    pool: list[Any] = field(default_factory=lambda: [b"\0"])
+    pool_size: int = 1
+    capacity: int = 1
+
+    def add_record(self, record: Record, record_id: int, columns: Columns) -> None:
+        for each in record.fields:
+            path = (record_id, -1 if each.field_id is None else each.field_id)
+            if isinstance(each.node, Record) and path not in columns:
+                if each.null_branch >= 0:
+                    raise InvalidInput(f"cannot write the field {each.name!r}: a record that may be null")
+                self.add_record(each.node, path[1], columns)
+            else:
+                self.add(each, columns.get(path))
+
+    def add(self, each: Field, column: pa.Array | None) -> None:
+        """Add one field with its column; without a column it is null."""
+        nulls = self.rows if column is None else column.null_count
+        if nulls and each.null_branch < 0:
+            raise InvalidInput(f"cannot write the required field {each.name!r}: it is null in a row")
+        if column is None or nulls == self.rows > 0:
+            self._add_nulls(each)
+        elif isinstance(each.node, Array):
+            self._add_arrays(each, each.node, column)
+        elif isinstance(each.node, Value):
+            self._add_values(each, each.node, _cast(column, arrow_type(each.node), each))
+        else:
+            self._add_bytes(each, _cast(column, pa.binary(), each), FIXED)
+
+    @property
+    def work(self) -> int:
+        """About how many bytes will be written."""
+        return self.pool_size + 2 * len(self.longs) * self.rows
+
+    def source(self) -> Source:
+        return Source(b"".join(self.pool), np.array(self.code, np.int64), _NO_KEYS)
+
+    def slots(self) -> Slots:
+        shape = (0, self.rows)
+        return Slots(
+            np.stack(self.longs) if self.longs else np.zeros(shape, np.int64),
+            np.stack(self.valid) if self.valid else np.zeros(shape, np.uint8),
+            np.stack(self.begins) if self.begins else np.zeros(shape, np.int32),
+            np.stack(self.ends) if self.ends else np.zeros(shape, np.int32),
+        )
+
+    def _add_values(self, each: Field, value: Value, column: pa.Array) -> None:
+        if value.kind in ("bytes", "string") and value.logical != "decimal":
+            self._add_bytes(each, column, BYTES)
+        elif value.logical == "decimal":
+            self._add_decimals(each, value, column)
+        elif value.kind in ("fixed", "float", "double"):
+            width = column.type.bit_width // 8
+            self._add_fixed(each, column, _fixed_bytes(column, width), width)
+        else:
+            self._add_longs(each, column)
+
+    def _add_nulls(self, each: Field) -> None:
+        """Add a field that no row has: what it would be does not matter."""
+        self.longs.append(np.zeros(self.rows, np.int64))
+        self.valid.append(np.zeros(self.rows, np.uint8))
+        self._emit(VARINT, each, len(self.longs) - 1)
+
+    def _add_longs(self, each: Field, column: pa.Array) -> None:
+        is_bool = pa.types.is_boolean(column.type)
+        if is_bool:
+            column = column.cast(pa.int32())
+        width = column.type.bit_width // 8
+        # What lies under nulls does not matter, for it is not written.
+        values = np.frombuffer(_fixed_bytes(column, width), f"<i{width}")
+        self.longs.append(values.astype(np.int64, copy=False))
+        self.valid.append(_present(column).astype(np.uint8))
+        self._emit(BOOL if is_bool else VARINT, each, len(self.longs) - 1)
+
+    def _add_bytes(self, each: Field, column: pa.Array, op: int) -> None:
+        _, offset_buffer, data = column.buffers()
+        offsets = np.zeros(1, np.int32)
+        if offset_buffer is not None and len(column):
+            offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        base = self._add_pool(memoryview(data)[first:last] if data is not None else b"") - first
+        self._add_spans(each, offsets[:-1] + base, offsets[1:] + base, _present(column), op)
+
+    def _add_fixed(self, each: Field, column: pa.Array, data: Any, width: int) -> None:
+        begins = self._add_pool(data) + width * np.arange(len(column), dtype=np.int64)
+        self._add_spans(each, begins, begins + width, _present(column), FIXED)
+
+    def _add_decimals(self, each: Field, value: Value, column: pa.Array) -> None:
+        """Arrow has little-endian two's complement of 16 bytes, Avro big-endian of the size that the digits need."""
+        size = value.size or _DECIMAL_BYTES
+        little = np.frombuffer(_fixed_bytes(column, _DECIMAL_BYTES), np.uint8).reshape(-1, _DECIMAL_BYTES)
+        big = np.zeros((len(column), size), np.uint8)
+        big[:, max(0, size - _DECIMAL_BYTES) :] = little[:, min(size, _DECIMAL_BYTES) - 1 :: -1]
+        if size > _DECIMAL_BYTES:
+            big[:, : size - _DECIMAL_BYTES] = np.where(little[:, -1:] >= 0x80, 0xFF, 0)
+        begins = self._add_pool(big.tobytes()) + size * np.arange(len(column), dtype=np.int64)
+        self._add_spans(each, begins, begins + size, _present(column), FIXED if value.kind == "fixed" else BYTES)
+
+    def _add_arrays(self, each: Field, node: Array, column: pa.Array) -> None:
+        present, offsets = _present(column), column.offsets.to_numpy().astype(np.int64)
+        if np.diff(offsets)[~present].any():
+            # A list under null may have elements; taking the rows makes new ones without them.
+            column = column.take(pa.array(np.arange(len(column))))
+            offsets = column.offsets.to_numpy().astype(np.int64)
+        first, count = offsets[0], offsets[-1] - offsets[0]
+        data, ends = _encode_elements(node.items, column, slice(first, first + count), offsets - first)
+        base = self._add_pool(data)
+        begins = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
+        self._add_spans(each, begins + base, ends + base, present, FIXED)
+
+    def _add_spans(self, each: Field, begins: Any, ends: Any, present: Any, op: int) -> None:
+        self.begins.append(np.where(present, begins, 0).astype(np.int32))
+        self.ends.append(np.where(present, ends, 0).astype(np.int32))
+        self._emit(op, each, len(self.begins) - 1)
+
+    def _add_pool(self, data: Any) -> int:
+        begin = self.pool_size
+        self.pool.append(data)
+        self.pool_size += len(data)
+        self.capacity += len(data)
+        if self.pool_size > np.iinfo(np.int32).max:
+            raise InvalidInput("cannot write more than 2 GiB of values to one file")
+        return begin
+
+    def _emit(self, op: int, each: Field, slot: int) -> None:
+        self.code += (op, each.null_branch, slot, *(0,) * (WIDTH - 3))
+        self.capacity += self.rows * (1 + _MAX_VARINT_BYTES)
+
+
+def _encode_elements(items: Field, lists: pa.Array, rows: slice, offsets: Longs) -> tuple[bytes, Longs]:
+    store = _Store(rows.stop - rows.start)
+    if isinstance(items.node, Record) and pa.types.is_map(lists.type):
+        key, value = items.node.fields
+        store.add(key, lists.keys[rows])
+        store.add(value, lists.items[rows])
+    elif isinstance(items.node, Record):
+        elements = lists.values[rows]
+        for each in items.node.fields:
+            store.add(each, pc.struct_field(elements, each.name))
+    else:
+        store.add(items, lists.values[rows])
+    capacity = store.capacity + len(offsets) * (1 + _MAX_VARINT_BYTES)
+    return engine_for(store.work).encode_arrays(store.source(), store.slots(), capacity, offsets)
+
+
+def _cast(column: pa.Array, kind: pa.DataType, each: Field) -> pa.Array:
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(f"cannot write the field {each.name!r} as {kind}: {error}") from error
+
+
+def _present(column: pa.Array) -> Any:
+    if column.null_count == 0:
+        return np.ones(len(column), np.bool_)
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _fixed_bytes(column: pa.Array, width: int) -> Any:
+    data = column.buffers()[1]
+    if data is None:
+        return b"\0" * (len(column) * width)
+    return memoryview(data)[column.offset * width : (column.offset + len(column)) * width]

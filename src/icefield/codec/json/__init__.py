@@ -1,0 +1,1 @@
+"""Metadata of tables and views, schemas, updates and name mappings as JSON."""

@@ -1,0 +1,53 @@
+"""The top level of metadata files as raw slices by key: what is known is taken out, what stays is kept as it was."""
+
+import gzip
+import io
+import zlib
+from typing import TypeVar
+
+import msgspec
+
+from icefield.codec.decompression import most_inflated
+from icefield.errors import CorruptFile
+
+T = TypeVar("T")
+
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_METADATA_BYTES = 1 << 30
+_STEP_BYTES = 1 << 20
+
+
+def inflate_json(data: bytes, location: str) -> bytes:
+    """Return the JSON of a metadata file, plain or gzipped. Raises CorruptFile."""
+    # (spec: Naming for GZIP compressed Metadata JSON files; the content tells, the name may lie.)
+    if not data.startswith(GZIP_MAGIC):
+        return data
+    limit = most_inflated(len(data), MAX_METADATA_BYTES)
+    parts, size = [], 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            # In steps: a read of the whole takes twice its size.
+            while size <= limit and (part := stream.read(_STEP_BYTES)):
+                parts.append(part)
+                size += len(part)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorruptFile(location, f"its gzip stream is damaged: {error}") from error
+    if size > limit:
+        raise CorruptFile(location, f"its {len(data):,} bytes inflate to more than {limit:,}")
+    return b"".join(parts)
+
+
+class KeyTaker:
+    """Takes known keys out of a dictionary of raw slices; what stays is unknown."""
+
+    def __init__(self, keys: dict[str, msgspec.Raw]) -> None:
+        self._keys = keys
+
+    def required(self, key: str, decoder: "msgspec.json.Decoder[T]") -> T:
+        """Decode a key that must be there; raise KeyError or ValueError."""
+        return decoder.decode(self._keys.pop(key))
+
+    def optional(self, key: str, decoder: "msgspec.json.Decoder[T]", default: T) -> T:
+        """Decode a key that may be missing or null."""
+        raw = self._keys.pop(key, None)
+        return default if raw is None or bytes(raw) == b"null" else decoder.decode(raw)

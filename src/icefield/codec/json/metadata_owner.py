@@ -1,0 +1,57 @@
+"""The few keys of a metadata file that say whose it is, of a table or of a view, without decoding the rest.
+
+`icefield-entry` is icefield's own key: the catalog entry that a metadata file was written for, and the file that this
+entry's own history begins with. Other writers ignore it and leave it out of what they write.
+
+Raises CorruptFile.
+"""
+
+import uuid
+
+import msgspec
+
+from icefield.codec.json.keys import inflate_json
+from icefield.errors import CorruptFile
+
+ENTRY_KEY = "icefield-entry"
+
+
+class CatalogEntry(msgspec.Struct, frozen=True):
+    """Whose history a metadata file belongs to.
+
+    entry: the catalog and the name in it, as a digest. since: the name of the first metadata file of that history.
+    """
+
+    entry: str
+    since: str
+
+
+class MetadataOutline(msgspec.Struct, frozen=True, rename="kebab"):
+    """Whose a metadata file is; the uuid is None in tables of version 1 that have none."""
+
+    location: str
+    table_uuid: uuid.UUID | None = None
+    view_uuid: uuid.UUID | None = None
+    properties: dict[str, str] | None = None
+    icefield_entry: CatalogEntry | None = None
+
+
+def decode_outline(data: bytes, location: str) -> MetadataOutline:
+    """Decode the outline of a metadata file, plain or gzipped."""
+    try:
+        return msgspec.json.decode(inflate_json(data, location), type=MetadataOutline)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFile(location, f"it is no metadata: {error}") from error
+
+
+def encode_entry(entry: CatalogEntry) -> bytes:
+    """Encode the value of ENTRY_KEY."""
+    return msgspec.json.encode(entry)
+
+
+def decode_entry(raw: bytes | None) -> CatalogEntry | None:
+    """Decode the value of ENTRY_KEY; None for one that means nothing."""
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=CatalogEntry)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Manifests and manifest lists as Arrow columns."""

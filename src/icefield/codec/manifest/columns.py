@@ -1,0 +1,118 @@
+"""Which columns of a manifest to decode, and the program that decodes them from a file's own schema."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from icefield.codec.avro.program import Program, Wanted, compile_program
+from icefield.codec.avro.schema import ROOT_ID, parse_schema
+from icefield.codec.manifest.schema import (
+    DATA_FILE_FIELDS,
+    DATA_FILE_ID,
+    ENTRY_FIELDS,
+    KINDS,
+    NAMES,
+    PARTITION_ID,
+    PATHS,
+)
+from icefield.errors import InvalidInput
+
+DATA_FILE_COLUMN = "data_file"
+
+_FIRST_PARTITION_FIELD_ID = 1000
+
+
+@dataclass(frozen=True)
+class ManifestColumns:
+    """Which columns to decode.
+
+    `fields` names columns of `entry_arrow_schema`; `bounds`, `counts` and `sizes` list the field ids whose statistics
+    become columns of their own: lower.<id>, upper.<id>; value_count.<id>, null_count.<id>, nan_count.<id>;
+    column_size.<id>. `data_file` adds the bytes of each data_file record as they stand in the file.
+    """
+
+    fields: tuple[str, ...]
+    partition: bool = True
+    bounds: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    data_file: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.fields) - set(KINDS))
+        if unknown:
+            raise InvalidInput(f"a manifest has no columns {', '.join(unknown)}")
+
+    def with_statistics(self, field_ids: Iterable[int]) -> "ManifestColumns":
+        """Return the same with the bounds and counts of some fields."""
+        ids = tuple(sorted(set(field_ids)))
+        return replace(self, bounds=ids, counts=ids)
+
+    def without(self, names: Collection[str]) -> "ManifestColumns":
+        """Return the same without some of the fields."""
+        return replace(self, fields=tuple(name for name in self.fields if name not in names))
+
+    def names(self) -> list[str]:
+        """Return the names of all columns but those of the partition, which the file's own schema tells."""
+        return [*self.fields, *(f"{prefix}.{i}" for prefix, _, ids in self.statistics() for i in ids)]
+
+    def judged_names(self) -> list[str]:
+        """Return the names of the columns that only serve to judge filters: bounds and counts of fields."""
+        return [f"{prefix}.{i}" for prefix, _, ids in self.statistics() if prefix != "column_size" for i in ids]
+
+    def statistics(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """Yield the sorts of single-field statistics: (column prefix, map that holds them, field ids ascending)."""
+        yield "lower", "lower_bounds", _ascending(self.bounds)
+        yield "upper", "upper_bounds", _ascending(self.bounds)
+        yield "value_count", "value_counts", _ascending(self.counts)
+        yield "null_count", "null_value_counts", _ascending(self.counts)
+        yield "nan_count", "nan_value_counts", _ascending(self.counts)
+        yield "column_size", "column_sizes", _ascending(self.sizes)
+
+
+PLAN = ManifestColumns(
+    (
+        "status",
+        "snapshot_id",
+        "sequence_number",
+        "file_sequence_number",
+        "content",
+        "file_path",
+        "file_format",
+        "record_count",
+        "file_size_in_bytes",
+        "sort_order_id",
+    )
+)
+ALL = ManifestColumns(tuple(f.name for f in (*ENTRY_FIELDS, *DATA_FILE_FIELDS) if f.name != "block_size_in_bytes"))
+
+
+@lru_cache(maxsize=256)
+def manifest_program(schema: bytes, partition_spec: bytes, want: ManifestColumns) -> Program:
+    """Compile the program for files with this Avro schema; a table has a handful. Raises ValueError."""
+    wanted = Wanted(
+        values=frozenset(PATHS[name] for name in want.fields),
+        inside=frozenset({PARTITION_ID} if want.partition else ()),
+        spans=frozenset({(ROOT_ID, DATA_FILE_ID)} if want.data_file else ()),
+        keys=tuple((PATHS[name], ids) for _, name, ids in want.statistics() if ids),
+    )
+    return compile_program(parse_schema(schema, entry_names(partition_spec)), wanted)
+
+
+def entry_names(partition_spec: bytes) -> dict[tuple[int, str], int]:
+    """Return the ids of fields whose ids a writer left out, by name; partition fields as the file's spec has them."""
+    try:
+        fields = json.loads(partition_spec)
+        partition = {
+            (PARTITION_ID, str(f["name"])): int(f.get("field-id", _FIRST_PARTITION_FIELD_ID + position))
+            for position, f in enumerate(fields)
+        }
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        # Only files without ids need it, and theirs is checked by what is then missing.
+        partition = {}
+    return NAMES | partition
+
+
+def _ascending(ids: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(set(ids)))

@@ -1,0 +1,56 @@
+"""What a manifest says of itself in its file metadata. (spec: Manifests)
+
+Raises CorruptFile for a header that is not a manifest's.
+"""
+
+from dataclasses import dataclass
+
+from icefield.codec.avro.container import parse_header
+from icefield.errors import CorruptFile
+
+DATA_MANIFEST, DELETE_MANIFEST = 0, 1
+
+_CONTENTS = {"data": DATA_MANIFEST, "deletes": DELETE_MANIFEST}
+
+
+@dataclass(frozen=True)
+class ManifestHeader:
+    """The table's schema and the partition spec as JSON text, and the numbers beside them."""
+
+    schema_json: str
+    partition_spec_json: str
+    partition_spec_id: int = 0
+    schema_id: int | None = None
+    format_version: int = 2
+    content: int = DATA_MANIFEST
+
+    def metadata(self) -> dict[str, str]:
+        """Return the keys that go into the file."""
+        metadata = {"schema": self.schema_json}
+        if self.schema_id is not None:
+            metadata["schema-id"] = str(self.schema_id)
+        metadata |= {
+            "partition-spec": self.partition_spec_json,
+            "partition-spec-id": str(self.partition_spec_id),
+            "format-version": str(self.format_version),
+        }
+        if self.format_version > 1:
+            metadata["content"] = next(word for word, content in _CONTENTS.items() if content == self.content)
+        return metadata
+
+
+def decode_manifest_header(data: bytes, location: str) -> ManifestHeader:
+    """Read the header alone; keys that v1 may leave out have the defaults of v1."""
+    metadata = parse_header(data, location).metadata
+    try:
+        texts = {key: value.decode() for key, value in metadata.items() if not key.startswith("avro.")}
+        return ManifestHeader(
+            schema_json=texts["schema"],
+            partition_spec_json=texts["partition-spec"],
+            partition_spec_id=int(texts.get("partition-spec-id", "0")),
+            schema_id=int(texts["schema-id"]) if "schema-id" in texts else None,
+            format_version=int(texts.get("format-version", "1")),
+            content=_CONTENTS[texts.get("content", "data")],
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptFile(location, f"its header lacks or garbles what a manifest says of itself ({error})") from error

@@ -1,0 +1,1 @@
+"""Puffin files, and the deletion vectors in them."""

@@ -1,0 +1,1 @@
+"""What can be committed to a table, one action per module."""

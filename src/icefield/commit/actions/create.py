@@ -1,0 +1,104 @@
+"""Create a table: its first metadata, published under a name that nobody has.
+
+Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; nothing is left behind then.
+CommitStateUnknown: the answer was lost, and nobody can tell what happened.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog
+from icefield.commit.actions.location import check_paths
+from icefield.commit.attempt import begin_attempt
+from icefield.commit.publish.choose import publisher_of
+from icefield.commit.publish.publish import Committed, PointerPublisher
+from icefield.commit.validate.references import remove_quietly
+from icefield.errors import AlreadyExists, CommitConflict, InvalidInput
+from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
+from icefield.model.names import TableName
+from icefield.model.partition import UNPARTITIONED, PartitionSpec
+from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.properties.check import check_properties
+from icefield.storage.store import Store
+from icefield.types.datatypes import UnknownType
+from icefield.types.schema import Schema, check_dotted_names
+from icefield.types.versions import ADDED_IN, check_schema_version
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """What a new table is to be."""
+
+    schema: Schema
+    spec: PartitionSpec = UNPARTITIONED
+    order: SortOrder = UNSORTED
+    properties: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+
+def create_table(
+    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str | None, definition: TableDefinition
+) -> Committed:
+    """Create an empty table at a location of its own; None where the catalog chooses it."""
+    check_definition(definition)
+    check_paths(definition.properties, store)
+    metadata = _first_metadata(definition, location or "", ambient)
+    attempt = begin_attempt(store)
+    try:
+        return publisher_of(catalog, store, ambient).create(name, location, metadata, attempt)
+    except BaseException as error:
+        if not attempt.may_have_landed(error):
+            remove_quietly(store, attempt.written)
+        if isinstance(error, CommitConflict):
+            raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from error
+        raise
+
+
+def register_table(catalog: Catalog, store: Store, ambient: Ambient, name: TableName, found: Committed) -> Committed:
+    """Point a new name at a table that is there."""
+    attempt = begin_attempt(store)
+    try:
+        return PointerPublisher(catalog, store, ambient).register(name, found, attempt)
+    except BaseException as error:
+        if not attempt.may_have_landed(error):
+            remove_quietly(store, attempt.written)
+        raise
+
+
+def check_definition(definition: TableDefinition) -> None:
+    """Refuse what no table can be."""
+    check_format_version(definition.format_version, "the table to create")
+    check_properties(definition.properties)
+    if definition.format_version < ADDED_IN[UnknownType]:
+        _check_types(definition.schema)
+    check_schema_version(definition.schema, definition.format_version)
+    check_dotted_names(definition.schema)
+
+
+def _check_types(schema: Schema) -> None:
+    for field_id, known in schema.by_id.items():
+        if isinstance(known.type, UnknownType):
+            raise InvalidInput(
+                f"column {schema.name_of(field_id)!r} has no type: all that is known of it is null",
+                hint="Cast it to the type that it shall have",
+            )
+
+
+def _first_metadata(definition: TableDefinition, location: str, ambient: Ambient) -> TableMetadata:
+    schema = replace(definition.schema, schema_id=0)
+    orders = (UNSORTED,) if definition.order.is_unsorted else (UNSORTED, definition.order)
+    return TableMetadata(
+        table_uuid=ambient.random_uuid(),
+        location=location,
+        last_updated_ms=ambient.now_ms(),
+        last_column_id=schema.highest_field_id,
+        schemas=(schema,),
+        current_schema_id=0,
+        format_version=definition.format_version,
+        specs=(definition.spec,),
+        last_partition_id=definition.spec.highest_field_id,
+        sort_orders=orders,
+        default_sort_order_id=definition.order.order_id,
+        properties=dict(definition.properties),
+    )

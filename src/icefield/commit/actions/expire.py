@@ -1,0 +1,133 @@
+"""Remove snapshots from a table's history. Their files stay: which of them nothing needs any more is another question.
+
+Which snapshots go is decided anew on every base, from the refs that it has: a tag that came meanwhile keeps its
+snapshot, and one that comes between the decision and the swap makes the swap fail. (spec: Snapshot Retention Policy)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.commit.validate.key_history import forget_branches
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import MAIN, RefKind, SnapshotRef
+from icefield.model.updates import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    Requirement,
+    Update,
+)
+from icefield.properties.table import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+
+
+@dataclass(frozen=True)
+class RemoveTheseSnapshots:
+    """Removes snapshots by id. Raises InvalidInput if a branch or tag still needs one, NoSuchSnapshot."""
+
+    snapshot_ids: frozenset[int]
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        _check_gc(base)
+        for snapshot_id in self.snapshot_ids:
+            base.snapshot_by_id(snapshot_id)
+        for name, ref in base.refs.items():
+            if ref.snapshot_id in self.snapshot_ids:
+                raise InvalidInput(
+                    f"cannot remove snapshot {ref.snapshot_id}: the {ref.kind} {name!r} points at it",
+                    hint="Drop the branch or tag first, or keep the snapshot",
+                )
+        return _removing(base, self.snapshot_ids, [])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def _check_gc(base: TableMetadata) -> None:
+    if not GC_ENABLED.read(base.properties):
+        raise InvalidInput(
+            f"cannot remove snapshots: the table's property {GC_ENABLED.key} is false, which says that others may "
+            "refer to its files",
+            hint=f"Set {GC_ENABLED.key} to true if nobody does",
+        )
+
+
+@dataclass(frozen=True)
+class ExpireSnapshots:
+    """Removes snapshots that are older than a time and that no retention rule keeps.
+
+    older_than_ms: None takes the table's own age. keep_last: how many of each branch stay whatever their age.
+    """
+
+    older_than_ms: int | None = None
+    keep_last: int | None = None
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        expired = self.find(base, workshop.ambient.now_ms())
+        if not expired.snapshot_ids and not expired.refs:
+            return NOTHING_TO_DO
+        return _removing(base, expired.snapshot_ids, expired.refs)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+    def find(self, base: TableMetadata, now_ms: int) -> "Expired":
+        """Find what would go. Raises InvalidInput for a table that nothing may be removed from."""
+        _check_gc(base)
+        old = tuple(name for name, ref in base.refs.items() if name != MAIN and self._is_old(ref, base, now_ms))
+        refs = [ref for name, ref in base.refs.items() if name not in old]
+        kept = {snapshot_id for ref in refs for snapshot_id in self._kept_by(ref, base, now_ms)}
+        held = {s.snapshot_id for ref in refs for s in base.ancestors(base.snapshot_by_id(ref.snapshot_id))}
+        limit = self._limit(None, base, now_ms)
+        # What a ref leads to goes by the ref's rules, and what none leads to by its age alone.
+        ids = frozenset(
+            s.snapshot_id
+            for s in base.snapshots
+            if s.snapshot_id not in kept and (s.snapshot_id in held or s.timestamp_ms < limit)
+        )
+        return Expired(ids, old)
+
+    def _kept_by(self, ref: SnapshotRef, base: TableMetadata, now_ms: int) -> Iterator[int]:
+        head = base.snapshot_by_id(ref.snapshot_id)
+        yield head.snapshot_id
+        if ref.kind is not RefKind.BRANCH:
+            return
+        least = max(self.keep_last or 0, ref.min_snapshots_to_keep or MIN_SNAPSHOTS_TO_KEEP.read(base.properties))
+        limit = self._limit(ref, base, now_ms)
+        for place, snapshot in enumerate(base.ancestors(head)):
+            if place >= least and snapshot.timestamp_ms < limit:
+                return
+            yield snapshot.snapshot_id
+
+    def _limit(self, ref: SnapshotRef | None, base: TableMetadata, now_ms: int) -> int:
+        """Return the time before which snapshots are old."""
+        if ref is not None and ref.max_snapshot_age_ms is not None:
+            return now_ms - ref.max_snapshot_age_ms
+        if self.older_than_ms is not None:
+            return self.older_than_ms
+        return now_ms - MAX_SNAPSHOT_AGE_MS.read(base.properties)
+
+    def _is_old(self, ref: SnapshotRef, base: TableMetadata, now_ms: int) -> bool:
+        age = MAX_REF_AGE_MS.read(base.properties) if ref.max_ref_age_ms is None else ref.max_ref_age_ms
+        return base.snapshot_by_id(ref.snapshot_id).timestamp_ms < now_ms - age
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What goes: snapshots, and branches and tags that are past their age."""
+
+    snapshot_ids: frozenset[int]
+    refs: Sequence[str]
+
+
+def _removing(base: TableMetadata, snapshot_ids: frozenset[int], refs: Sequence[str]) -> Change:
+    """Remove snapshots and refs; every ref must still point where it did."""
+    updates: list[Update] = [RemoveSnapshotRef(name) for name in refs]
+    updates += forget_branches(base, refs)
+    if snapshot_ids:
+        updates.append(RemoveSnapshots(snapshot_ids))
+    required: list[Requirement] = [AssertTableUUID(base.table_uuid)]
+    required += [AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in base.refs.items()]
+    return Change(updates, required)

@@ -1,0 +1,32 @@
+"""Say where a table's new files go; what is there stays where it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import AssertTableUUID, SetLocation
+from icefield.properties.table import DATA_PATH, METADATA_PATH
+from icefield.storage.store import Store
+
+
+@dataclass(frozen=True)
+class ChangeLocation:
+    """Sets the directory of new files."""
+
+    location: str
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if base.location == self.location:
+            return NOTHING_TO_DO
+        return Change([SetLocation(self.location)], [AssertTableUUID(base.table_uuid)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def check_paths(properties: Mapping[str, str], store: Store) -> None:
+    """Refuse properties that send new files to where the lake may not write."""
+    for path in (DATA_PATH.read(properties), METADATA_PATH.read(properties)):
+        if path is not None:
+            store.check(path)

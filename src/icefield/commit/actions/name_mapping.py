@@ -1,0 +1,21 @@
+"""Give a table a name mapping, so that files without field ids can be read."""
+
+from collections.abc import Sequence
+
+from icefield.codec.json.name_mapping import PROPERTY, encode_name_mapping, map_schema
+from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import AssertCurrentSchemaId, SetProperties
+
+
+class EnsureNameMapping:
+    """Maps the columns by the names that they have, unless the table has a mapping already."""
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if PROPERTY in base.properties:
+            return NOTHING_TO_DO
+        mapping = encode_name_mapping(map_schema(base.schema))
+        return Change([SetProperties({PROPERTY: mapping})], [AssertCurrentSchemaId(base.current_schema_id)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

@@ -1,0 +1,29 @@
+"""Change a table's properties. Changes of different keys commute; of one key the last one counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from icefield.commit.action import Change, Workshop
+from icefield.commit.actions.location import check_paths
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import AssertTableUUID, RemoveProperties, SetProperties
+from icefield.properties.check import check_properties
+
+
+@dataclass(frozen=True)
+class ChangeProperties:
+    """Sets some properties and removes others."""
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[str, ...] = ()
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        # Only what is set here: a value that another engine set must not keep anybody from setting others.
+        check_properties(self.updates)
+        check_paths(self.updates, workshop.store)
+        return Change(
+            [RemoveProperties(self.removals), SetProperties(self.updates)], [AssertTableUUID(base.table_uuid)]
+        )
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

@@ -1,0 +1,144 @@
+"""Branches and tags: names for snapshots, moved by the same commits as everything else. (spec: Snapshot References)
+
+Raises InvalidInput, NoSuchSnapshot, AlreadyExists, and ConcurrentChange where histories have parted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from icefield.commit.action import Change, Workshop
+from icefield.commit.validate.key_history import begin_branch, forget_branches, forget_undone, take_over
+from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef
+from icefield.model.updates import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRef,
+    SetSnapshotRef,
+    Update,
+)
+
+TAG_RULES = ("max_ref_age_ms",)
+BRANCH_RULES = ("min_snapshots_to_keep", "max_snapshot_age_ms", *TAG_RULES)
+
+
+@dataclass(frozen=True)
+class CreateRef:
+    """Names a snapshot; `ref.snapshot_id` must be in the table. An existing name is refused unless it is replaced."""
+
+    name: str
+    ref: SnapshotRef
+    replaces: bool = False
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        snapshot = base.snapshot_by_id(self.ref.snapshot_id)
+        known = base.refs.get(self.name)
+        if known is not None and not self.replaces:
+            raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
+        if self.name == MAIN:
+            raise InvalidInput(f"{MAIN} is there already, and moves by writing, rolling back or publishing")
+        is_branch = self.ref.kind is RefKind.BRANCH
+        memory = begin_branch(base, self.name, snapshot) if is_branch else forget_branches(base, [self.name])
+        return _change(base, self.name, SetSnapshotRef(self.name, self.ref), *memory)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class DropRef:
+    """Forgets a name; its snapshots stay until they expire."""
+
+    name: str
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if self.name == MAIN:
+            raise InvalidInput(f"cannot drop {MAIN}")
+        base.ref_head(self.name)
+        return _change(base, self.name, RemoveSnapshotRef(self.name), *forget_branches(base, [self.name]))
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class FastForward:
+    """Moves a branch to the head of another ref that goes on from it."""
+
+    branch: str
+    to: str
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        source, target = base.ref_head(self.to), base.ref_head(self.branch)
+        if source is None:
+            raise NoSuchSnapshot(f"{self.to!r} has no snapshot to publish")
+        if target is not None and not _is_ancestor(base, target, source):
+            raise ConcurrentChange(
+                f"cannot move {self.branch} to {self.to}: snapshot {target.snapshot_id} of {self.branch} is not in the "
+                f"history of {self.to}",
+                hint="Both were written to since they parted; write the changes again on a new branch",
+            )
+        memory = take_over(base, self.branch, self.to, source)
+        return _change(base, self.branch, _moved(base, self.branch, source), *memory)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class RollBack:
+    """Moves a branch back to one of its own ancestors."""
+
+    branch: str
+    snapshot_id: int
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        target, head = base.snapshot_by_id(self.snapshot_id), base.ref_head(self.branch)
+        if head is None or not _is_ancestor(base, target, head):
+            newest = ", ".join(str(s.snapshot_id) for s in list(base.ancestors(head))[:3])
+            raise InvalidInput(
+                f"cannot roll back: snapshot {self.snapshot_id} is not an ancestor of {self.branch} "
+                f"(newest ancestors: {newest})",
+                hint="See `icefield snapshots`",
+            )
+        memory = forget_undone(base, self.branch, target)
+        return _change(base, self.branch, _moved(base, self.branch, target), *memory)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def make_ref(snapshot_id: int, kind: RefKind, retention: Mapping[str, int]) -> SnapshotRef:
+    """Build a ref with its retention rules. Raises InvalidInput for a rule that it cannot have."""
+    allowed = BRANCH_RULES if kind is RefKind.BRANCH else TAG_RULES
+    for rule, value in retention.items():
+        if rule not in allowed:
+            raise InvalidInput(f"a {kind} has no rule {rule!r} (rules: {', '.join(allowed)})")
+        if type(value) is not int or value < 1:
+            raise InvalidInput(f"{rule} must be a number of at least 1, got {value!r}")
+    return SnapshotRef(
+        snapshot_id,
+        kind,
+        retention.get("min_snapshots_to_keep"),
+        retention.get("max_snapshot_age_ms"),
+        retention.get("max_ref_age_ms"),
+    )
+
+
+def _is_ancestor(base: TableMetadata, older: Snapshot, newer: Snapshot) -> bool:
+    return any(s.snapshot_id == older.snapshot_id for s in base.ancestors(newer))
+
+
+def _moved(base: TableMetadata, branch: str, to: Snapshot) -> SetSnapshotRef:
+    """Point a branch elsewhere; its retention rules stay."""
+    known = base.refs.get(branch, SnapshotRef(to.snapshot_id))
+    if known.kind is not RefKind.BRANCH:
+        raise InvalidInput(f"cannot move {branch!r}: it is a tag")
+    return SetSnapshotRef(branch, replace(known, snapshot_id=to.snapshot_id))
+
+
+def _change(base: TableMetadata, name: str, *updates: Update) -> Change:
+    known = base.refs.get(name)
+    required = AssertRefSnapshotId(name, known.snapshot_id if known else None)
+    return Change(updates, [AssertTableUUID(base.table_uuid), required])

@@ -1,0 +1,140 @@
+"""Write files anew without changing rows: compaction, clustering, another spec.
+
+What must still hold when the commit lands: every file that was read is still there. Rows that others deleted meanwhile
+would come back with the new files; where it is known which row went where, those deletes are made again on the new
+files, and otherwise the rewrite fails. The new files are as old as the version that was read, so that equality deletes
+which came since apply to them as they did to the old ones. (spec: Sequence Numbers)
+
+For example, a has 5 rows, of which row 2 was deleted before the plan, and b has 2. Their 6 rows are written to x and y,
+3 to each. While that is done, somebody deletes the rows 1 and 4 of a:
+
+    row of a     0    1    2    3    4         row of b     0    1
+    read as      0    1    -    2    3                      4    5
+    written to   x:0  x:1  -    x:2  y:0                    y:1  y:2
+
+    >>> moved = MovedRows(starts={"a": 0, "b": 4}, targets=["x", "y"], ends=np.array([3, 6]))
+    >>> moved.find("a", np.array([1, 4]), left_out=np.array([2]))
+    {'x': array([1]), 'y': array([0])}
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icefield.codec.manifest.schema import partition_column
+from icefield.commit.action import Change, Workshop
+from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
+from icefield.commit.snapshot.manifest_filter import Gone
+from icefield.commit.snapshot.manifests import NewFiles, write_added
+from icefield.commit.snapshot.position_deletes import (
+    ChangedFile,
+    as_new_files,
+    find_changed_files,
+    load_positions,
+    open_delete_writer,
+)
+from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally, tally_deletes
+from icefield.errors import MissingFile
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.write.delete_files import DeletePlace
+from icefield.plan.planned_files import files_at, paths_of
+
+
+@dataclass(frozen=True)
+class MovedRows:
+    """Where rows went: files were read one after the other, without their deleted rows, and written in that order.
+
+    starts: the number of each source's first row among all that were read. targets: the new files in order; ends: the
+    number of the row after each one's last.
+    """
+
+    starts: Mapping[str, int]
+    targets: Sequence[str]
+    ends: npt.NDArray[np.int64]
+
+    def find(self, source: str, positions: Positions, left_out: Positions) -> dict[str, Positions]:
+        """Return the positions of rows in the new files, by file; left_out: those of the source that were not read."""
+        numbers = self.starts[source] + positions - np.searchsorted(left_out, positions)
+        files = np.searchsorted(self.ends, numbers, "right")
+        begins = np.concatenate([[0], self.ends[:-1]])
+        return {self.targets[at]: numbers[files == at] - begins[at] for at in np.unique(files).tolist()}
+
+
+@dataclass(kw_only=True)
+class RewriteFiles(FilesAction):
+    """Replaces every file of a footing's plan by new ones with the same rows.
+
+    moved: where the rows of which file went; a file that is in none of them cannot have new deletes.
+    """
+
+    moved: Sequence[MovedRows]
+    place: DeletePlace
+
+    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
+        self.footing.check_history(base)
+        replaced = self.footing.plan.files
+        deletes = self._remapped(base, workshop)
+        manifests, snapshot_id = self._manifests.write(base, workshop)
+        written = [row for group in deletes for row in write_added(group, base, workshop, snapshot_id)]
+        columns = [group.columns for group in deletes]
+        draft = FilesDraft(
+            snapshot_id,
+            Operation.REPLACE,
+            Gone(replaced, paths_of(replaced)),
+            [*manifests, *written],
+            added=tally(self.files.columns),
+            added_deletes=tally_deletes(pa.concat_tables(columns)) if columns else NO_DELETE_FILES,
+            partitions=self.files.partitions,
+        )
+        return self._propose_draft(draft, base, workshop)
+
+    def _remapped(self, base: TableMetadata, workshop: Workshop) -> list[NewFiles]:
+        """Write deletes of the new files for rows that others deleted since the old ones were read."""
+        changed = find_changed_files(self.footing, self.footing.plan.files, base, workshop.store)
+        self._check_keys(changed)
+        deleted = self._moved_positions(changed, base, workshop)
+        if not deleted:
+            return []
+        writer = open_delete_writer(self.place, base, workshop.store, workshop.ambient)
+        for path, positions in deleted.items():
+            writer.add(path, positions)
+        spec = self.files.shape.spec
+        batch = files_at(self.files.columns, deleted).select(
+            ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
+        )
+        return as_new_files(writer.close(), [(spec, batch)], base)
+
+    def _check_keys(self, changed: Sequence[ChangedFile]) -> None:
+        """Refuse new equality deletes of files that change their spec: they apply to files of the old one alone."""
+        for change in changed:
+            if (new := change.new_equality_deletes) and change.now.spec_id != self.files.shape.spec.spec_id:
+                raise self.footing.conflict(
+                    f"rows of {change.now.location} were meanwhile deleted by key, by {min(new)}"
+                )
+
+    def _moved_positions(
+        self, changed: Sequence[ChangedFile], base: TableMetadata, workshop: Workshop
+    ) -> dict[str, Positions]:
+        moves = {path: moved for moved in self.moved for path in moved.starts}
+        found: dict[str, list[Positions]] = {}
+        loaded = load_positions((t for change in changed for t in (change.planned, change.now)), base, workshop.store)
+        try:
+            for change, planned, now in zip(changed, loaded, loaded, strict=True):
+                path, since = change.now.location, np.setdiff1d(now, planned)
+                if len(since) == 0:
+                    continue
+                if path not in moves:
+                    raise self.footing.conflict(
+                        f"rows of {path} were meanwhile deleted, and it is not known where they went",
+                        hint="run it again, or the rows would come back",
+                    )
+                for target, positions in moves[path].find(path, since, planned).items():
+                    found.setdefault(target, []).append(positions)
+        except MissingFile as error:  # of a version that was expired since
+            raise self.footing.conflict(f"the deletes that it was planned on are gone: {error}") from error
+        return {target: np.unique(np.concatenate(parts)) for target, parts in found.items()}

@@ -1,0 +1,51 @@
+"""Write manifests anew so that each has about the size that the table wants; not a row and not a file changes.
+
+It is done on every base from the manifests that it has, so it meets no conflict whatever others commit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
+from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
+from icefield.commit.snapshot.merge_manifests import merge_all
+from icefield.commit.snapshot.summary import NOTHING
+from icefield.commit.validate.idempotency_key import was_made
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation
+
+
+@dataclass
+class RewriteManifests:
+    """Merges small manifests, of data and of deletes, of each spec."""
+
+    target: Target = ON_MAIN
+    snapshot_id: int | None = field(init=False, default=None)
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        if was_made(base, self.target.ref, self.target.token):
+            return NOTHING_TO_DO
+        if self.snapshot_id is None:
+            self.snapshot_id = workshop.ambient.random_id()
+        merged = merge_all(base.ref_head(self.target.ref), base, workshop, self.snapshot_id)
+        if merged is None:
+            return NOTHING_TO_DO
+        extra = {
+            # (spec: Optional Snapshot Summary Fields)
+            "manifests-created": str(len(merged.manifests)),
+            "manifests-kept": str(merged.kept.num_rows),
+            "manifests-replaced": str(merged.replaced),
+        }
+        draft = SnapshotDraft(
+            self.snapshot_id,
+            Operation.REPLACE,
+            merged.manifests,
+            NOTHING,
+            kept=merged.kept,
+            target=self.target,
+            extra=extra,
+        )
+        return propose_snapshot(draft, base, workshop)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

@@ -1,0 +1,166 @@
+"""Delete rows by position and add others, in one snapshot: merge-on-read deletes, updates and upserts.
+
+The delete files are written before the commit, by whoever found the rows; they hold the positions, and the commit
+loads them again only for data files that others deleted rows of since the plan.
+
+What must still hold when the commit lands: the data files that rows are deleted from are still there, and nobody else
+deleted one of the same rows (two updates of one row, or an update of a row that is gone, do not commute). Deletes of
+other rows of the same file commute: both hold. Rows that came since count as for an overwrite.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.commit.action import Change, Workshop
+from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft, with_vectors
+from icefield.commit.snapshot.manifest_filter import Gone
+from icefield.commit.snapshot.manifests import ManifestRow, NewFiles, write_added
+from icefield.commit.snapshot.position_deletes import (
+    ChangedFile,
+    as_new_files,
+    find_changed_files,
+    has_position_deletes,
+    load_positions,
+    open_delete_writer,
+    with_deletes,
+)
+from icefield.commit.snapshot.summary import tally, tally_deletes
+from icefield.errors import MissingFile
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.write.delete_files import DeleteEntry, DeletePlace, delete_locations, open_entry
+from icefield.plan.partition.keys import partitions_of
+from icefield.plan.partition.values import load_partition_values
+from icefield.plan.planned_files import files_at
+
+
+@dataclass(frozen=True)
+class _Proposed:
+    """Delete files and their manifests, for bases on which the same ones hold.
+
+    superseded: the data files whose earlier deletes the new vectors include.
+    """
+
+    entries: Sequence[DeleteEntry]
+    files: Sequence[NewFiles]
+    manifests: Sequence[ManifestRow]
+    superseded: frozenset[str]
+
+    @property
+    def locations(self) -> list[str]:
+        """Everything that was written."""
+        return [*delete_locations(self.entries), *self.manifest_paths]
+
+    @property
+    def manifest_paths(self) -> list[str]:
+        return [str(row["manifest_path"]) for row in self.manifests]
+
+
+@dataclass(kw_only=True)
+class RowDelta(FilesAction):
+    """Deletes rows of planned files by position, removes other planned files, and adds files.
+
+    deletes: the delete files that say which rows, one for each data file that loses any. has_vectors: they are deletion
+    vectors, and hold the positions that were deleted before too. removed: the planned files that go. place: where
+    delete files go that are written again.
+    """
+
+    deletes: Sequence[DeleteEntry]
+    has_vectors: bool
+    removed: pa.Table
+    place: DeletePlace
+    _undisturbed: _Proposed | None = field(init=False, default=None)
+
+    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
+        self.footing.check_added_rows(base, workshop)
+        manifests, snapshot_id = self._manifests.write(base, workshop)
+        proposed = self._propose_deletes(base, workshop)
+        columns = pa.concat_tables([group.columns for group in proposed.files], promote_options="permissive")
+        draft = FilesDraft(
+            snapshot_id,
+            Operation.OVERWRITE if self.files.columns.num_rows else Operation.DELETE,
+            Gone(self.removed, proposed.superseded | with_vectors(self.removed, self.footing, base)),
+            [*manifests, *proposed.manifests],
+            added=tally(self.files.columns),
+            added_deletes=tally_deletes(columns),
+            partitions=self.files.partitions | partitions_of(self._touched),
+        )
+        change = self._propose_draft(draft, base, workshop)
+        used = set(proposed.locations)
+        before = [*delete_locations(self.deletes), *(self._undisturbed.manifest_paths if self._undisturbed else ())]
+        return replace(change, unused=[path for path in before if path not in used])
+
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+        """Write what every base needs that nothing happened to; it takes no time of others."""
+        super().prepare(base, workshop)
+        self._propose_deletes(base, workshop)
+
+    def reusable_files(self) -> Sequence[str]:
+        return [*super().reusable_files(), *(self._undisturbed.manifest_paths if self._undisturbed else ())]
+
+    @property
+    def _touched(self) -> pa.Table:
+        return files_at(self.footing.plan.files, [str(entry["referenced_data_file"]) for entry in self.deletes])
+
+    def _propose_deletes(self, base: TableMetadata, workshop: Workshop) -> _Proposed:
+        """Return the deletes as they are on a base, after checking that they do not contradict those of others."""
+        touched = self._touched
+        changed = {c.now.location: c for c in find_changed_files(self.footing, touched, base, workshop.store)}
+        pairs = [changed.get(task.location, ChangedFile(task, task)) for task in self.footing.plan.tasks(touched)]
+        was_upgraded = base.has_row_ids is not self.has_vectors
+        merged = self._merge(pairs if was_upgraded else list(changed.values()), base, workshop)
+        superseded = frozenset(pair.now.location for pair in pairs if has_position_deletes(pair.now))
+        if not base.has_row_ids or not (changed or was_upgraded):
+            # Position delete files stay as they are, whatever others deleted.
+            for _ in merged:
+                continue
+            replaced = superseded if base.has_row_ids else frozenset[str]()
+            self._undisturbed = self._undisturbed or self._propose(self.deletes, replaced, base, workshop)
+            return self._undisturbed
+        writer = open_delete_writer(self.place, base, workshop.store, workshop.ambient)
+        for path, positions in merged:
+            writer.add(path, positions)
+        rewritten = {entry["referenced_data_file"]: entry for entry in writer.close()}
+        entries = [rewritten.get(entry["referenced_data_file"], entry) for entry in self.deletes]
+        return self._propose(entries, superseded, base, workshop)
+
+    def _propose(
+        self, entries: Sequence[DeleteEntry], superseded: frozenset[str], base: TableMetadata, workshop: Workshop
+    ) -> _Proposed:
+        assert self.snapshot_id is not None
+        partitions = load_partition_values(workshop.store, base, self.footing.plan, self._touched)
+        files = as_new_files(entries, partitions, base)
+        manifests = [row for group in files for row in write_added(group, base, workshop, self.snapshot_id)]
+        return _Proposed(entries, files, manifests, superseded)
+
+    def _merge(
+        self, changed: Sequence[ChangedFile], base: TableMetadata, workshop: Workshop
+    ) -> Iterator[tuple[str, Positions]]:
+        """Yield what is deleted of changed files in all, ours and others', after checking that no row is in both."""
+        own = {entry["referenced_data_file"]: open_entry(entry) for entry in self.deletes}
+        for change in changed:
+            # Whether they hit one of our rows only reading tells; a row that was added in place of it would come back.
+            if self.files.columns.num_rows and (new := change.new_equality_deletes):
+                path = change.now.location
+                raise self.footing.conflict(f"rows of {path} were meanwhile deleted by key, by {min(new)}")
+        tasks = (
+            task
+            for change in changed
+            for task in (change.planned, change.now, with_deletes(change.planned, own[change.now.location]))
+        )
+        loaded = load_positions(tasks, base, workshop.store)
+        try:
+            for change, planned, now, written in zip(changed, loaded, loaded, loaded, strict=True):
+                deleted = np.setdiff1d(written, planned) if self.has_vectors else written
+                if both := len(np.intersect1d(np.setdiff1d(now, planned), deleted)):
+                    raise self.footing.conflict(
+                        f"{both} row(s) of {change.now.location} that it changes were meanwhile deleted or changed by "
+                        "another commit"
+                    )
+                yield change.now.location, np.union1d(now, deleted)
+        except MissingFile as error:  # of a version that was expired since
+            raise self.footing.conflict(f"the deletes that it was planned on are gone: {error}") from error

@@ -1,0 +1,50 @@
+"""Say which files hold statistics of a snapshot. (spec: Table Statistics, Partition Statistics)
+
+A snapshot has at most one file of each kind; another one takes its place. Raises NoSuchSnapshot.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icefield.codec.json.statistics import encode_statistics
+from icefield.commit.action import Change, Workshop
+from icefield.model.metadata import TableMetadata
+from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
+from icefield.model.updates import (
+    AssertTableUUID,
+    RemovePartitionStatistics,
+    RemoveStatistics,
+    SetPartitionStatistics,
+    SetStatistics,
+    Update,
+)
+
+
+@dataclass(frozen=True)
+class SetStatisticsFile:
+    """Names a file of statistics."""
+
+    file: StatisticsFile | PartitionStatisticsFile
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        base.snapshot_by_id(self.file.snapshot_id)
+        by_partition = isinstance(self.file, PartitionStatisticsFile)
+        update = (SetPartitionStatistics if by_partition else SetStatistics)(encode_statistics(self.file))
+        return Change([update], [AssertTableUUID(base.table_uuid)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class RemoveStatisticsFiles:
+    """Forgets the statistics of a snapshot, of both kinds; the files stay."""
+
+    snapshot_id: int
+
+    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+        updates: list[Update] = [RemoveStatistics(self.snapshot_id), RemovePartitionStatistics(self.snapshot_id)]
+        return Change(updates, [AssertTableUUID(base.table_uuid)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()

@@ -1,0 +1,258 @@
+"""Publish what a commit proposes: the seam between the commit loop and a catalog.
+
+A publisher loads tables, and makes proposals visible: all of them or none. `PointerPublisher` writes metadata.json and
+moves pointers with `swap`; a catalog that writes metadata itself, as REST servers do, has a publisher of its own.
+
+Raises CommitConflict (others came first), CommitStateUnknown (it may have landed), NoSuchTable, AlreadyExists.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from icefield.ambient import Ambient
+from icefield.arguments import whole_number
+from icefield.catalog.catalog import Catalog, Guard, PointerSwap
+from icefield.codec.json.metadata import compress_metadata, encode_metadata
+from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
+from icefield.codec.json.snapshots import carry_snapshots
+from icefield.commit.action import Change, Workshop
+from icefield.commit.attempt import Attempt
+from icefield.commit.load import load_table_metadata
+from icefield.commit.publish.retired_metadata import entry_of, find_removable
+from icefield.commit.retry import Outcome, SettledSwap
+from icefield.commit.validate.ownership import Claim, claim_of, guard_of, roots_of
+from icefield.errors import MissingFile
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.model.snapshot import MetadataLogEntry
+from icefield.model.updates import Update
+from icefield.properties.table import (
+    GC_ENABLED,
+    METADATA_CODEC,
+    METADATA_DELETE_AFTER_COMMIT,
+    PREVIOUS_VERSIONS_MAX,
+)
+from icefield.storage.store import Store
+
+Pointers = TypeVar("Pointers")
+Loaded = TypeVar("Loaded")
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The table as a commit left it."""
+
+    metadata: TableMetadata
+    location: str
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is to become of one table: the changes, and its base with all of them made."""
+
+    table: TableName
+    base: Committed
+    changes: Sequence[Change]
+    metadata: TableMetadata
+
+    @property
+    def updates(self) -> list[Update]:
+        """The updates of all changes, in order; none if there is nothing to do."""
+        return [update for change in self.changes for update in change.updates]
+
+
+@dataclass(frozen=True)
+class Published:
+    """The tables as they are now, in the order of the proposals, and files that nothing refers to any more."""
+
+    tables: Sequence[Committed]
+    obsolete: Sequence[str] = field(default=())
+
+
+class Publisher(Protocol):
+    """Loads tables and publishes proposals."""
+
+    places_tables: bool  # whether the catalog chooses the location of a new table
+
+    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+        """Return the newest version; `known` itself if it still is."""
+        ...
+
+    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+        """Return the versions of several tables as of one moment, in the same way; what is not there is left out."""
+        ...
+
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
+        """Publish all proposals at once, if the tables of `unmoved` still stand where they did.
+
+        attempt: learns of the files that are written on the way, and that the catalog is asked.
+        """
+        ...
+
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
+        """Publish the first version of a table; without a location, at one that the catalog chooses."""
+        ...
+
+
+@dataclass(frozen=True)
+class PointerPublisher:
+    """Publishes by writing metadata files and moving pointers to them."""
+
+    catalog: Catalog
+    store: Store
+    ambient: Ambient
+    places_tables = False
+
+    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+        return self._look_again(lambda: self.catalog.pointer(table), lambda found: self._load_at(found, known))
+
+    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+        wanted = list(tables)
+
+        def load(found: dict[TableName, str]) -> dict[TableName, Committed]:
+            return {table: self._load_at(location, known.get(table)) for table, location in found.items()}
+
+        return self._look_again(lambda: self.catalog.pointers(wanted), load)
+
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
+        moves: list[PointerSwap] = []
+        made: list[Committed] = []
+        gone: list[list[str]] = []
+        for proposal in proposals:
+            guard = self._guard(proposal)
+            metadata, old = _with_log_entry(proposal.metadata, proposal.base)
+            entry = entry_of(self.catalog, proposal.table, proposal.base.metadata)
+            made.append(self._write(metadata, entry, proposal.base.location, attempt))
+            gone.append(old)
+            moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
+        # What moves comes first: it tells of the rest.
+        still = [PointerSwap(table, pointer, pointer) for table, pointer in unmoved.items()]
+        attempt.is_sent = True
+        self._swap([*moves, *still])
+        attempt.is_landed = True
+        removable = [
+            find_removable(self.store, self.catalog, m.metadata, old) for m, old in zip(made, gone, strict=True)
+        ]
+        return Published(made, [location for each in removable for location in each])
+
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
+        claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
+        guard = guard_of(self.store, table, claim)
+        guard(self.catalog.entries())
+        made = self._write(metadata, entry_of(self.catalog, table, None), None, attempt)
+        attempt.is_sent = True
+        self._swap([PointerSwap(table, None, made.location, guard=guard)])
+        return made
+
+    def register(self, table: TableName, found: Committed, attempt: Attempt) -> Committed:
+        """Point a new name at a table that is there.
+
+        Metadata that was written for this very entry, before it was dropped, is written once more, to begin another
+        history: commits remove files of their own history alone.
+        """
+        claim = claim_of(found.metadata.table_uuid, found.metadata.location, found.metadata.properties)
+        guard = guard_of(self.store, table, claim)
+        new = entry_of(self.catalog, table, None)
+        before = decode_entry(found.metadata.unknown.get(ENTRY_KEY))
+        if before is not None and before.entry == new.entry:
+            metadata, _ = _with_log_entry(found.metadata, found)
+            metadata = replace(metadata, last_updated_ms=max(self.ambient.now_ms(), metadata.last_updated_ms))
+            found = self._write(metadata, new, found.location, attempt)
+        attempt.is_sent = True
+        self.catalog.swap([PointerSwap(table, None, found.location, guard=guard)])
+        return found
+
+    def _guard(self, proposal: Proposal) -> Guard | None:
+        """Return what must hold for a table that moves its directories; it is checked at once, too."""
+        base, new = proposal.base.metadata, proposal.metadata
+        roots = roots_of(new.location, new.properties)
+        if roots == roots_of(base.location, base.properties):
+            return None
+        for root in roots:
+            self.store.check(root)
+        guard = guard_of(self.store, proposal.table, Claim(new.table_uuid, roots))
+        guard(self.catalog.entries())
+        return guard
+
+    def _look_again(self, look: Callable[[], Pointers], load: Callable[[Pointers], Loaded]) -> Loaded:
+        """Load what pointers point at; others may move them meanwhile, and remove a file that was the newest."""
+        found = look()
+        while True:
+            try:
+                return load(found)
+            except MissingFile:
+                newer = look()
+                if newer == found:
+                    raise
+                found = newer
+
+    def _load_at(self, location: str, known: Committed | None) -> Committed:
+        if known is not None and known.location == location:
+            return known
+        return Committed(load_table_metadata(self.store, location), location)
+
+    def _write(
+        self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
+    ) -> Committed:
+        name = next_metadata_name(previous_location, self.ambient)
+        # A history that has no beginning yet begins here.
+        entry = CatalogEntry(entry.entry, entry.since or name)
+        metadata = replace(
+            metadata,
+            # Encoded once, a snapshot costs later commits of this process no more than any other.
+            snapshots=carry_snapshots(metadata.snapshots, metadata.location),
+            unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
+        )
+        location = write_metadata(metadata, name, Workshop(attempt.store, self.ambient))
+        return Committed(metadata, location)
+
+    def _swap(self, changes: Sequence[PointerSwap]) -> None:
+        # All of them landed or none did, so that what became of the first tells of all.
+        first = changes[0]
+
+        def judge(current: str) -> Outcome:
+            log = [entry.metadata_file for entry in load_table_metadata(self.store, current).metadata_log]
+            if first.new in log:
+                return Outcome.LANDED
+            # Only a log that reaches back to `expected` proves that something else came after it. Another table under
+            # a name that was free proves nothing: ours may have been created first, and renamed since.
+            return Outcome.LOST if first.expected in log else Outcome.UNKNOWN
+
+        SettledSwap(self.catalog, self.ambient, judge).make(*changes)
+
+
+def write_metadata(metadata: TableMetadata, name: str, workshop: Workshop) -> str:
+    """Write metadata to a new file, compressed if the table wants it, and return its location."""
+    data, extension = encode_metadata(metadata), ".metadata.json"
+    if METADATA_CODEC.read(metadata.properties) == "gzip":
+        # (spec: Naming for GZIP compressed Metadata JSON files)
+        data, extension = compress_metadata(data), f".gz{extension}"
+    location = workshop.metadata_location(metadata, name + extension)
+    workshop.store.put_new(location, data)
+    return location
+
+
+def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
+    """Name a metadata file `NNNNN-<uuid>`, one number up, whatever extension the previous one has."""
+    version = 0
+    if previous_location is not None:
+        number = previous_location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0]
+        version = 0 if (known := whole_number(number)) is None else known + 1
+    return f"{version:05d}-{ambient.random_uuid()}"
+
+
+def _with_log_entry(metadata: TableMetadata, base: Committed) -> tuple[TableMetadata, list[str]]:
+    """Log the file that this commit replaces, and name the files that fall out of the log; not all may be removed."""
+    log = (*base.metadata.metadata_log, MetadataLogEntry(base.metadata.last_updated_ms, base.location))
+    kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]
+    gone = [entry.metadata_file for entry in log[: len(log) - len(kept)]]
+    if not _removes_metadata(metadata.properties):
+        gone = []
+    return replace(metadata, metadata_log=kept), gone
+
+
+def _removes_metadata(properties: Mapping[str, str]) -> bool:
+    """Return whether metadata files that fall out of the log are removed; without garbage collection only if asked."""
+    is_asked = METADATA_DELETE_AFTER_COMMIT.key in properties
+    return METADATA_DELETE_AFTER_COMMIT.read(properties) and (is_asked or GC_ENABLED.read(properties))

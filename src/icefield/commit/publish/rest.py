@@ -1,0 +1,281 @@
+"""Publish to a catalog that writes metadata itself, from updates and what they rest on, as REST servers do.
+
+Lost answers, and answers that are no proof. A server that fails, a line that breaks and a gateway that asks twice all
+leave open what happened, so nothing is believed but the table: our snapshots are in it (landed); its history goes on
+from the base without them (lost); what the change rests on still holds (sent again, under the same key: whichever
+arrives first makes the other fail); or none of these: CommitStateUnknown, and nothing is removed. So too when the
+server says 200 and the answer does not hold the change (R23), and when it says 409 to what a gateway had sent twice.
+Once a change has landed, no failure to look at it may be taken for a failure of the change.
+
+Raises CommitConflict, CommitStateUnknown, AlreadyExists, NoSuchTable, CatalogError.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from icefield.ambient import Ambient
+from icefield.catalog.rest.catalog import RestCatalog
+from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
+from icefield.commit.attempt import Attempt
+from icefield.commit.publish.publish import Committed, Proposal, Published
+from icefield.commit.publish.rest_metrics import report_commit
+from icefield.commit.retry import Doubt, Outcome, settle
+from icefield.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitConflict,
+    CommitStateUnknown,
+    IcefieldError,
+    InvalidInput,
+)
+from icefield.model.apply import check
+from icefield.model.creation import AssertCreate, creation_updates
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.model.requirements import find_requirements, find_version
+from icefield.model.updates import AddSnapshot, RemoveSnapshotRef, Requirement, SetSnapshotRef
+from icefield.model.updates_applied import are_made, has_snapshot
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RestPublisher:
+    """Publishes by sending changes to the server."""
+
+    catalog: RestCatalog
+    ambient: Ambient
+    places_tables = True
+
+    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+        loaded = self.catalog.tables.load(table, known.location if known else None)
+        if loaded is not None:
+            return _committed(loaded)
+        assert known is not None
+        return known
+
+    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+        found = self.catalog.tables.load_all(tables)
+        return {
+            table: known[table] if table in known and known[table].location == loaded.location else _committed(loaded)
+            for table, loaded in found.items()
+        }
+
+    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
+        still = [self._unmoved(table, pointer) for table, pointer in unmoved.items()]
+        sending = _Sending(self, proposals, [_change(p) for p in proposals], still, self._new_key())
+        attempt.is_sent = True
+        made = sending.send()
+        attempt.is_landed = True
+        if self.catalog.wants_reports:
+            for proposal in proposals:
+                report_commit(self.catalog.tables, proposal)
+        return Published(made)
+
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
+        staged = self.catalog.tables.stage(table, location, metadata)
+        change = TableChange(table, [AssertCreate()], creation_updates(staged))
+        key = self._new_key()
+        attempt.is_sent = True
+
+        def send() -> Committed:
+            return _decoded(self.catalog.tables.commit(change, key))
+
+        def look() -> Outcome:
+            found = _quietly(lambda: self.catalog.tables.load_all([table]))
+            if found is None:
+                return Outcome.UNKNOWN
+            if table in found and found[table].metadata().is_table(staged.table_uuid):
+                return Outcome.LANDED
+            # A free name, or another table under it, proves nothing: ours may have been created, and dropped or
+            # renamed since. Only a server that knows the key again can be asked twice.
+            return Outcome.UNMOVED if table not in found and key is not None else Outcome.UNKNOWN
+
+        try:
+            return send()
+        except CommitStateUnknown as unknown:
+            doubt = Doubt(table, f"the table's uuid is {staged.table_uuid}", unknown)
+            settle(self.ambient, doubt, look, lambda: _quietly(send) is not None)
+        except (CommitConflict, AlreadyExists):
+            if look() is not Outcome.LANDED:
+                raise
+        return self.load_landed(table)
+
+    def load_landed(self, table: TableName) -> Committed:
+        """Load a table that was certainly changed."""
+        try:
+            return self.load(table)
+        except IcefieldError as error:
+            raise CommitStateUnknown(
+                f"the commit to {table} has landed, but the table cannot be loaded: {error.message}",
+                hint="Look at it later; do not commit again",
+            ) from error
+
+    def _unmoved(self, table: TableName, pointer: str) -> TableChange:
+        """Return a change that does nothing, and fails unless a table is as it was read."""
+        loaded = self.load(table)
+        if loaded.location != pointer:
+            raise CommitConflict(f"{table} has moved from {pointer} to {loaded.location}")
+        return TableChange(table, find_version(loaded.metadata), [])
+
+    def _new_key(self) -> str | None:
+        return new_key(self.ambient) if self.catalog.takes_keys else None
+
+
+@dataclass(frozen=True)
+class _Sending:
+    """One attempt to publish, however often it must be sent."""
+
+    publisher: RestPublisher
+    proposals: Sequence[Proposal]
+    changes: Sequence[TableChange]
+    still: Sequence[TableChange]
+    key: str | None
+
+    def send(self) -> list[Committed]:
+        """Send the changes, and return the tables once it is known that they landed."""
+        try:
+            made = self._send_once()
+        except CommitStateUnknown as unknown:
+            return self._settle(unknown)
+        except CommitConflict as conflict:
+            # A gateway may have sent it twice, so that the second was refused for the first.
+            if self._shows_snapshots(conflict):
+                return self._load_landed()
+            raise
+        except (CatalogError, InvalidInput) as refused:
+            # Servers also refuse what is only stale, such as sequence numbers that another branch has taken.
+            if self._has_moved():
+                raise CommitConflict(f"{self._first.table} has moved: {refused.message}") from refused
+            raise
+        if all(_holds(table, proposal) for table, proposal in zip(made, self.proposals, strict=True)):
+            return made
+        return self._settle(CommitStateUnknown("the catalog says that it committed, but its answer lacks the change"))
+
+    @property
+    def _first(self) -> Proposal:
+        return self.proposals[0]
+
+    def _send_once(self) -> list[Committed]:
+        tables = self.publisher.catalog.tables
+        everything = [*self.changes, *self.still]
+        if len(everything) == 1:
+            return [_decoded(tables.commit(everything[0], self.key))]
+        tables.commit_all(everything, self.key)
+        return self._load_landed()
+
+    def _settle(self, unknown: CommitStateUnknown) -> list[Committed]:
+        ids = [u.snapshot.snapshot_id for p in self.proposals for u in p.updates if isinstance(u, AddSnapshot)]
+        trace = f"snapshot {ids[0]} is in the table" if ids else "its changes show in the table"
+        settle(self.publisher.ambient, Doubt(self._first.table, trace, unknown), self._look, self._send_again)
+        return self._load_landed()
+
+    def _look(self) -> Outcome:
+        """Tell what became of all changes: they landed together, or none did."""
+        outcomes: set[Outcome] = set()
+        for proposal, change in zip(self.proposals, self.changes, strict=True):
+            current = _quietly(lambda p=proposal: self.publisher.load(p.table))  # type: ignore[misc]
+            outcomes.add(Outcome.UNKNOWN if current is None else _judge(proposal, change, current))
+        for certain in (Outcome.LANDED, Outcome.LOST, Outcome.UNKNOWN):
+            if certain in outcomes:
+                return certain
+        return Outcome.UNMOVED
+
+    def _send_again(self) -> bool:
+        made = _quietly(self._send_once)
+        return made is not None and all(_holds(t, p) for t, p in zip(made, self.proposals, strict=True))
+
+    def _shows_snapshots(self, conflict: CommitConflict) -> bool:
+        for proposal in self.proposals:
+            added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
+            if added:
+                try:
+                    current = self.publisher.load(proposal.table)
+                except IcefieldError as error:
+                    raise CommitStateUnknown(f"{conflict.message}; and the table cannot be loaded") from error
+                return has_snapshot(current.metadata, added[0])
+        return False
+
+    def _has_moved(self) -> bool:
+        current = _quietly(lambda: self.publisher.load(self._first.table))
+        return current is not None and current.location != self._first.base.location
+
+    def _load_landed(self) -> list[Committed]:
+        return [self.publisher.load_landed(proposal.table) for proposal in self.proposals]
+
+
+def _change(proposal: Proposal) -> TableChange:
+    stated = [requirement for change in proposal.changes for requirement in change.requirements]
+    updates = proposal.updates
+    return TableChange(proposal.table, find_requirements(proposal.base.metadata, updates, stated), updates)
+
+
+def _committed(loaded: LoadedTable) -> Committed:
+    return Committed(loaded.metadata(), loaded.location)
+
+
+def _decoded(answer: LoadedTable) -> Committed:
+    try:
+        return _committed(answer)
+    except IcefieldError as error:
+        raise CommitStateUnknown(f"the answer to the commit does not decode: {error.message}") from error
+
+
+def _holds(table: Committed, proposal: Proposal) -> bool:
+    """Say whether what a server gives as the result of a commit holds the commit."""
+    added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
+    if added:
+        return all(has_snapshot(table.metadata, update) for update in added)
+    refs = [update for update in proposal.updates if isinstance(update, SetSnapshotRef | RemoveSnapshotRef)]
+    if refs or table.location == proposal.base.location:
+        return are_made(table.metadata, refs or proposal.updates, proposal.metadata)
+    return True
+
+
+def _judge(proposal: Proposal, change: TableChange, current: Committed) -> Outcome:
+    """Tell from a table as it is now what became of a change to it."""
+    if current.location == proposal.base.location:
+        return Outcome.UNMOVED
+    if not current.metadata.is_table(proposal.base.metadata.table_uuid):
+        return Outcome.UNKNOWN  # another table took the name; ours may have been changed before it was renamed
+    added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
+    if any(has_snapshot(current.metadata, update) for update in added):
+        return Outcome.LANDED
+    if not added and are_made(current.metadata, proposal.updates, proposal.metadata):
+        return Outcome.LANDED
+    requirements = [each for each in change.requirements if not isinstance(each, AssertCreate)]
+    if added and _still_hold(current.metadata, requirements):
+        return Outcome.UNMOVED
+    if added and not _goes_on(proposal, current.metadata):
+        return Outcome.UNKNOWN  # ours may have landed and been expired since
+    return Outcome.UNKNOWN if _still_hold(current.metadata, requirements) else Outcome.LOST
+
+
+def _still_hold(table: TableMetadata, requirements: Sequence[Requirement]) -> bool:
+    try:
+        check(table, requirements)
+    except CommitConflict:
+        return False
+    return True
+
+
+def _goes_on(proposal: Proposal, current: TableMetadata) -> bool:
+    """Say whether the history of every ref that was to move leads back to where the base has it."""
+    for update in proposal.updates:
+        if not isinstance(update, SetSnapshotRef):
+            continue
+        before, now = proposal.base.metadata.refs.get(update.name), current.refs.get(update.name)
+        history = list(current.ancestors(current.snapshot_by_id(now.snapshot_id))) if now else []
+        if before is not None and all(s.snapshot_id != before.snapshot_id for s in history):
+            return False
+        if before is None and history and history[-1].parent_snapshot_id is not None:
+            return False
+    return True
+
+
+def _quietly(ask: Callable[[], T]) -> T | None:
+    try:
+        return ask()
+    except IcefieldError:
+        return None

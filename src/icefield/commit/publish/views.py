@@ -1,0 +1,173 @@
+"""Publish views: by writing metadata files and moving pointers, or by having a REST server do it.
+
+A view's metadata has no log of files, so a lost reply is settled by its version log: what was to become current is in
+it, or the log goes on from the base without it. What a server writes is settled by what shows: it may give a version
+another id and time.
+
+Raises AlreadyExists, NotFound, CommitConflict, CommitStateUnknown.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog, Guard, Kind, PointerSwap
+from icefield.catalog.rest.catalog import RestCatalog
+from icefield.codec.json.view import decode_view, encode_view
+from icefield.commit.attempt import begin_attempt
+from icefield.commit.load import read_metadata_file
+from icefield.commit.publish.publish import next_metadata_name
+from icefield.commit.retry import Doubt, Outcome, SettledSwap, settle
+from icefield.commit.validate.ownership import claim_of, guard_of, roots_of
+from icefield.commit.validate.references import remove_quietly
+from icefield.errors import CommitStateUnknown, IcefieldError
+from icefield.model.names import TableName
+from icefield.model.view import ViewMetadata, says_the_same
+from icefield.model.view_updates import find_view_updates
+from icefield.properties.table import METADATA_PATH
+from icefield.storage.location import join_location
+from icefield.storage.store import Store
+
+
+@dataclass(frozen=True)
+class PublishedView:
+    """A view, and where its metadata is."""
+
+    metadata: ViewMetadata
+    location: str
+
+
+class ViewPublisher(Protocol):
+    """Loads views and publishes their metadata."""
+
+    def load(self, name: TableName, known: PublishedView | None = None) -> PublishedView:
+        """Return the newest version; `known` itself if it still is."""
+        ...
+
+    def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
+        """Publish the first version; without a location, at one that the catalog chooses."""
+        ...
+
+    def publish(self, name: TableName, base: PublishedView, metadata: ViewMetadata) -> None:
+        """Publish the next version."""
+        ...
+
+
+def view_publisher_of(catalog: Catalog, store: Store, ambient: Ambient) -> ViewPublisher:
+    """Return what loads and publishes the views of a catalog."""
+    if isinstance(catalog, RestCatalog):
+        return RestViewPublisher(catalog, ambient)
+    return PointerViewPublisher(catalog, store, ambient)
+
+
+def load_view_metadata(store: Store, location: str) -> ViewMetadata:
+    """Read and decode a view's metadata file."""
+    return decode_view(read_metadata_file(store, location), location)
+
+
+@dataclass(frozen=True)
+class PointerViewPublisher:
+    """Publishes by writing metadata files and moving pointers to them."""
+
+    catalog: Catalog
+    store: Store
+    ambient: Ambient
+
+    def load(self, name: TableName, known: PublishedView | None = None) -> PublishedView:
+        location = self.catalog.pointer(name, Kind.VIEW)
+        if known is not None and known.location == location:
+            return known
+        return PublishedView(load_view_metadata(self.store, location), location)
+
+    def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
+        self._publish(name, metadata, None, lambda change: self.catalog.swap([change]))
+
+    def publish(self, name: TableName, base: PublishedView, metadata: ViewMetadata) -> None:
+        def judge(current: str) -> Outcome:
+            return _judge(base.metadata, metadata, load_view_metadata(self.store, current))
+
+        self._publish(name, metadata, base, SettledSwap(self.catalog, self.ambient, judge).make)
+
+    def _publish(
+        self, name: TableName, metadata: ViewMetadata, base: PublishedView | None, swap: Callable[[PointerSwap], None]
+    ) -> None:
+        guard = self._guard(name, base, metadata)
+        previous = None if base is None else base.location
+        folder = METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
+        location = join_location(folder, f"{next_metadata_name(previous, self.ambient)}.metadata.json")
+        attempt = begin_attempt(self.store)
+        try:
+            attempt.store.put_new(location, encode_view(metadata))
+            attempt.is_sent = True
+            swap(PointerSwap(name, previous, location, Kind.VIEW, guard))
+        except BaseException as error:
+            if not attempt.may_have_landed(error):
+                remove_quietly(self.store, attempt.written)
+            raise
+
+    def _guard(self, name: TableName, base: PublishedView | None, metadata: ViewMetadata) -> Guard | None:
+        """Return what must hold for a view that is new, or moves its directories; it is checked at once, too."""
+        claim = claim_of(metadata.view_uuid, metadata.location, metadata.properties)
+        if base is not None and claim.locations == roots_of(base.metadata.location, base.metadata.properties):
+            return None
+        guard = guard_of(self.store, name, claim)
+        guard(self.catalog.entries())
+        return guard
+
+
+@dataclass(frozen=True)
+class RestViewPublisher:
+    """Publishes by sending changes to the server."""
+
+    catalog: RestCatalog
+    ambient: Ambient
+
+    def load(self, name: TableName, known: PublishedView | None = None) -> PublishedView:
+        loaded = self.catalog.views.load(name)
+        if known is not None and known.location == loaded.location:
+            return known
+        return PublishedView(loaded.metadata, loaded.location)
+
+    def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
+        self.catalog.views.create(name, location, metadata)
+
+    def publish(self, name: TableName, base: PublishedView, metadata: ViewMetadata) -> None:
+        updates = find_view_updates(base.metadata, metadata)
+
+        def look() -> Outcome:
+            try:
+                current = self.load(name)
+            except IcefieldError:
+                return Outcome.UNKNOWN
+            if current.location == base.location:
+                return Outcome.UNMOVED
+            return Outcome.LANDED if _shows(current.metadata, metadata) else Outcome.UNKNOWN
+
+        def again() -> bool:
+            try:
+                self.catalog.views.commit(name, base.metadata.view_uuid, updates)
+            except IcefieldError:
+                return False
+            return True
+
+        try:
+            self.catalog.views.commit(name, base.metadata.view_uuid, updates)
+        except CommitStateUnknown as unknown:
+            settle(self.ambient, Doubt(name, "the view is as it was to be", unknown), look, again)
+
+
+def _judge(base: ViewMetadata, ours: ViewMetadata, current: ViewMetadata) -> Outcome:
+    """Tell from metadata that is current whether ours came between it and its base."""
+    entry, before = ours.version_log[-1:], base.version_log[-1:]
+    if entry == before:
+        return Outcome.UNKNOWN  # only properties changed, which leave no trace
+    if entry[0] in current.version_log and ours.current_version in current.versions:
+        return Outcome.LANDED
+    return Outcome.LOST if before and before[0] in current.version_log else Outcome.UNKNOWN
+
+
+def _shows(current: ViewMetadata, ours: ViewMetadata) -> bool:
+    same_columns = current.schema.fields == ours.schema.fields
+    same_query = says_the_same(current.current_version, ours.current_version)
+    return same_columns and same_query and current.properties == ours.properties

@@ -1,0 +1,1 @@
+"""The snapshot that a commit adds: its manifests, manifest list and summary."""

@@ -1,0 +1,153 @@
+"""Build a snapshot: its manifest list, its summary, and the updates that make it the head of a branch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.header import DATA_MANIFEST
+from icefield.codec.manifest.list import (
+    ManifestListHeader,
+    encode_manifest_list,
+    is_spliceable,
+    splice_manifest_list,
+)
+from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.commit.action import ON_MAIN, Change, Target, Workshop
+from icefield.commit.snapshot.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
+from icefield.commit.snapshot.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, summarise
+from icefield.commit.validate.key_history import remember
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation, RefKind, Snapshot, SnapshotRef
+from icefield.model.updates import AddSnapshot, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRef
+from icefield.plan.manifest_list import load_manifests, read_manifest_list
+
+_HIGHEST_ROW_ID = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class SnapshotDraft:
+    """What a snapshot does to its parent.
+
+    new: manifests that it adds. kept: rows of the parent's manifest list that stay; None keeps all.
+    target: the branch whose head it becomes, and its key. extra: more keys for the summary.
+    """
+
+    snapshot_id: int
+    operation: Operation
+    new: Sequence[ManifestRow]
+    added: Tally
+    removed: Tally = NOTHING
+    added_deletes: DeleteTally = NO_DELETE_FILES
+    removed_deletes: DeleteTally = NO_DELETE_FILES
+    kept: pa.Table | None = None
+    changed_partitions: int = 0
+    target: Target = ON_MAIN
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def changes(self) -> dict[str, int]:
+        """Count what changes, in the words of the summary."""
+        return {
+            "added-data-files": self.added.files,
+            "added-records": self.added.records,
+            "added-files-size": self.added.bytes + self.added_deletes.bytes,
+            "deleted-data-files": self.removed.files,
+            "deleted-records": self.removed.records,
+            "removed-files-size": self.removed.bytes + self.removed_deletes.bytes,
+            **self.added_deletes.counts("added"),
+            **self.removed_deletes.counts("removed"),
+            "changed-partition-count": self.changed_partitions,
+        }
+
+
+def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Workshop) -> Change:
+    """Write the manifest list of a draft on a base, and propose it as the head of its branch."""
+    ref = draft.target.ref
+    check_branch(base, ref)
+    noted = draft.target.summary(base)
+    more = remember(base, ref, noted)
+    parent = base.ref_head(ref)
+    parent_id = parent.snapshot_id if parent else None
+    sequence_number = base.next_sequence_number
+    first_row_id = base.next_row_id if base.has_row_ids else None
+    location = workshop.metadata_location(
+        base, f"snap-{draft.snapshot_id}-{sequence_number}-{workshop.ambient.random_uuid()}.avro"
+    )
+    header = ManifestListHeader(draft.snapshot_id, parent_id, sequence_number, base.format_version, first_row_id)
+    data, next_row_id = _ListWriter(base, workshop, header, location).encode(draft, parent)
+    workshop.store.put_new(location, data)
+    snapshot = Snapshot(
+        snapshot_id=draft.snapshot_id,
+        sequence_number=sequence_number,
+        timestamp_ms=max(workshop.ambient.now_ms(), base.last_updated_ms),
+        manifest_list=location,
+        parent_snapshot_id=parent_id,
+        schema_id=base.current_schema_id,
+        summary={**noted, **draft.extra, **summarise(draft.operation, draft.changes(), parent)},
+        first_row_id=first_row_id,
+        added_rows=None if first_row_id is None else next_row_id - first_row_id,
+    )
+    return Change(
+        updates=[AddSnapshot(snapshot), SetSnapshotRef(ref, _moved(base.refs.get(ref), snapshot)), *more],
+        requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(ref, parent_id)],
+    )
+
+
+def check_branch(base: TableMetadata, ref: str) -> None:
+    """Refuse to write to what is no branch: a tag stands still."""
+    found = base.refs.get(ref)
+    if found is not None and found.kind is not RefKind.BRANCH:
+        raise InvalidInput(f"cannot write to {ref!r}: it is a tag", hint="Make a branch from it and write there")
+
+
+def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int]:
+    """Give every data manifest that has none its first row id, in order; return them and the next free id.
+
+    Room is left for existing rows too: their files may come from a table without row ids, and get theirs by
+    inheritance. Ids that were assigned once stay. (spec: First Row ID Assignment)
+    """
+    given = manifests["first_row_id"]
+    is_data = pc.equal(manifests["content"], DATA_MANIFEST)
+    takes = pc.and_(is_data, given.is_null())
+    rows = pc.if_else(takes, pc.add(manifests["added_rows_count"], manifests["existing_rows_count"]), 0).to_numpy()
+    if next_row_id + sum(rows.tolist()) > _HIGHEST_ROW_ID:
+        raise InvalidInput(f"no rows can be added: the next row id, {next_row_id}, is among the highest")
+    ends = next_row_id + np.cumsum(rows)
+    first = pc.if_else(takes, pa.array(ends - rows), pc.if_else(is_data, given, pa.scalar(None, pa.int64())))
+    at = manifests.column_names.index("first_row_id")
+    return manifests.set_column(at, "first_row_id", first), int(ends[-1]) if len(ends) else next_row_id
+
+
+def _moved(ref: SnapshotRef | None, snapshot: Snapshot) -> SnapshotRef:
+    """Point a branch at its new head; its retention rules stay."""
+    return replace(ref, snapshot_id=snapshot.snapshot_id) if ref else SnapshotRef(snapshot.snapshot_id)
+
+
+@dataclass(frozen=True)
+class _ListWriter:
+    base: TableMetadata
+    workshop: Workshop
+    header: ManifestListHeader
+    location: str
+
+    def encode(self, draft: SnapshotDraft, parent: Snapshot | None) -> tuple[bytes, int]:
+        """Return the manifest list, and the first row id that is free after it."""
+        rows = [with_sequence(row, draft.snapshot_id, self.header.sequence_number) for row in draft.new]
+        new = pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
+        if parent is not None and parent.manifest_list and draft.kept is None:
+            previous = read_manifest_list(self.workshop.store, parent)
+            # Only a list of an earlier version can lack the counts or row ids that this one requires.
+            if is_spliceable(previous, parent.manifest_list, self.header.format_version):
+                new, next_row_id = self._with_row_ids(new)
+                data = splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
+                return data, next_row_id
+        kept = load_manifests(self.workshop.store, parent) if draft.kept is None else draft.kept
+        manifests = new if kept is None else pa.concat_tables([new, kept])
+        manifests, next_row_id = self._with_row_ids(complete_manifests(manifests, self.base, self.workshop))
+        return encode_manifest_list(manifests, self.header, self.location, manifest_codec(self.base)), next_row_id
+
+    def _with_row_ids(self, manifests: pa.Table) -> tuple[pa.Table, int]:
+        return assign_row_ids(manifests, self.base.next_row_id) if self.base.has_row_ids else (manifests, 0)

@@ -1,0 +1,116 @@
+"""Take files out of a snapshot: the manifests that list them are written anew, all others stay as they are.
+
+The deletion vectors of a data file go with it. (spec: Deletion Vectors) Other deletes may stay: they name files that
+are no more, or apply to older files only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
+from icefield.codec.manifest.rewrite import ManifestSource
+from icefield.codec.manifest.schema import DELETED, EXISTING
+from icefield.commit.action import Workshop
+from icefield.commit.snapshot.manifests import ManifestRow, load_entries, rewrite_without
+from icefield.commit.snapshot.summary import NO_DELETE_FILES, DeleteTally, tally_deletes
+from icefield.model.metadata import TableMetadata
+from icefield.plan.manifest_list import has_live_files, load_manifests
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What is to go: planned data files, and the delete files that name one of `deletes_of` as their data file."""
+
+    data: pa.Table
+    deletes_of: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.data.num_rows or self.deletes_of)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What is left of a parent's manifests.
+
+    kept: rows of its list that stay; None: all. rewritten: new manifests for those that lost files. missing: files that
+    were not in it. deletes: the delete files that went.
+    """
+
+    kept: pa.Table | None
+    rewritten: list[ManifestRow]
+    missing: set[str]
+    deletes: DeleteTally = NO_DELETE_FILES
+
+
+def remove_files(gone: Gone, base: TableMetadata, ref: str, workshop: Workshop, snapshot_id: int) -> Removal:
+    """Remove files from the head of a branch."""
+    paths = set(gone.data.column("file_path").to_pylist())
+    manifests = load_manifests(workshop.store, base.ref_head(ref)) if gone else None
+    if manifests is None:
+        return Removal(None, [], paths)
+    remover = _Remover(manifests, base, workshop, snapshot_id)
+    planned = set(gone.data.column("manifest_path").to_pylist())
+    removed = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
+    deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(gone.deletes_of), set())
+    # A manifest that only remembers deleted files has told its story in the snapshot that deleted them.
+    kept = manifests.filter(pa.array(remover.untouched & has_live_files(manifests)))
+    missing = paths - set(removed.column("file_path").to_pylist())
+    return Removal(kept, remover.rewritten, missing, tally_deletes(deletes))
+
+
+class _Remover:
+    def __init__(self, manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> None:
+        self._manifests = manifests
+        self._base = base
+        self._workshop = workshop
+        self._snapshot_id = snapshot_id
+        self.untouched = np.ones(manifests.num_rows, np.bool_)
+        self.rewritten: list[ManifestRow] = []
+
+    def remove(self, content: int, column: str, names: set[str], likely: set[str]) -> pa.Table:
+        """Mark entries as deleted whose column is among the names, and return them; few manifests are opened."""
+        removed: list[pa.Table] = []
+        missing = set(names)
+        for at in self._candidates(content, likely):
+            if not missing:
+                break
+            manifest = self._manifests.slice(at, 1)
+            data, entries = load_entries(manifest, self._workshop)
+            status = _statuses(entries, column, pa.array(sorted(names), pa.string()))
+            hit = entries.filter(pc.equal(status, DELETED))
+            if hit.num_rows == 0:
+                continue
+            self.untouched[at] = False
+            missing -= set(hit.column(column).to_pylist())
+            source = ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status)
+            self.rewritten.append(rewrite_without(source, entries, self._base, self._workshop, self._snapshot_id))
+            removed.append(hit.select(REMOVED.names))
+        return pa.concat_tables(removed) if removed else REMOVED.empty_table()
+
+    def _candidates(self, content: int, likely: set[str]) -> Iterator[int]:
+        """Yield manifests, first those which held the files at planning time."""
+        paths = self._manifests.column("manifest_path").to_pylist()
+        rows = np.flatnonzero(self._manifests.column("content").to_numpy() == content).tolist()
+        yield from sorted(rows, key=lambda at: paths[at] not in likely)
+
+
+REMOVED = pa.schema(
+    [
+        ("content", pa.int32()),
+        ("file_path", pa.string()),
+        ("record_count", pa.int64()),
+        ("file_size_in_bytes", pa.int64()),
+        ("content_size_in_bytes", pa.int64()),
+    ]
+)
+
+
+def _statuses(entries: pa.Table, column: str, names: pa.Array) -> pa.Array:
+    """Mark live entries as deleted now or as existing; what was deleted before is left out. (spec: Manifests)"""
+    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
+    hit = pc.is_in(entries.column(column).combine_chunks(), value_set=names)
+    return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())

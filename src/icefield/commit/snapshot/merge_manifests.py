@@ -1,0 +1,103 @@
+"""Merge small manifests into larger ones while appending, so that a table of many appends stays quick to plan.
+
+A commit looks only at how many manifests there are, until there are enough of them to be worth it; then the small ones
+of each spec are written together, up to the size that the table wants. Data files are copied as the bytes they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.decode import MANIFEST_COLUMN
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
+from icefield.codec.manifest.list import count_manifests
+from icefield.codec.manifest.rewrite import ManifestSource
+from icefield.codec.manifest.schema import DELETED, EXISTING
+from icefield.commit.action import Workshop
+from icefield.commit.snapshot.manifests import ManifestRow, load_many_entries, merge_sources
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+from icefield.plan.manifest_list import load_manifests, read_manifest_list
+from icefield.properties.table import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The rows of a manifest list that stay, and new manifests in place of the others."""
+
+    kept: pa.Table
+    manifests: list[ManifestRow]
+    replaced: int
+
+
+def merge_manifests(
+    parent: Snapshot | None, base: TableMetadata, workshop: Workshop, snapshot_id: int
+) -> Merged | None:
+    """Merge the small data manifests of a snapshot; None if there are too few, or the table does not want it."""
+    least = MANIFEST_MIN_COUNT_TO_MERGE.read(base.properties)
+    if parent is None or not parent.manifest_list or not MANIFEST_MERGE.read(base.properties):
+        return None
+    if count_manifests(read_manifest_list(workshop.store, parent), parent.manifest_list) < least:
+        return None
+    manifests = load_manifests(workshop.store, parent)
+    assert manifests is not None
+    bins = _bins(manifests, DATA_MANIFEST, MANIFEST_TARGET_SIZE_BYTES.read(base.properties))
+    return None if sum(map(len, bins)) < least else _merge_bins(manifests, bins, base, workshop, snapshot_id)
+
+
+def merge_all(parent: Snapshot | None, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> Merged | None:
+    """Merge the small manifests of a snapshot, of data and of deletes, however few; None if there are not two."""
+    manifests = load_manifests(workshop.store, parent)
+    if manifests is None:
+        return None
+    target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties)
+    bins = [rows for content in (DATA_MANIFEST, DELETE_MANIFEST) for rows in _bins(manifests, content, target)]
+    return _merge_bins(manifests, bins, base, workshop, snapshot_id) if bins else None
+
+
+def _merge_bins(
+    manifests: pa.Table, bins: list[list[int]], base: TableMetadata, workshop: Workshop, snapshot_id: int
+) -> Merged:
+    merged = [_merge(manifests.take(pa.array(rows)), base, workshop, snapshot_id) for rows in bins]
+    gone = np.isin(np.arange(manifests.num_rows), np.concatenate([np.array(rows) for rows in bins]))
+    return Merged(manifests.filter(pa.array(~gone)), merged, int(gone.sum()))
+
+
+def _bins(manifests: pa.Table, content: int, target_bytes: int) -> list[list[int]]:
+    """Return manifests that are worth merging, together."""
+    return [rows for rows in _all_bins(manifests, content, target_bytes) if len(rows) > 1]
+
+
+def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[list[int]]:
+    """Yield manifests of one spec, in their order, that together have about the target size."""
+    is_meant = manifests.column("content").to_numpy() == content
+    sizes = manifests.column("manifest_length").to_numpy()
+    specs = manifests.column("partition_spec_id").to_numpy()
+    small = is_meant & (sizes < target_bytes / 2)
+    for spec_id in np.unique(specs[small]):
+        rows: list[int] = []
+        size = 0
+        for at in np.flatnonzero(small & (specs == spec_id)).tolist():
+            if rows and size + sizes[at] > target_bytes:
+                yield rows
+                rows, size = [], 0
+            rows.append(at)
+            size += int(sizes[at])
+        yield rows
+
+
+def _merge(manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> ManifestRow:
+    found, entries = load_many_entries(manifests, workshop)
+    # What was deleted before has told its story in the snapshot that deleted it. (spec: Manifests)
+    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
+    status = pc.if_else(live, EXISTING, None).cast(pa.int32())
+    counts = np.bincount(entries.column(MANIFEST_COLUMN).to_numpy(), minlength=len(found))
+    starts = np.cumsum(counts) - counts
+    sources = [
+        ManifestSource(location, data, manifests.slice(at, 1), status.slice(starts[at], counts[at]))
+        for at, (location, data) in enumerate(zip(manifests.column("manifest_path").to_pylist(), found, strict=True))
+    ]
+    return merge_sources(sources, entries, base, workshop, snapshot_id)

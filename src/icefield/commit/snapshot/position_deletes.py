@@ -1,0 +1,103 @@
+"""Position deletes in a commit: delete files as manifest columns, and deletes that others made concurrently.
+
+Of a data file that is still there, somebody else may have deleted other rows since the plan, and both deletes hold. A
+version 3 table has one deletion vector for a data file, so that the new vector holds what the old one held; older
+versions have any number of position delete files. (spec: Deletion Vectors, Position Delete Files)
+
+Positions are loaded file by file: a change of many rows takes no more memory than its largest file.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from icefield.ambient import Ambient
+from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.commit.snapshot.manifests import ManifestShape, NewFiles
+from icefield.commit.validate.read_set import Footing
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.read_ahead import read_ahead, wanted_deletes
+from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
+from icefield.parquet.write.delete_files import DeleteEntry, DeleteFileWriter, DeletePlace, as_delete_columns
+from icefield.plan.plan import plan_scan
+from icefield.plan.planned_files import files_at, paths_of
+from icefield.plan.versions import Point
+from icefield.storage.store import Store
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A planned data file, as it was planned and as it is now."""
+
+    planned: FileTask
+    now: FileTask
+
+    @property
+    def new_equality_deletes(self) -> frozenset[str]:
+        """The equality delete files that apply to it only now."""
+        return _locations(self.now, DeleteKind.EQUALITY) - _locations(self.planned, DeleteKind.EQUALITY)
+
+
+def find_changed_files(footing: Footing, files: pa.Table, base: TableMetadata, store: Store) -> list[ChangedFile]:
+    """Find those of planned files whose deletes have changed since the plan.
+
+    Raises ConcurrentChange if one of the files is not there any more.
+    """
+    if not footing.is_disturbed(base, store, files):
+        return []
+    point = Point(base.ref_head(footing.ref), footing.plan.point.schema)
+    plan = plan_scan(store, base, point, footing.plan.where)
+    paths = paths_of(files)
+    found = files_at(plan.files, paths)
+    if gone := paths - paths_of(found):
+        raise footing.missing(set(gone))
+    now = {task.location: task for task in plan.tasks(found)}
+    pairs = (ChangedFile(task, now[task.location]) for task in footing.plan.tasks(files))
+    return [pair for pair in pairs if set(pair.planned.deletes) != set(pair.now.deletes)]
+
+
+def load_positions(tasks: Iterable[FileTask], base: TableMetadata, store: Store) -> Iterator[Positions]:
+    """Load which positions of each file are deleted, one file after the other."""
+    for reader, task in read_ahead(store, base, tasks, wanted_deletes):
+        yield reader.deleted_positions(task)
+
+
+def has_position_deletes(task: FileTask) -> bool:
+    """Return whether rows of a file are deleted by position."""
+    return any(delete.kind is not DeleteKind.EQUALITY for delete in task.deletes)
+
+
+def with_deletes(task: FileTask, *deletes: DeleteFile) -> FileTask:
+    """Return a task as if these deletes were all that applied to its file."""
+    return replace(task, deletes=deletes)
+
+
+def open_delete_writer(place: DeletePlace, base: TableMetadata, store: Store, ambient: Ambient) -> DeleteFileWriter:
+    """Return a writer of delete files for a base, under names that no other attempt has."""
+    place = replace(place, name=f"{place.name}-{ambient.random_uuid().hex[:8]}")
+    return DeleteFileWriter(place, store, base.has_row_ids)
+
+
+def as_new_files(
+    entries: Sequence[DeleteEntry], partitions: Iterable[tuple[PartitionSpec, pa.Table]], base: TableMetadata
+) -> list[NewFiles]:
+    """Return delete files as columns of manifest entries, those of one spec together.
+
+    partitions: the data files that they refer to, each batch of one spec, with their locations and partition values.
+    """
+    by_path = {entry["referenced_data_file"]: entry for entry in entries}
+    groups = []
+    for spec, files in partitions:
+        schema = base.schema_of_spec(spec)
+        own = [by_path[path] for path in files.column("file_path").to_pylist()]
+        if own:
+            columns = as_delete_columns(own, files.drop_columns("file_path"), spec, schema)
+            groups.append(NewFiles(columns, ManifestShape(schema, spec, DELETE_MANIFEST)))
+    return groups
+
+
+def _locations(task: FileTask, kind: DeleteKind) -> frozenset[str]:
+    return frozenset(delete.location for delete in task.deletes if delete.kind is kind)

@@ -1,0 +1,168 @@
+"""Idempotency keys: a change that is made again under its key is not made twice.
+
+    table.append(rows, token="job-7/batch-3")                 a plain token: any text, used once
+    table.append(rows, token=StreamBatch("clicks", 17))       a batch of a named stream, whose numbers only grow
+
+The key is written to the summary of the snapshot that the change makes, and in the same commit to the table's
+properties (`token_memory`), so that it outlives the snapshot. It is looked for before the change is proposed, on every
+base. So a retry after a lost answer, a second run of a job, or two runs at once land once.
+
+Landed means: in the history of the branch that is written to. Raises InvalidInput for what is no key, and for a key
+that was used by a snapshot which is not in that history; ConcurrentChange if two writers share a stream.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from icefield.commit.validate.key_history import (
+    BATCH_KEY,
+    STREAM_KEY,
+    TOKEN_KEY,
+    recorded_batch,
+    recorded_branches,
+    recorded_tokens,
+)
+from icefield.errors import ConcurrentChange, InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+
+MAX_BATCH = (1 << 63) - 1
+_TOKEN = re.compile(r"[\w.:/@+-]{1,200}", re.ASCII)
+_STREAM = re.compile(r"[\w.:/+-]{1,100}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """An idempotency key for a stream: batch `batch` of the stream called `stream`.
+
+    Every batch up to the highest that landed on a branch counts as landed there. Numbers must grow from batch to batch,
+    and may leave gaps. Only one writer at a time may write a stream.
+    """
+
+    stream: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of stream {self.stream!r}"
+
+
+Token = str | StreamBatch
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A change that was made before; its snapshot, unless that has expired."""
+
+    snapshot: Snapshot | None
+
+
+def check_token(token: object) -> None:
+    """Refuse a key that could not be told from other text in metadata."""
+    if isinstance(token, StreamBatch):
+        _check_batch(token)
+    elif not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise InvalidInput(
+            f"{token!r} is no commit token",
+            hint="Take 1 to 200 letters, digits and . : / @ + - _, or a StreamBatch(stream, batch)",
+        )
+
+
+def find_landed(metadata: TableMetadata, ref: str, token: Token | None) -> Landed | None:
+    """Return what a change under this key made in the history of a branch; None if it was not made."""
+    if token is None:
+        return None
+    if isinstance(token, StreamBatch):
+        return _find_batch(metadata, ref, token)
+    return _find_token(metadata, ref, token)
+
+
+def was_made(metadata: TableMetadata, ref: str, token: Token | None) -> bool:
+    """Return whether another run made a change that had not landed when this run of it began."""
+    landed = find_landed(metadata, ref, token)
+    if isinstance(token, StreamBatch) and landed is not None and landed.snapshot is None:
+        mark = recorded_batch(metadata.properties, ref, token.stream)
+        raise ConcurrentChange(
+            f"cannot write {token}: another writer brought batch {mark} to {ref} while this one was being written",
+            hint="Nothing was changed; let one writer at a time write a stream",
+        )
+    return landed is not None
+
+
+class _Place(Enum):
+    """Where a snapshot is, seen from the head of a branch."""
+
+    INSIDE = "in its history"
+    OUTSIDE = "not in its history"
+    UNKNOWN = "older than what is kept of its history"
+
+
+def _find_token(metadata: TableMetadata, ref: str, token: str) -> Landed | None:
+    recorded = token in recorded_tokens(metadata.properties, ref)
+    found = list(metadata.snapshots.find_all_by_summary(TOKEN_KEY, token))
+    for snapshot in found:
+        place = _place(metadata, ref, snapshot)
+        if place is _Place.INSIDE or (place is _Place.UNKNOWN and recorded):
+            return Landed(snapshot)
+    if found:
+        raise _used_elsewhere(f"the token {token!r}", ref, found[0])
+    if recorded:
+        return Landed(None)
+    for branch in recorded_branches(metadata.properties):
+        if token in recorded_tokens(metadata.properties, branch):
+            raise InvalidInput(
+                f"the token {token!r} was used on the branch {branch!r}, by a snapshot that has expired, not on {ref}",
+                hint=_ANOTHER,
+            )
+    return None
+
+
+def _find_batch(metadata: TableMetadata, ref: str, token: StreamBatch) -> Landed | None:
+    mark = recorded_batch(metadata.properties, ref, token.stream)
+    found = _snapshots_of(metadata, token.stream, token.batch)
+    for snapshot in found:
+        if _place(metadata, ref, snapshot) is _Place.INSIDE:
+            return Landed(snapshot)
+    if mark is None or token.batch > mark:
+        return None
+    last = _snapshots_of(metadata, token.stream, mark)
+    # Other engines roll a branch back without the mark.
+    if last and all(_place(metadata, ref, each) is _Place.OUTSIDE for each in last):
+        raise _used_elsewhere(f"batch {mark} of stream {token.stream!r}, the highest that landed,", ref, last[0])
+    return Landed(found[0] if found else None)
+
+
+def _snapshots_of(metadata: TableMetadata, stream: str, batch: int) -> list[Snapshot]:
+    found = metadata.snapshots.find_all_by_summary(STREAM_KEY, stream)
+    return [snapshot for snapshot in found if snapshot.summary.get(BATCH_KEY) == str(batch)]
+
+
+def _place(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _Place:
+    last: Snapshot | None = None
+    for last in metadata.ancestors(metadata.ref_head(ref)):
+        if last.snapshot_id == snapshot.snapshot_id:
+            return _Place.INSIDE
+        # Sequence numbers only fall from child to parent; version 1 has none. (spec: Sequence Numbers)
+        if 0 < last.sequence_number < snapshot.sequence_number:
+            return _Place.OUTSIDE
+    return _Place.OUTSIDE if last is None or last.parent_snapshot_id is None else _Place.UNKNOWN
+
+
+_ANOTHER = "Take another token to make the change here too, or publish the branch that has it"
+
+
+def _used_elsewhere(what: str, ref: str, snapshot: Snapshot) -> InvalidInput:
+    return InvalidInput(
+        f"{what} was used by snapshot {snapshot.snapshot_id}, which is not in the history of {ref}: it is on another "
+        f"branch, or was rolled back",
+        hint=_ANOTHER,
+    )
+
+
+def _check_batch(token: StreamBatch) -> None:
+    if not isinstance(token.stream, str) or not _STREAM.fullmatch(token.stream):
+        raise InvalidInput(
+            f"{token.stream!r} is no name of a stream", hint="Take 1 to 100 letters, digits and . : / + - _"
+        )
+    if type(token.batch) is not int or not 0 <= token.batch <= MAX_BATCH:
+        raise InvalidInput(f"the batch of a stream is a number from 0 to {MAX_BATCH}, not {token.batch!r}")

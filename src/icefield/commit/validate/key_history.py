@@ -1,0 +1,181 @@
+"""What a table remembers of the keys that landed on each of its branches, in properties that outlive snapshots.
+
+    icefield.commit-tokens@main       the newest plain tokens, oldest first, with blanks between; a bounded window
+    icefield.stream.clicks@main       the highest batch of the stream `clicks`
+
+They are written by the commit that lands, so that whoever expires its snapshot, icefield or another engine, forgets
+nothing. What moves a branch moves its memory in the same commit: a roll-back forgets what it undoes, publishing takes
+over what it brings, a new branch starts with what its first snapshot had.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from icefield.arguments import whole_number
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import MAIN, RefKind, Snapshot
+from icefield.model.updates import RemoveProperties, SetProperties, Update
+from icefield.properties.table import COMMIT_TOKENS_KEPT
+
+# Keys of snapshot summaries.
+TOKEN_KEY = "icefield.commit-token"
+STREAM_KEY = "icefield.stream"
+BATCH_KEY = "icefield.batch"
+PREVIOUS_KEY = "icefield.previous-batch"
+# Properties; the branch follows an @, which no name of a stream has.
+TOKENS = "icefield.commit-tokens@"
+STREAM = "icefield.stream."
+MAX_STREAMS = 1000
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The keys that landed on one branch: plain tokens, oldest first, and the highest batch of each stream."""
+
+    tokens: tuple[str, ...] = ()
+    marks: Mapping[str, int] = field(default_factory=dict)
+
+    def with_summary(self, summary: Mapping[str, str]) -> "Memory":
+        """Return the memory after a snapshot landed."""
+        token, stream = summary.get(TOKEN_KEY), summary.get(STREAM_KEY)
+        if token is not None and token not in self.tokens:
+            return replace(self, tokens=(*self.tokens, token))
+        # A snapshot of others may say anything here.
+        if stream is not None and (batch := whole_number(summary.get(BATCH_KEY))) is not None:
+            return replace(self, marks={**self.marks, stream: max(batch, self.marks.get(stream, 0))})
+        return self
+
+    def without_summary(self, summary: Mapping[str, str]) -> "Memory":
+        """Return the memory after the newest snapshot was undone."""
+        token, stream = summary.get(TOKEN_KEY), summary.get(STREAM_KEY)
+        tokens = tuple(each for each in self.tokens if each != token)
+        marks = {name: mark for name, mark in self.marks.items() if name != stream}
+        if stream is not None and (previous := whole_number(summary.get(PREVIOUS_KEY))) is not None:
+            marks[stream] = previous
+        return Memory(tokens, marks)
+
+
+def recorded_tokens(properties: Mapping[str, str], branch: str) -> tuple[str, ...]:
+    """Return the plain tokens that landed on a branch and are still remembered, oldest first."""
+    return tuple(properties.get(f"{TOKENS}{branch}", "").split())
+
+
+def recorded_batch(properties: Mapping[str, str], branch: str, stream: str) -> int | None:
+    """Return the highest batch of a stream that landed on a branch. Raises InvalidInput for what is no number."""
+    key = _stream_key(stream, branch)
+    text = properties.get(key)
+    if text is None:
+        return None
+    if (batch := whole_number(text)) is None:
+        raise InvalidInput(f"table property {key} cannot be {text!r}: it must be the number of a batch")
+    return batch
+
+
+def recorded_branches(properties: Mapping[str, str]) -> list[str]:
+    """Return the branches whose tokens are remembered."""
+    return sorted(key.removeprefix(TOKENS) for key in properties if key.startswith(TOKENS))
+
+
+def remember(base: TableMetadata, branch: str, summary: Mapping[str, str]) -> list[Update]:
+    """Return the updates that remember the key of a snapshot that lands on a branch."""
+    if TOKEN_KEY not in summary and STREAM_KEY not in summary:
+        return []
+    memory = _load(base.properties, branch)
+    stream = summary.get(STREAM_KEY)
+    if stream is not None and stream not in memory.marks and len(memory.marks) >= MAX_STREAMS:
+        raise InvalidInput(
+            f"cannot begin stream {stream!r}: {branch} has {MAX_STREAMS} streams already",
+            hint="Take one name for all batches of a job; to forget a stream that is over, remove the property "
+            f"{STREAM}NAME@{branch}",
+        )
+    return _updates(base, branch, memory.with_summary(summary))
+
+
+def summary_of_batch(base: TableMetadata, branch: str, stream: str, batch: int) -> dict[str, str]:
+    """Return the summary of a snapshot that brings a batch, with what a roll-back of it goes back to."""
+    before = recorded_batch(base.properties, branch, stream)
+    previous = {} if before is None else {PREVIOUS_KEY: str(before)}
+    return {STREAM_KEY: stream, BATCH_KEY: str(batch), **previous}
+
+
+def forget_undone(base: TableMetadata, branch: str, to: Snapshot) -> list[Update]:
+    """Return the updates for a branch that goes back to one of its ancestors."""
+    return _updates(base, branch, _memory_at(base, branch, to))
+
+
+def take_over(base: TableMetadata, branch: str, source: str, head: Snapshot) -> list[Update]:
+    """Return the updates for a branch that goes on to the head of another ref."""
+    before, brought = _load(base.properties, branch), _load(base.properties, source)
+    known = base.ref_head(branch)
+    news = _until(base.ancestors(head), known.snapshot_id if known else None)
+    memory = Memory((*before.tokens, *(t for t in brought.tokens if t not in before.tokens)), dict(before.marks))
+    memory = replace(memory, marks={**brought.marks, **_highest(before.marks, brought.marks)})
+    for snapshot in reversed(news):
+        memory = memory.with_summary(snapshot.summary)
+    return _updates(base, branch, memory)
+
+
+def begin_branch(base: TableMetadata, branch: str, at: Snapshot) -> list[Update]:
+    """Return the updates for a new branch: it has what the branch that it starts from had at that snapshot."""
+    for source in sorted(base.refs, key=lambda name: name != MAIN):
+        is_branch = base.refs[source].kind is RefKind.BRANCH
+        if is_branch and any(s.snapshot_id == at.snapshot_id for s in base.ancestors(base.ref_head(source))):
+            return _updates(base, branch, _memory_at(base, source, at))
+    # Snapshots between it and the heads have expired: what its own history tells is what there is.
+    memory = Memory()
+    for snapshot in reversed(list(base.ancestors(at))):
+        memory = memory.with_summary(snapshot.summary)
+    return _updates(base, branch, memory)
+
+
+def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update]:
+    """Return the updates for branches that end."""
+    return [update for branch in branches for update in _updates(base, branch, Memory())]
+
+
+def _memory_at(base: TableMetadata, branch: str, snapshot: Snapshot) -> Memory:
+    memory = _load(base.properties, branch)
+    for undone in _until(base.ancestors(base.ref_head(branch)), snapshot.snapshot_id):
+        memory = memory.without_summary(undone.summary)
+    return memory
+
+
+def _until(ancestors: Iterable[Snapshot], snapshot_id: int | None) -> list[Snapshot]:
+    found: list[Snapshot] = []
+    for snapshot in ancestors:
+        if snapshot.snapshot_id == snapshot_id:
+            break
+        found.append(snapshot)
+    return found
+
+
+def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {stream: max(mark, other.get(stream, mark)) for stream, mark in one.items()}
+
+
+def _load(properties: Mapping[str, str], branch: str) -> Memory:
+    marks: dict[str, int] = {}
+    for key in properties:
+        stream, at, of = key.removeprefix(STREAM).partition("@")
+        if key.startswith(STREAM) and at and of == branch:
+            marks[stream] = recorded_batch(properties, branch, stream) or 0
+    return Memory(recorded_tokens(properties, branch), marks)
+
+
+def _updates(base: TableMetadata, branch: str, memory: Memory) -> list[Update]:
+    """Return the updates that make the properties say what is remembered of a branch, and nothing else of it."""
+    kept = COMMIT_TOKENS_KEPT.read(base.properties)
+    wanted = {_stream_key(stream, branch): str(mark) for stream, mark in memory.marks.items()}
+    if tokens := memory.tokens[len(memory.tokens) - kept :] if kept < len(memory.tokens) else memory.tokens:
+        wanted[f"{TOKENS}{branch}"] = " ".join(tokens)
+    before = _load(base.properties, branch)
+    known = {_stream_key(stream, branch) for stream in before.marks} | {f"{TOKENS}{branch}"}
+    removed = tuple(sorted(key for key in known - wanted.keys() if key in base.properties))
+    changed = {key: value for key, value in wanted.items() if base.properties.get(key) != value}
+    updates: list[Update] = [RemoveProperties(removed)] if removed else []
+    return [*updates, SetProperties(changed)] if changed else updates
+
+
+def _stream_key(stream: str, branch: str) -> str:
+    return f"{STREAM}{stream}@{branch}"

@@ -1,0 +1,115 @@
+"""One owner for every table and every directory: what a new or moved pointer must not share with others.
+
+Two names for one table, or two tables in one directory, look fine until one of them removes what the other needs. So
+whoever makes a pointer, or moves the directories of a table, has every other entry of the catalog looked at: before any
+work, and again in the transaction that makes the pointer, where nobody can come in between.
+
+    Claim(uuid, roots)  →  guard(entries)  →  AlreadyExists: the uuid is there   InvalidInput: a directory is shared
+
+What other entries claim is in their metadata files, which never change, so each is read once per store. An entry whose
+metadata cannot be read claims the directory that its pointer lies in. Tables that overlap already can be opened and
+written as before.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from icefield.catalog.catalog import Entry, Guard
+from icefield.codec.json.metadata_owner import decode_outline
+from icefield.errors import AlreadyExists, CorruptFile, InvalidInput, LocationRefused, MissingFile, Unsupported
+from icefield.model.metadata import location_uuid
+from icefield.model.names import TableName
+from icefield.storage.location import parse_location
+from icefield.storage.roots import Roots
+from icefield.storage.store import Store
+
+# Where a table writes outside its location. (Iceberg: write properties; the last two are older names.)
+ROOT_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+_READERS = 32
+_MOST_KNOWN = 100_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a table or view has to itself: its uuid, and every directory that it writes in."""
+
+    uuid: uuid.UUID | None
+    locations: Sequence[str]
+
+    @cached_property
+    def roots(self) -> Roots:
+        """The directories, to be compared."""
+        return Roots(self.locations)
+
+
+def roots_of(location: str, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return every directory that a table or view writes in."""
+    return (location, *(properties[key] for key in ROOT_PROPERTIES if properties.get(key)))
+
+
+def claim_of(owner_uuid: uuid.UUID, location: str, properties: Mapping[str, str]) -> Claim:
+    """Return what a table or view claims by its metadata."""
+    return Claim(owner_uuid, roots_of(location, properties))
+
+
+def guard_of(store: Store, name: TableName, claim: Claim) -> Guard:
+    """Return the check of a claim against all entries of a catalog."""
+
+    def guard(entries: Mapping[TableName, Entry]) -> None:
+        others = {other: entry for other, entry in entries.items() if other != name}
+        for other, theirs in _read_claims(store, others).items():
+            _check(name, claim, other, theirs)
+
+    return guard
+
+
+def _check(name: TableName, claim: Claim, other: TableName, theirs: Claim) -> None:
+    if claim.uuid is not None and claim.uuid == theirs.uuid:
+        raise AlreadyExists(
+            f"cannot make {name}: the catalog has the same table as {other} (uuid {claim.uuid})",
+            hint="A table under two names loses its files; rename it, or drop the other name first",
+        )
+    if (shared := claim.roots.find_overlap(theirs.roots)) is not None:
+        raise InvalidInput(
+            f"cannot place {name} at {', '.join(claim.locations)}: {other} lies at {shared}",
+            hint="Tables and views that share a directory lose each other's files; choose another location",
+        )
+
+
+# By store, and by the location of a metadata file.
+_known: "WeakKeyDictionary[Store, dict[str, Claim]]" = WeakKeyDictionary()
+
+
+def _read_claims(store: Store, entries: Mapping[TableName, Entry]) -> dict[TableName, Claim]:
+    known = _known.setdefault(store, {})
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    missing = [entry.pointer for entry in entries.values() if entry.pointer not in known]
+    if len(missing) > 1:
+        with ThreadPoolExecutor(min(_READERS, len(missing))) as readers:
+            known.update(zip(missing, readers.map(lambda pointer: _read_claim(store, pointer), missing), strict=True))
+    elif missing:
+        known[missing[0]] = _read_claim(store, missing[0])
+    return {name: known[entry.pointer] for name, entry in entries.items()}
+
+
+def _read_claim(store: Store, pointer: str) -> Claim:
+    try:
+        outline = decode_outline(store.read(pointer), pointer)
+        locations = [str(parse_location(root)) for root in roots_of(outline.location, outline.properties or {})]
+    except (MissingFile, CorruptFile, Unsupported, LocationRefused, InvalidInput):
+        folder = pointer.rpartition("/")[0].removesuffix("/metadata")
+        return Claim(None, [folder] if _is_location(folder) else [])
+    return Claim(outline.table_uuid or outline.view_uuid or location_uuid(outline.location), locations)
+
+
+def _is_location(text: str) -> bool:
+    try:
+        parse_location(text)
+    except InvalidInput:
+        return False
+    return True

@@ -1,0 +1,195 @@
+"""What a change rests on: the rows that it read on the version that it was planned on, and whether they are the same.
+
+    added since       a snapshot since then added rows that the change would have read: it fails under serializable
+                      isolation, and for the keys of an upsert always. Files that statistics cannot rule out are opened,
+                      so that only rows which really match get in the way, not ranges that overlap.
+    deleted since     somebody deleted rows of files that the change writes anew: they would come back, so it fails.
+    rewritten since   snapshots that only moved rows (compaction) added none.
+
+Every snapshot between the plan and the base is looked at. Raises ConcurrentChange, which names the snapshot, what it
+did, and a file.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.commit.action import Workshop
+from icefield.errors import ConcurrentChange, MissingFile
+from icefield.expr.bind.bound import columns_of
+from icefield.expr.prune.residual import residual
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation, Snapshot
+from icefield.parquet.read.read_ahead import read_ahead
+from icefield.plan.manifest_list import load_manifests
+from icefield.plan.partition.keys import PARTITION_KEY, Partition
+from icefield.plan.plan import ScanPlan, plan_added_deletes, plan_added_files
+from icefield.properties.table import SERIALIZABLE
+from icefield.storage.store import Store
+from icefield.types.arrow_keys import NOT_FOUND, Codes, KeyIndex
+
+SHOWN_FILES = 3
+MAX_BYTES_TO_LOOK_INTO = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class KeyRows:
+    """The keys of rows: of all that a change read, only those with one of these keys count."""
+
+    columns: Sequence[str]
+    index: KeyIndex
+
+    def find(self, batch: pa.RecordBatch) -> Codes:
+        """Return the number of each row's key, or NOT_FOUND."""
+        return self.index.find([batch.column(name) for name in self.columns], batch.num_rows)
+
+
+@dataclass(frozen=True)
+class PartitionSet:
+    """Some partitions of one spec."""
+
+    spec_id: int
+    partitions: frozenset[Partition]
+
+    def restrict(self, files: pa.Table) -> pa.Table:
+        """Keep planned files that lie in one of the partitions, or in another spec's, which cannot be compared."""
+        keys = pa.array([key for _, key in self.partitions], pa.binary())
+        mine = pc.is_in(files.column(PARTITION_KEY), value_set=keys)
+        return files.filter(pc.or_(mine, pc.not_equal(files.column("spec_id"), self.spec_id)))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A committed version, None for none, and the snapshots that the same transaction put on it before the plan."""
+
+    snapshot_id: int | None
+    own: frozenset[int] = frozenset()
+
+
+def find_origin(committed: TableMetadata, staged: TableMetadata, ref: str) -> Origin:
+    """Tell what others have committed from what the transaction itself has done to a branch."""
+    own: set[int] = set()
+    for snapshot in staged.ancestors(staged.ref_head(ref)):
+        if committed.snapshots.find(snapshot.snapshot_id) is not None:
+            return Origin(snapshot.snapshot_id, frozenset(own))
+        own.add(snapshot.snapshot_id)
+    return Origin(None, frozenset(own))
+
+
+@dataclass(frozen=True)
+class Footing:
+    """What a change read.
+
+    verb: what it does, for errors. origin: the version from which on others may have come in between; the snapshots of
+    the plan after it are of the same transaction. partitions: of what it read, only rows of these count. keys: an
+    upsert's.
+    """
+
+    plan: ScanPlan
+    ref: str
+    verb: str
+    isolation: str
+    origin: Origin
+    partitions: PartitionSet | None = None
+    keys: KeyRows | None = None
+
+    def snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
+        """Yield every snapshot of others that came between the plan and the base."""
+        for snapshot in base.ancestors(base.ref_head(self.ref)):
+            if snapshot.snapshot_id == self.origin.snapshot_id:
+                return
+            if snapshot.snapshot_id not in self.origin.own:
+                yield snapshot
+        if self.origin.snapshot_id is not None:
+            raise self.conflict(
+                f"snapshot {self.origin.snapshot_id}, on which it was planned, left the history of {self.ref}"
+            )
+
+    def check_history(self, base: TableMetadata) -> None:
+        """Fail if the version that was read is not in the history of the branch any more."""
+        for _ in self.snapshots_since(base):
+            continue
+
+    def has_moved(self, base: TableMetadata) -> bool:
+        """Say whether others have moved the branch since the plan."""
+        return any(True for _ in self.snapshots_since(base))
+
+    def is_disturbed(self, base: TableMetadata, store: Store, files: pa.Table) -> bool:
+        """Say whether planned files may have gone since, or may have got new deletes; two manifest lists tell.
+
+        While the manifests that list them stand as they were, and no list of deletes came, nothing happened to them.
+        """
+        if not self.has_moved(base):
+            return False
+        before, now = (load_manifests(store, s) for s in (self.plan.point.snapshot, base.ref_head(self.ref)))
+        if before is None or now is None:
+            return True
+        paths = now.column("manifest_path").combine_chunks()
+        listing = pc.unique(files.column("manifest_path"))
+        deletes = now.filter(pc.equal(now.column("content"), DELETE_MANIFEST)).column("manifest_path")
+        known = pc.is_in(deletes, value_set=before.column("manifest_path").combine_chunks())
+        return not (pc.all(pc.is_in(listing, value_set=paths)).as_py() and pc.all(known).as_py())
+
+    def check_added_rows(self, base: TableMetadata, workshop: Workshop) -> None:
+        """Fail if rows were added since that the change would have read."""
+        if self.isolation != SERIALIZABLE and self.keys is None:
+            return
+        since = [s for s in self.snapshots_since(base) if s.operation != Operation.REPLACE]
+        added = plan_added_files(workshop.store, base, since, self.plan)
+        added = added if self.partitions is None else self.partitions.restrict(added)
+        for snapshot in since:
+            found = added.filter(pc.equal(added.column("snapshot_id"), snapshot.snapshot_id))
+            if found.num_rows and self._holds_read_rows(found, base, workshop.store):
+                raise self.conflict(
+                    f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile added rows that it would have "
+                    f"read, in {_some(found)}",
+                    hint="run it again to see the new rows",
+                )
+
+    def check_deleted_rows(self, base: TableMetadata, workshop: Workshop, files: pa.Table) -> None:
+        """Fail if rows of planned files, of which some are written anew, were deleted since."""
+        like = replace(self.plan, files=files)
+        for snapshot in self.snapshots_since(base) if files.num_rows else ():
+            deletes = plan_added_deletes(workshop.store, base, snapshot, like)
+            if deletes.num_rows:
+                raise self.conflict(
+                    f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile deleted rows of files that it "
+                    f"writes anew, by {_some(deletes)}",
+                    hint="run it again, or the rows would come back",
+                )
+
+    def conflict(self, why: str, *, hint: str = "run it again") -> ConcurrentChange:
+        """Make the error for what got in the way."""
+        return ConcurrentChange(f"cannot {self.verb}: {why}", hint=f"Nothing was changed; {hint}")
+
+    def missing(self, paths: set[str]) -> ConcurrentChange:
+        """Make the error for files that are no longer there."""
+        return self.conflict(
+            f"{len(paths)} file(s) that it was planned on were meanwhile removed or rewritten, such as {min(paths)}"
+        )
+
+    def _holds_read_rows(self, files: pa.Table, base: TableMetadata, store: Store) -> bool:
+        """Look into files that may hold rows which the change would have read; too large ones are taken to."""
+        sure = pc.and_(files.column("must_match"), pc.greater(files.column("record_count"), 0))
+        if self.keys is None and pc.any(sure).as_py():
+            return True
+        if (pc.sum(files.column("file_size_in_bytes")).as_py() or 0) > MAX_BYTES_TO_LOOK_INTO:
+            return True
+        schema = self.plan.point.schema
+        judged = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
+        select = judged if self.keys is None else self.keys.columns
+        try:
+            return any(
+                batch.num_rows and (self.keys is None or (self.keys.find(batch) != NOT_FOUND).any())
+                for reader, task in read_ahead(store, base, self.plan.tasks(files))
+                for batch in reader.read(task, schema, select, residual(self.plan.where, task.proven))
+            )
+        except MissingFile:
+            return True  # gone already; nobody can tell what was in it
+
+
+def _some(files: pa.Table) -> str:
+    return ", ".join(files.column("file_path").to_pylist()[:SHOWN_FILES])

@@ -1,0 +1,75 @@
+"""Which files of a change a table refers to: those must stay, whatever became of the change.
+
+The same files can be committed twice: a commit that is asked for again, two runs that were handed one set of files, an
+action that is used again. Whoever loses must not take away what the winner refers to.
+"""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.errors import IcefieldError
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+from icefield.plan.entries import LIVE, batches_of_one_spec, load_entries
+from icefield.plan.manifest_list import load_manifests
+from icefield.storage.store import Store
+
+NAMES = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path"), partition=False)
+
+
+def remove_unreferenced(
+    store: Store, locations: Iterable[str], now: TableMetadata, since: TableMetadata | None = None
+) -> None:
+    """Remove files that were written for a change, but for those that a snapshot of the table refers to.
+
+    since: a version from before the files were written; no snapshot that it has can refer to them. If that cannot be
+    read, nothing is removed, and the files are left to the collector.
+    """
+    wanted = set(locations)
+    try:
+        referenced = find_referenced(store, wanted, now, since)
+    except IcefieldError:
+        return
+    remove_quietly(store, sorted(wanted - referenced))
+
+
+def find_referenced(
+    store: Store, locations: set[str], now: TableMetadata, since: TableMetadata | None = None
+) -> set[str]:
+    """Return those of some locations that a snapshot refers to: data and delete files, manifests, manifest lists."""
+    found: set[str] = set()
+    seen = _known_manifests(store, since)
+    for snapshot in now.snapshots.added_since(since.snapshots if since else None) if locations else ():
+        found |= {snapshot.manifest_list} & locations
+        manifests = load_manifests(store, snapshot)
+        if manifests is None:
+            continue
+        found |= set(manifests.column("manifest_path").to_pylist()) & locations
+        new = manifests.filter(pc.invert(pc.is_in(manifests.column("manifest_path"), value_set=_texts(seen))))
+        seen |= set(new.column("manifest_path").to_pylist())
+        for batch in batches_of_one_spec(new):
+            found |= set(load_entries(store, batch, NAMES, LIVE).column("file_path").to_pylist()) & locations
+    return found
+
+
+def remove_quietly(store: Store, locations: Iterable[str]) -> None:
+    """Remove files that nobody refers to; one that cannot be removed is left to the collector."""
+    for location in locations:
+        try:
+            store.delete(location)
+        except IcefieldError:
+            continue
+
+
+def _known_manifests(store: Store, since: TableMetadata | None) -> set[str]:
+    """Return manifests that are older than the files in question: of the heads of a version from before them."""
+    heads: list[Snapshot | None] = [] if since is None else [since.ref_head(name) for name in since.refs]
+    lists = [load_manifests(store, head) for head in heads]
+    return {path for each in lists if each is not None for path in each.column("manifest_path").to_pylist()}
+
+
+def _texts(paths: set[str]) -> pa.Array:
+    return pa.array(sorted(paths), pa.string())

@@ -1,0 +1,1 @@
+"""From a target or a name to an open lake: settings, where they come from, and what connects."""

@@ -1,0 +1,93 @@
+"""Take Parquet files that others wrote into a table, where they lie.
+
+Raises LocationRefused, MissingFile, SchemaMismatch, AlreadyExists (a file that the table has), InvalidInput.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from icefield.commit.action import Action, Target
+from icefield.commit.actions.append import AppendFiles
+from icefield.commit.actions.name_mapping import EnsureNameMapping
+from icefield.commit.validate.added_files import RequireNewFiles, already_there
+from icefield.dml.head import TableHead
+from icefield.errors import InvalidInput
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.add_files.describe import describe_file, plan_adoption
+from icefield.parquet.write.data_files import as_columns
+from icefield.storage.location import location_of_path
+from icefield.storage.store import Store
+
+THREADS = 8
+SUFFIX = ".parquet"
+PathText = str | os.PathLike[str]
+Files = PathText | Iterable[PathText]
+
+
+@dataclass(frozen=True)
+class AdoptedFiles:
+    """Files as columns of manifest entries; some may have no field ids."""
+
+    columns: pa.Table
+    have_ids: bool
+
+
+def adopt_files(
+    head: TableHead, store: Store, target: Target, files: Files, partition: Mapping[str, object] | None
+) -> Snapshot | None:
+    """Take files into a branch, where they lie; None if there are none."""
+    base = head.load().metadata
+    adopted = describe_files(store, base, files, partition)
+    if adopted.columns.num_rows == 0:
+        return None
+    new = RequireNewFiles(frozenset(adopted.columns.column("file_path").to_pylist()), target.ref)
+    append = AppendFiles(adopted.columns, base.spec, base.schema, target)
+    # The files are not ours: they stay, whatever becomes of the commit.
+    actions: list[Action] = [new, append] if adopted.have_ids else [new, EnsureNameMapping(), append]
+    return head.commit(actions).ref_head(target.ref)
+
+
+def describe_files(
+    store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
+) -> AdoptedFiles:
+    """Describe files by their footers; a directory stands for the Parquet files below it."""
+    adoption = plan_adoption(metadata, partition or {})
+    locations = list(_locations(store, files))
+    _check_once(locations)
+    with ThreadPoolExecutor(THREADS) as pool:
+        described = list(pool.map(lambda location: describe_file(store, location, adoption), locations))
+    columns = as_columns(described, metadata.spec, metadata.schema)
+    return AdoptedFiles(columns, all(file.has_ids for file in described))
+
+
+def _locations(store: Store, files: Files) -> Iterator[str]:
+    for path in [files] if isinstance(files, str | os.PathLike) else files:
+        text = os.fspath(path)
+        if "\0" in text:
+            raise InvalidInput(f"path {text!r} contains a zero byte")
+        location = text if "://" in text else location_of_path(str(Path(text).resolve()))
+        if location.endswith(SUFFIX):
+            yield location
+            continue
+        found = sorted(f.location for f in store.list(location) if _is_data(f.location.removeprefix(location)))
+        if not found:
+            raise InvalidInput(f"there are no Parquet files (*{SUFFIX}) in {text}")
+        yield from found
+
+
+def _is_data(below: str) -> bool:
+    """Say whether a file below a directory holds rows; names that begin with a dot or underscore are of other use."""
+    hidden = any(part.startswith((".", "_")) for part in below.split("/") if "=" not in part)
+    return below.endswith(SUFFIX) and not hidden
+
+
+def _check_once(locations: list[str]) -> None:
+    if twice := sorted(location for location, count in Counter(locations).items() if count > 1):
+        raise already_there(twice)

@@ -1,0 +1,92 @@
+"""Write small files, and files with deleted rows, together as fewer and larger ones; the rows stay the same.
+
+Files of one partition are read one after the other and written in that order, so that it is known where every row went:
+rows that others delete meanwhile are deleted in the new files too. Memory is bounded by the batches on their way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.commit.actions.rewrite import MovedRows, RewriteFiles
+from icefield.commit.snapshot.manifests import NewFiles
+from icefield.dml.write import TableWrite, Verb
+from icefield.engine.file_works import MergedFiles, MergeFiles, delete_place
+from icefield.engine.local import local_name
+from icefield.expr.parse.ast import Predicate
+from icefield.model.snapshot import Snapshot
+from icefield.plan.partition.keys import PARTITION_KEY
+from icefield.plan.plan import bytes_of
+from icefield.properties.table import TARGET_FILE_SIZE_BYTES
+
+COMPACT = Verb("compact", None)
+SMALL = 0.75  # of the target size: files that are smaller are worth writing together
+GROUP_FILES = 8  # of the target size: what one task writes, about
+
+
+def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
+    """Compact the files that may hold matching rows; None if there is nothing to gain."""
+    plan = write.plan(where)
+    groups = list(_groups(plan.files, TARGET_FILE_SIZE_BYTES.read(write.base.properties), write.base.spec.spec_id))
+    if not groups:
+        return None
+    chosen = pa.concat_tables(groups)
+    settings = write.write_plan(moves_rows=True)
+    engine = write.engine(bytes_of(chosen))
+    merged = write.run(engine, MergeFiles(settings), [plan.tasks(group) for group in groups])
+    files = pa.concat_tables([each.files for each in merged])
+    planned = plan.point.snapshot
+    age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
+    moved = [_moved_rows(write, group, each) for group, each in zip(groups, merged, strict=True)]
+
+    def make() -> RewriteFiles:
+        return RewriteFiles(
+            files=NewFiles(files, write.shape, age),
+            footing=write.footing(replace(plan, files=chosen), COMPACT),
+            target=write.target,
+            moved=[rows for rows in moved if rows is not None],
+            place=delete_place(settings, local_name()),
+        )
+
+    return write.commit(make, files)
+
+
+def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Table]:
+    """Yield files of one partition that are worth writing together: two small ones, deleted rows, or an old spec."""
+    worth = pc.or_(
+        pc.less(files.column("file_size_in_bytes"), int(target_bytes * SMALL)),
+        pc.or_(files.column("delete_keys").is_valid(), pc.not_equal(files.column("spec_id"), spec_id)),
+    )
+    chosen = files.filter(worth).sort_by([("spec_id", "ascending"), (PARTITION_KEY, "ascending")])
+    keys = list(zip(*(chosen.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY)), strict=True))
+    start = 0
+    for (of_spec, _), same in groupby(keys):
+        partition = chosen.slice(start, len(list(same)))
+        start += partition.num_rows
+        for group in _cut(partition, target_bytes * GROUP_FILES):
+            if group.num_rows > 1 or group.column("delete_keys").null_count == 0 or of_spec != spec_id:
+                yield group
+
+
+def _cut(files: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
+    """Cut files into groups of about one size, so that a large partition is work for many tasks."""
+    numbers = np.cumsum(files.column("file_size_in_bytes").to_numpy()) // most_bytes
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    for begin, end in pairwise([*begins, files.num_rows]):
+        yield files.slice(begin, end - begin)
+
+
+def _moved_rows(write: TableWrite, group: pa.Table, merged: MergedFiles) -> MovedRows | None:
+    """Return where the rows of a group went; None where a row's position does not tell."""
+    spec_id = write.base.spec.spec_id
+    if group.column("spec_id")[0].as_py() != spec_id or len(NewFiles(merged.files, write.shape).partitions) != 1:
+        return None  # the rows of another spec were split by partition
+    if merged.starts is None:
+        return None
+    ends = np.cumsum(merged.files.column("record_count").to_numpy())
+    return MovedRows(merged.starts, merged.locations, ends)

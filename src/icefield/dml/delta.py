@@ -1,0 +1,114 @@
+"""Changes of rows inside files: merge-on-read deletes, and upserts.
+
+A row is known by its data file and its position there. With merge-on-read, delete files hold the positions; with
+copy-on-write, the data files are rewritten without those rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from icefield.commit.actions.row_delta import RowDelta
+from icefield.commit.snapshot.manifests import NewFiles
+from icefield.commit.validate.read_set import Footing
+from icefield.dml.write import TableWrite, Verb
+from icefield.engine.file_works import DeleteRows, delete_place
+from icefield.engine.local import local_name
+from icefield.engine.upsert import UpsertPlan
+from icefield.errors import Unsupported
+from icefield.expr.parse.ast import Predicate
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.write.delete_files import DeleteEntry, delete_locations
+from icefield.parquet.write.write import WritePlan
+from icefield.plan.plan import bytes_of
+from icefield.plan.planned_files import files_at
+from icefield.properties.table import (
+    DELETE_ISOLATION,
+    DELETE_MODE,
+    MERGE_ISOLATION,
+    MERGE_MODE,
+    MERGE_ON_READ,
+    SERIALIZABLE,
+)
+from icefield.types.arrow import arrow_schema
+from icefield.types.schema import Schema
+
+DELETE, UPSERT = Verb("delete", DELETE_ISOLATION), Verb("upsert", MERGE_ISOLATION)
+
+
+def delete_matching(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
+    """Delete the rows that match, in the way that the table's properties say."""
+    if DELETE_MODE.read(write.base.properties) != MERGE_ON_READ:
+        return write.replace_matching(no_rows(write.base.schema), where, DELETE)
+    plan = write.plan(where)
+    partial, deleted = plan.partial_files, list[DeleteEntry]()
+    if partial.num_rows:
+        work = DeleteRows(plan.point.schema, plan.where, _plan_deletes(write), write.base.has_row_ids)
+        engine = write.engine(bytes_of(partial))
+        done = write.run(engine, work, engine.group(plan.tasks(partial)))
+        deleted = [entry for each in done for entry in each.entries]
+    footing, nothing = write.footing(plan, DELETE), write.no_files
+    if not deleted:
+        return write.replace_files(nothing, replace(footing, plan=replace(plan, files=plan.whole_files)))
+    return _commit_delta(write, nothing, deleted, plan.whole_files, footing)
+
+
+def no_rows(schema: Schema) -> pa.Table:
+    """Return a table without rows; Arrow's own way fails where uuids stand inside other types."""
+    return pa.Table.from_batches([], arrow_schema(schema))
+
+
+def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapshot | None:
+    """Replace the rows that have the keys of other rows by those, and add the rest of those.
+
+    What the other rows do not name stays as it is in the rows that they replace.
+    """
+    source = write.open_upsert(rows, on)
+    if source is None:
+        return None
+    scan = write.plan_bound(source.where)
+    footing = replace(write.footing(scan, UPSERT), keys=source.keys)
+    if source.keys is None:
+        # Too many keys to hold: a row that somebody adds in their range counts as one of them.
+        footing = replace(footing, isolation=SERIALIZABLE)
+    by_delete_files = MERGE_MODE.read(write.base.properties) == MERGE_ON_READ
+    plan = UpsertPlan(
+        scan,
+        write.write_plan(moves_rows=bool(scan.files.num_rows)),
+        _plan_deletes(write) if by_delete_files and scan.files.num_rows else None,
+        write.base.has_row_ids,
+    )
+    done = write.engine(bytes_of(scan.files), rows).upsert(source, plan)
+    touched = files_at(scan.files, done.touched)
+    if done.deletes:
+        return _commit_delta(write, done.files, done.deletes, scan.files.slice(0, 0), footing)
+    return write.replace_files(done.files, replace(footing, plan=replace(scan, files=touched)), touched)
+
+
+def _plan_deletes(write: TableWrite) -> WritePlan:
+    """Take the settings for delete files."""
+    if write.base.format_version == 1:
+        raise Unsupported(
+            "tables of format version 1 have no row-level deletes",
+            hint="Upgrade the table, or delete by copy-on-write",
+        )
+    return write.write_plan(moves_rows=False)
+
+
+def _commit_delta(
+    write: TableWrite, files: pa.Table, deletes: Sequence[DeleteEntry], removed: pa.Table, footing: Footing
+) -> Snapshot | None:
+    def make() -> RowDelta:
+        return RowDelta(
+            files=NewFiles(files, write.shape),
+            footing=footing,
+            target=write.target,
+            deletes=deletes,
+            has_vectors=write.base.has_row_ids,
+            removed=removed,
+            place=delete_place(write.write_plan(moves_rows=False), local_name()),
+        )
+
+    return write.commit(make, files, delete_locations(deletes))

@@ -1,0 +1,90 @@
+"""Where a table handle finds the newest metadata, and what becomes of the actions that it makes.
+
+A `LiveHead` follows the catalog, and commits at once. In a transaction another head stands in its place.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from icefield.ambient import Ambient
+from icefield.catalog.catalog import Catalog
+from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
+from icefield.commit.action import Action
+from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part
+from icefield.commit.publish.choose import publisher_of
+from icefield.commit.publish.publish import Committed
+from icefield.commit.validate.transaction_reads import RowsRead
+from icefield.engine.rows import SessionChoice
+from icefield.errors import NoSuchTable
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.storage.store import Store
+
+
+class TableHead(Protocol):
+    """The newest version of one table, as a handle sees it."""
+
+    name: TableName
+    sessions: SessionChoice
+
+    def load(self) -> Committed:
+        """Return the newest metadata, and where it is."""
+        ...
+
+    def committed(self, loaded: TableMetadata) -> TableMetadata:
+        """Return the version that others saw when one was loaded, which may have changes of a transaction on it."""
+        ...
+
+    def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
+        """Make actions; data files that were written for them are removed if they certainly do not land."""
+        ...
+
+    def note_read(self, read: RowsRead) -> None:
+        """Hear of rows that a handle reads."""
+        ...
+
+
+class LiveHead:
+    """The table as the catalog has it."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        ambient: Ambient,
+        name: TableName,
+        lanes: Lanes = NO_LANES,
+        known: Committed | None = None,
+    ) -> None:
+        self.name = name
+        self._lanes = lanes
+        self._catalog = catalog
+        self._store = store
+        self._ambient = ambient
+        self._known = known
+        self._known_at: float | None = None
+        self.sessions = SessionChoice()
+
+    def load(self) -> Committed:
+        known = self._known
+        loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, known)
+        self._known_at = self._ambient.monotonic()
+        if loaded is known:
+            return known
+        if known is not None and not loaded.metadata.is_table(known.metadata.table_uuid):
+            raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
+        self._known = loaded
+        return loaded
+
+    def committed(self, loaded: TableMetadata) -> TableMetadata:
+        return loaded
+
+    def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
+        committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
+        known = self._known or self.load()
+        part = Part(self.name, actions, known.metadata.table_uuid, known, own=[own], known_at=self._known_at)
+        (self._known,) = committer.commit([part])
+        return self._known.metadata
+
+    def note_read(self, read: RowsRead) -> None:
+        """Do nothing: what a handle on the newest version reads is not part of any change."""

@@ -1,0 +1,313 @@
+"""How a table handle writes: rows to data files, files to an action, the action to a commit.
+
+What was written is removed if the change certainly does not land, and stays if nobody can tell.
+Raises SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from icefield.ambient import Ambient
+from icefield.codec.manifest.schema import data_file_arrow_schema
+from icefield.commit.action import Action, Target, Workshop
+from icefield.commit.actions.append import AppendFiles
+from icefield.commit.actions.evolve import Draft, EvolveTable, Step
+from icefield.commit.actions.overwrite import OverwriteFiles
+from icefield.commit.attempt import begin_attempt
+from icefield.commit.loop import OwnFiles, propose_all
+from icefield.commit.snapshot.manifests import ManifestShape, NewFiles
+from icefield.commit.validate.idempotency_key import Landed, check_token, find_landed
+from icefield.commit.validate.read_set import Footing, PartitionSet, find_origin
+from icefield.commit.validate.references import remove_quietly, remove_unreferenced
+from icefield.dml.evolution import TableEvolution
+from icefield.dml.head import TableHead
+from icefield.engine.choose import EngineChoice, EngineName
+from icefield.engine.engine import EngineUse, FileWork, RowEngine
+from icefield.engine.file_works import FindMatches
+from icefield.engine.rows import as_schema, bind_filter, hold_rows
+from icefield.engine.upsert import UpsertRows
+from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
+from icefield.expr.bind.bound import TRUE, Bound
+from icefield.expr.parse.ast import Predicate
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.conform import news_of
+from icefield.parquet.write.row_check import RowCheck
+from icefield.parquet.write.write import WritePlan, plan_write
+from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
+from icefield.plan.planned_files import files_at, paths_of
+from icefield.plan.versions import find_point
+from icefield.properties.table import OVERWRITE_ISOLATION, SNAPSHOT, Property
+from icefield.storage.store import Store
+from icefield.types.schema import Schema
+
+
+class Wrote(Protocol):
+    """A result of a work that wrote files."""
+
+    @property
+    def locations(self) -> list[str]: ...
+
+
+W = TypeVar("W", bound=Wrote)
+
+
+class SnapshotAction(Action, Protocol):
+    """An action that brings files, and makes one snapshot."""
+
+    @property
+    def snapshot_id(self) -> int | None: ...
+
+    def prepare(self, base: TableMetadata, workshop: Workshop) -> None: ...
+
+
+@dataclass(frozen=True)
+class Verb:
+    """What a change is called in errors, and the property that says how isolated it is.
+
+    isolation: None where rows that others add never matter.
+    """
+
+    name: str
+    isolation: Property[str] | None
+
+
+OVERWRITE = Verb("overwrite", OVERWRITE_ISOLATION)
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """One change of a table, on the version that it begins with.
+
+    options: go before the table's properties. before: actions that land in the same commit, made on the base already.
+    asked: the engine that the caller chose. uses: the engines that were used.
+    """
+
+    head: TableHead
+    store: Store
+    ambient: Ambient
+    target: Target
+    base: TableMetadata
+    options: Mapping[str, str] = field(default_factory=dict)
+    before: tuple[Action, ...] = ()
+    asked: EngineName | None = None
+    uses: list[EngineUse] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: Target) -> "TableWrite":
+        """Begin a change on the newest version."""
+        if target.token is not None:
+            check_token(target.token)
+        return cls(head, store, ambient, target, head.load().metadata)
+
+    @property
+    def landed(self) -> Landed | None:
+        """What this very change made, if it was made before under its key."""
+        return find_landed(self.base, self.target.ref, self.target.token)
+
+    @property
+    def shape(self) -> ManifestShape:
+        """What new data files have in common."""
+        return ManifestShape(self.base.schema, self.base.spec)
+
+    @property
+    def no_files(self) -> pa.Table:
+        """No new data files."""
+        return data_file_arrow_schema(self.base.spec.columns(self.base.schema)).empty_table()
+
+    def plan(self, where: Predicate | str | Any = None) -> ScanPlan:
+        """Plan a read of the branch."""
+        return self.plan_bound(bind_filter(where, self.base.schema))
+
+    def plan_bound(self, where: Bound) -> ScanPlan:
+        """Plan a read with a filter that is bound already."""
+        return plan_scan(self.store, self.base, find_point(self.base, self.target.ref), where)
+
+    def merging(self, rows: object) -> tuple["TableWrite", object]:
+        """Return the change on a table that has the columns of rows too, as they are added in the same commit.
+
+        The rows are returned with it: a stream can be looked at only once.
+        """
+        taken = hold_rows(rows)
+        fields = news_of(as_schema(taken), self.base.schema)
+        if not fields:
+            return self, taken
+        union = TableEvolution(self.base)
+        try:
+            union.union_by_name(Schema(fields))
+            evolved = propose_all([EvolveTable(union.steps)], self.base, Workshop(self.store, self.ambient))
+        except InvalidInput as error:
+            raise SchemaMismatch(f"cannot merge the schema of the rows: {error}", hint=error.hint) from error
+        evolve = EvolveTable([*union.steps, _columns_as_written(self.base.schema, evolved.schema)])
+        return replace(self, base=evolved, before=(*self.before, evolve)), taken
+
+    def append(self, rows: object) -> Snapshot | None:
+        """Add rows."""
+        return self.append_files(self.write(rows))
+
+    def append_files(self, files: pa.Table) -> Snapshot | None:
+        """Add rows that were written."""
+        if files.num_rows == 0:
+            return None
+        return self.commit(lambda: AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
+
+    def replace_matching(
+        self, rows: object, where: Predicate | str | Any, verb: Verb, *, check_rows: bool = False
+    ) -> Snapshot | None:
+        """Replace the rows that match a filter by other rows, which must match it too if that is checked."""
+        plan = self._touched(self.plan(where), rows)
+        footing, check = self.footing(plan, verb), RowCheck.of(plan.where, self.base.schema) if check_rows else None
+        return self.replace_files(self.write(rows, [plan], check), footing, plan.partial_files)
+
+    def replace_partitions(self, rows: object) -> Snapshot | None:
+        """Replace all partitions that the rows belong to, by these rows."""
+        plan = self.plan_by_partition()
+        return self.replace_partitions_by(self.write(rows), plan)
+
+    def plan_by_partition(self) -> ScanPlan:
+        """Plan a read of the branch, all of whose files are partitioned as new ones are."""
+        plan = self.plan()
+        others = sorted(set(plan.files.column("spec_id").to_pylist()) - {self.base.spec.spec_id})
+        if others:
+            raise InvalidInput(
+                f"cannot overwrite by partition: the table has files of older partition specs ({others})",
+                hint="Overwrite with a filter, or compact the table first",
+            )
+        return plan
+
+    def replace_partitions_by(self, files: pa.Table, plan: ScanPlan) -> Snapshot | None:
+        """Replace all partitions that have rows which were written, by these rows."""
+        return self.commit(lambda: self.replacing_partitions(files, plan), files)
+
+    def replacing_partitions(self, files: pa.Table, plan: ScanPlan) -> OverwriteFiles | None:
+        """Return the action that replaces all partitions which have rows that were written; None if there are none."""
+        new = NewFiles(files, self.shape)
+        partitions = PartitionSet(self.base.spec.spec_id, new.partitions)
+        replaced = replace(plan, files=partitions.restrict(plan.files))
+        return self.replacing(files, replace(self.footing(replaced, OVERWRITE), partitions=partitions))
+
+    def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
+        """Replace data files, all rows of them, by other rows."""
+        wanted, plan = set(locations), self.plan()
+        if missing := wanted - paths_of(plan.files):
+            raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
+        footing = self.footing(replace(plan, files=files_at(plan.files, wanted)), replace(verb, isolation=None))
+        return self.replace_files(self.write(rows), footing)
+
+    def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
+        """Replace the files of a footing by files that were written; `carried`: those that rows were kept of."""
+        return self.commit(lambda: self.replacing(files, footing, carried), files)
+
+    def replacing(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> OverwriteFiles | None:
+        """Return the action that replaces the files of a footing by files that were written; None to do nothing."""
+        carried = footing.plan.files.slice(0, 0) if carried is None else carried
+        new = NewFiles(files, self.shape)
+        action = OverwriteFiles(files=new, footing=footing, carried=carried, target=self.target)
+        return None if action.changes_nothing else action
+
+    def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
+        """Say what a change rests on that read a plan."""
+        origin = find_origin(self.head.committed(self.base), self.base, self.target.ref)
+        isolation = verb.isolation.read(self.base.properties) if verb.isolation else SNAPSHOT
+        return Footing(plan, self.target.ref, verb.name, isolation, origin)
+
+    def write(self, rows: object, replaced: Sequence[ScanPlan] = (), check: RowCheck | None = None) -> pa.Table:
+        """Write rows, and what is left of files that are replaced in part, to new data files.
+
+        check: what the rows must match, but not those that are left.
+        """
+        moves_rows = any(plan.partial_files.num_rows for plan in replaced)
+        plan = replace(self.write_plan(moves_rows=moves_rows), check=check)
+        partial = sum(bytes_of(plan.partial_files) for plan in replaced)
+        return self.engine(partial, rows).write(rows, plan, replaced)
+
+    def open_upsert(self, rows: object, on: Sequence[str] | None) -> UpsertRows | None:
+        """Take rows to upsert; None if there are none."""
+        return EngineChoice(self.head.sessions, self.asked).open_upsert(rows, on, self.base)
+
+    def engine(self, work_bytes: int, rows: object = None) -> RowEngine:
+        """Choose the engine for work that opens files of so many bytes, or takes rows in."""
+        choice = EngineChoice(self.head.sessions, self.asked)
+        use = choice.use(work_bytes, rows)
+        self.uses.append(use)
+        return choice.open(use, self.store, self.base, rows)
+
+    def run(self, engine: RowEngine, work: FileWork[W], groups: Iterable[Iterable[FileTask]]) -> list[W]:
+        """Do a work that writes files; nothing is left of them after an error."""
+        done: list[W] = []
+        try:
+            done.extend(engine.run(work, groups))
+        except BaseException:
+            remove_quietly(self.store, [location for result in done for location in result.locations])
+            raise
+        return done
+
+    def write_plan(self, *, moves_rows: bool) -> WritePlan:
+        """Take the settings for new files under a name of their own."""
+        name = self.ambient.random_uuid().hex
+        return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
+
+    def commit(
+        self, make: Callable[[], SnapshotAction | None], files: pa.Table, deletes: Sequence[str] = ()
+    ) -> Snapshot | None:
+        """Commit an action that brings files; without one, there is nothing to do. deletes: where delete files are."""
+        is_optional = self.target.token is not None
+        own = OwnFiles([*files.column("file_path").to_pylist(), *deletes], self.base, is_optional)
+        preparing = begin_attempt(self.store)
+        try:
+            action = make()
+            if action is None:
+                return None
+            action.prepare(self.base, Workshop(preparing.store, self.ambient))
+        except BaseException:
+            self._discard(own, preparing.written)
+            raise
+        metadata = self.head.commit([*self.before, action], own)
+        if self.target.token is None:
+            return self._with_engine(metadata.ref_head(self.target.ref))
+        if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
+            return self._with_engine(made)
+        # Another run of the same change came first; it may have been handed the same files.
+        remove_unreferenced(self.store, [*own.locations, *action.reusable_files()], metadata, self.base)
+        landed = find_landed(metadata, self.target.ref, self.target.token)
+        return landed.snapshot if landed else None
+
+    def _with_engine(self, made: Snapshot | None) -> Snapshot | None:
+        return replace(made, engine=str(self.uses[-1])) if made is not None and self.uses else made
+
+    def _discard(self, own: OwnFiles, written: Sequence[str]) -> None:
+        """Remove what was written for a change that is not even proposed."""
+        remove_quietly(self.store, written)
+        try:
+            now = self.head.load().metadata
+        except IcefieldError:
+            return
+        remove_unreferenced(self.store, own.locations, now, own.since)
+
+    def _touched(self, plan: ScanPlan, rows: object) -> ScanPlan:
+        """Leave files out of a plan of which no row matches: they need not be written again."""
+        partial = plan.partial_files
+        if plan.where == TRUE or partial.num_rows == 0:
+            return plan
+        engine = self.engine(bytes_of(partial), rows)
+        hit = list(engine.run(FindMatches(plan.point.schema, plan.where), engine.group(plan.tasks(partial))))
+        return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
+
+
+def _columns_as_written(before: Schema, written: Schema) -> Step:
+    """Return a step that refuses a table on which the columns of rows would get other ids than their files have."""
+
+    def check(draft: Draft) -> None:
+        added = written.by_id.keys() - before.by_id.keys()
+        moved = [i for i in added if draft.schema.paths.get(i) != written.paths[i]]
+        if moved or draft.schema.by_id.keys() - draft.base.schema.by_id.keys() - added:
+            raise ConcurrentChange(
+                "cannot merge the schema of the rows: columns of the table were changed meanwhile",
+                hint="Nothing was changed; run it again",
+            )
+
+    return check

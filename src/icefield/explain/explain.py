@@ -1,0 +1,178 @@
+"""Say what a scan reads and what ruled the rest out, as text for people and as values for programs."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow.compute as pc
+
+from icefield.explain.report_tree import Outline
+from icefield.expr.prune.residual import residual
+from icefield.expr.render.describe import describe
+from icefield.parquet.read.task import DeleteFile
+from icefield.plan.plan import Funnel, ScanPlan
+from icefield.plan.residuals import residual_counts
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+SHOWN_RESIDUALS = 5
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The funnel of a scan: what there was, what was pruned by what, what is left to read.
+
+    engine: which engine counts the rows, and why.
+    """
+
+    table: str
+    snapshot_id: int | None
+    filter: str
+    columns: tuple[str, ...]
+    plan: ScanPlan
+    engine: str
+
+    @cached_property
+    def delete_files(self) -> int:
+        """How many delete files, or deletion vectors, apply to the files to read."""
+        return _count_delete_files(self.plan)
+
+    @property
+    def files_with_deletes(self) -> int:
+        """How many of the files to read have deletes."""
+        return int(self.plan.files.num_rows - self.plan.files.column("delete_keys").null_count)
+
+    @cached_property
+    def residuals(self) -> list[tuple[str, int]]:
+        """What is left of the filter, and for how many files, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for code, count in residual_counts(self.plan.files):
+            counts[describe(residual(self.plan.where, code))] += count
+        return counts.most_common()
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain values; the snapshot id is a text, as JSON readers round large integers."""
+        return {
+            "table": self.table,
+            "snapshot-id": None if self.snapshot_id is None else str(self.snapshot_id),
+            "filter": self.filter,
+            "columns": list(self.columns),
+            **{key.replace("_", "-"): value for key, value in asdict(self.plan.funnel).items()},
+            "files-that-match-whole": self.plan.whole_files.num_rows,
+            "files-with-deletes": self.files_with_deletes,
+            "delete-files": self.delete_files,
+            "engine": self.engine,
+            "residuals": [{"filter": text, "files": count} for text, count in self.residuals],
+        }
+
+    def outline(self) -> Outline:
+        """Return the funnel as lines below lines."""
+        funnel = self.plan.funnel
+        manifests = (Outline(f"{funnel.manifests_pruned:,} pruned"), Outline(f"{self._opened:,} read"))
+        listed = human_bytes(funnel.bytes_listed)
+        parts = (
+            Outline(f"where {self.filter}"),
+            Outline(f"columns {', '.join(self.columns)}"),
+            Outline(f"{funnel.manifests:,} manifests", manifests),
+            _level(f"{funnel.files:,} files", _files(funnel)),
+            _level(f"{funnel.rows:,} rows", _rows(funnel)),
+            _level(f"{listed} in the manifests read", _bytes(funnel)),
+            Outline(f"deletes: {self._deletes_text}"),
+            Outline("rows are filtered by", tuple(Outline(text) for text in self._residual_texts())),
+        )
+        return Outline(self._title, parts)
+
+    def __str__(self) -> str:
+        funnel = self.plan.funnel
+        whole = self.plan.whole_files.num_rows
+        listed = human_bytes(funnel.bytes_listed)
+        lines = [
+            self._title,
+            f"  where      {self.filter}",
+            f"  columns    {', '.join(self.columns)}",
+            f"  manifests  {funnel.manifests:,} in all, {funnel.manifests_pruned:,} pruned, {self._opened:,} read",
+            f"  files      {funnel.files:,} in all, pruned: {_pruned_text(_files(funnel))}",
+            f"             {funnel.files_read:,} to read, {whole:,} of them match whole",
+            f"  rows       {funnel.rows:,} in all, pruned: {_pruned_text(_rows(funnel))}",
+            f"             {funnel.rows_read:,} in the files to read",
+            f"  bytes      {listed} in the manifests read, pruned: {_pruned_text(_bytes(funnel))}",
+            f"             {human_bytes(funnel.bytes_read)} in the files to read",
+        ]
+        if self.files_with_deletes:
+            lines.append(f"  deletes    {self._deletes_text}")
+        lines.append(f"  counted by {self.engine}")
+        if whole < funnel.files_read:
+            first, *others = self._residual_texts()
+            lines += [f"  filter by  {first}", *(f"             {text}" for text in others)]
+        return "\n".join(lines)
+
+    @property
+    def _title(self) -> str:
+        at = "empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        return f"scan of {self.table} at {at}"
+
+    @property
+    def _opened(self) -> int:
+        return self.plan.funnel.manifests - self.plan.funnel.manifests_pruned
+
+    @property
+    def _deletes_text(self) -> str:
+        return f"{self.delete_files:,} that apply, to {self.files_with_deletes:,} of the files to read"
+
+    def _residual_texts(self) -> list[str]:
+        shown = [f"{text} (files: {count:,})" for text, count in self.residuals]
+        rest = len(shown) - SHOWN_RESIDUALS
+        return shown if rest <= 0 else [*shown[:SHOWN_RESIDUALS], f"… and {rest:,} more"]
+
+
+def human_bytes(count: float) -> str:
+    """Write a size with a unit."""
+    for unit in UNITS[:-1]:
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} {UNITS[-1]}"
+
+
+_FATES = ("with their manifests", "by partition", "by statistics")
+
+
+def _files(funnel: Funnel) -> list[str | None]:
+    by_pass = (funnel.files_in_pruned_manifests, funnel.files_pruned_by_partition, funnel.files_pruned_by_statistics)
+    return [f"{count:,}" for count in (*by_pass, funnel.files_read)]
+
+
+def _rows(funnel: Funnel) -> list[str | None]:
+    by_pass = (funnel.rows_in_pruned_manifests, funnel.rows_pruned_by_partition, funnel.rows_pruned_by_statistics)
+    return [f"{count:,}" for count in (*by_pass, funnel.rows_read)]
+
+
+def _bytes(funnel: Funnel) -> list[str | None]:
+    known = (funnel.bytes_pruned_by_partition, funnel.bytes_pruned_by_statistics, funnel.bytes_read)
+    return [None, *map(human_bytes, known)]
+
+
+def _pruned_text(counts: list[str | None]) -> str:
+    return ", ".join(f"{count} {fate}" for count, fate in zip(counts[:-1], _FATES, strict=True) if count is not None)
+
+
+def _level(title: str, counts: list[str | None]) -> Outline:
+    """Draw one level of the funnel: what each pass pruned, and what is read; None for what is not known."""
+    fates = (*(f"pruned {fate}" for fate in _FATES), "to read")
+    known = [f"{count} {fate}" for count, fate in zip(counts, fates, strict=True) if count is not None]
+    return Outline(title, tuple(Outline(line) for line in known))
+
+
+def _count_delete_files(plan: ScanPlan) -> int:
+    """Count the delete files that apply to planned files, with a look-up for each distinct set of them only."""
+    files = plan.files.filter(plan.files.column("delete_keys").is_valid())
+    if plan.deletes is None or files.num_rows == 0:
+        return 0
+    keys = files.column("delete_keys").combine_chunks()
+    columns = [pc.struct_field(keys, name).to_numpy() for name in ("vector", "target", "group")]
+    columns.append(files.column("sequence_number").to_numpy())
+    distinct = np.unique(np.column_stack(columns), axis=0)
+    found: set[DeleteFile] = set()
+    for vector, target, group, number in distinct.tolist():
+        found.update(plan.deletes.deletes_of({"vector": vector, "target": target, "group": group}, number))
+    return len(found)

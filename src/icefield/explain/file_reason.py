@@ -1,0 +1,141 @@
+"""Why one file is read or not, as values, as lines and as JSON; `icefield.explain.explain_file` finds it out."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from icefield.explain.report_tree import Outline
+from icefield.expr.bind.bound import TRUE
+from icefield.expr.render.describe import describe
+from icefield.parquet.read.task import DeleteFile
+
+
+class Stage(StrEnum):
+    """A pass of planning."""
+
+    MANIFEST = "manifest"
+    PARTITION = "partition"
+    STATISTICS = "statistics"
+
+
+class Finding(StrEnum):
+    """What a pass made of a condition."""
+
+    NONE = "no row can match"
+    SOME = "rows may match"
+    ALL = "every row matches"
+    SILENT = "nothing to judge by"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One pass over one condition: what it asked, what it saw, what it found."""
+
+    stage: Stage
+    asked: str
+    saw: str
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One of the conditions that must all hold, and what each pass made of it."""
+
+    text: str
+    judgements: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True)
+class FileReason:
+    """Why a file is read or not.
+
+    ruled_out_by: the first pass that ruled the file out; None for a file that is read.
+    left: what is left of the filter for the file's rows. deletes: the delete files that apply to it.
+    """
+
+    location: str
+    manifest: str
+    partition: str
+    spec_id: int
+    record_count: int
+    file_size_in_bytes: int
+    conditions: tuple[Condition, ...]
+    ruled_out_by: Stage | None
+    left: str
+    deletes: tuple[DeleteFile, ...]
+
+    @property
+    def is_read(self) -> bool:
+        """Say whether the scan reads the file."""
+        return self.ruled_out_by is None
+
+    @property
+    def outcome(self) -> str:
+        """Say in a sentence what becomes of the file."""
+        if self.ruled_out_by is None:
+            whole = self.left == describe(TRUE)
+            return "read: every row matches" if whole else f"read: rows are filtered by {self.left}"
+        seen = _SEEN[self.ruled_out_by]
+        culprits = [c.text for c in self.conditions for j in c.judgements if self._is_culprit(j)]
+        if not culprits:
+            return "not read: no condition rules it out alone, but all that was seen together does"
+        return f"not read: by {seen} no row can match {' nor '.join(culprits)}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain values, for JSON."""
+        return {
+            "file-path": self.location,
+            "manifest-path": self.manifest,
+            "partition": self.partition,
+            "spec-id": self.spec_id,
+            "record-count": self.record_count,
+            "file-size-in-bytes": self.file_size_in_bytes,
+            "is-read": self.is_read,
+            "ruled-out-by": self.ruled_out_by,
+            "outcome": self.outcome,
+            "left-to-filter": self.left if self.is_read else None,
+            "conditions": [_condition_values(condition) for condition in self.conditions],
+            "deletes": [{"kind": d.kind, "file-path": d.location} for d in self.deletes],
+        }
+
+    def outline(self) -> Outline:
+        """Return the reason as lines below lines."""
+        conditions = (Outline(c.text, tuple(Outline(_line(j)) for j in c.judgements)) for c in self.conditions)
+        where = f"partition {self.partition} of spec {self.spec_id}" if self.partition else "no partition"
+        deletes = Outline(
+            "deletes that apply: " + ("" if self.deletes else "none"),
+            tuple(Outline(f"{d.kind} in {d.location}") for d in self.deletes),
+        )
+        parts = (
+            Outline(self.outcome),
+            Outline(f"{self.record_count:,} rows, {self.file_size_in_bytes:,} bytes, {where}"),
+            Outline(f"listed in {self.manifest}"),
+            *conditions,
+            deletes,
+        )
+        return Outline(self.location, parts)
+
+    def __str__(self) -> str:
+        return str(self.outline())
+
+    def _is_culprit(self, judgement: Judgement) -> bool:
+        return judgement.stage is self.ruled_out_by and judgement.finding is Finding.NONE
+
+
+_SEEN = {
+    Stage.MANIFEST: "the summary of its manifest",
+    Stage.PARTITION: "its partition",
+    Stage.STATISTICS: "its statistics",
+}
+
+
+def _line(judgement: Judgement) -> str:
+    seen = f": {judgement.saw}" if judgement.saw else ""
+    asked = f" for {judgement.asked}" if judgement.stage is not Stage.STATISTICS and judgement.saw else ""
+    return f"by {judgement.stage}, {judgement.finding}{asked}{seen}"
+
+
+def _condition_values(condition: Condition) -> dict[str, object]:
+    passes = [
+        {"pass": j.stage, "asked": j.asked, "saw": j.saw or None, "finding": j.finding} for j in condition.judgements
+    ]
+    return {"condition": condition.text, "passes": passes}

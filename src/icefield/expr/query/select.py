@@ -1,0 +1,252 @@
+"""A query over tables, parsed and written again from its tokens, so that what was checked is what Spark runs.
+
+    WITH c AS (SELECT * FROM shop.orders) SELECT c.id FROM c -- all
+      ->  WITH `w0` AS ( SELECT * FROM `t0` AS `orders` ) SELECT `c` . `id` FROM `w0` AS `c`
+
+The tokens stay those that the author wrote, in one spelling (`query_tokens`), because a query that is generated from a
+syntax tree may come to mean something else. The syntax tree tells which of them are names: of tables and common table
+expressions, which get new names that nobody else has, and of all else, which is quoted (`query_words`). So Spark finds
+no relation but those that were resolved, whatever its settings and the tables of its session.
+
+Raises InvalidInput for a text that is no query, Unsupported for a query that a view may not have.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from sqlglot import ParseError, TokenError, exp
+from sqlglot.dialects.spark import Spark
+
+from icefield.errors import InvalidInput, Unsupported
+from icefield.expr.query.relations import RelationCheck
+from icefield.expr.query.tokens import Token, TokenKind, find_end, quoted, tokenize
+from icefield.expr.query.words import KEYWORDS, PLAIN_CALLS, find_calls
+
+_MAX_SQL_CHARACTERS = 1 << 20
+# Spark would put the value of a variable, a setting or an environment variable in its place.
+_SUBSTITUTION = "${"
+# Repeated to any length it is a name, and none that a parser knows.
+_ANY_FUNCTION = "z"
+
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Some tokens, and what comes in their place."""
+
+    first: int
+    last: int
+    text: str
+
+
+class Query:
+    """A parsed query.
+
+    functions: the names of those that it calls. has_escapes: whether a string of it has a backslash when written.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        _check_substitution(tokens)
+        calls = find_calls(tokens)
+        self.functions = calls.functions
+        self.has_escapes = any(token.kind is TokenKind.STRING and "\\" in token.text for token in tokens)
+        self._tokens = tokens
+        self._calls = calls.places
+        starts = accumulate((len(token.text) + 1 for token in tokens), initial=0)
+        self._at = {start: index for index, start in enumerate(starts)}
+        tree = _parse(" ".join(self._shape(at) for at in range(len(tokens))))
+        self._names = {self._place(name) for name in tree.find_all(exp.Identifier) if _is_placed(name)}
+        self._with = list(tree.find_all(exp.CTE))
+        self._columns = list(tree.find_all(exp.Column))
+        references = [table for table in tree.find_all(exp.Table) if _is_reference(table)]
+        self._common = [(table, owner) for table in references if (owner := self._common_table(table)) is not None]
+        known = {id(table) for table, _ in self._common}
+        self._tables = [table for table in references if id(table) not in known]
+        for table in references:
+            _check_reference(table)
+        relations = {self._place(table.parts[0]) for table in references}
+        bare = {at for at in range(len(tokens)) if self._is_keyword(at)}
+        RelationCheck(tokens, bare, self._calls, relations).run()
+
+    @property
+    def tables(self) -> list[Parts]:
+        """The names of tables as they are written, part by part, each once, in order."""
+        return list(dict.fromkeys(self._parts(table.parts) for table in self._tables))
+
+    def write(self, name: Callable[[Parts], str], scope: str) -> str:
+        """Return the query with other names for the tables; columns keep finding them under the old ones.
+
+        scope: a word that no other query uses, for the names of common table expressions.
+        """
+        spans = {span.first: span for span in (*self._table_spans(name), *self._with_spans(scope))}
+        spans |= {span.first: span for span in self._column_spans(name)}
+        written, at = [], 0
+        while at < len(self._tokens):
+            written.append(spans[at].text if at in spans else self._written(at))
+            at = spans[at].last + 1 if at in spans else at + 1
+        return " ".join(written)
+
+    def _shape(self, at: int) -> str:
+        """Write a token for the parser: of the same length, and with a name that says nothing for a plain function.
+
+        To Spark's grammar all calls are alike but a few. sqlglot knows functions by name, and has its own idea of how
+        many arguments they take, and of what `GROUP BY window(...)` is.
+        """
+        token = self._tokens[at]
+        is_plain = at in self._calls and token.word in PLAIN_CALLS
+        return _ANY_FUNCTION * len(token.text) if is_plain else token.shape
+
+    def _written(self, at: int) -> str:
+        """Write a token: bare if it is a keyword or calls a function, quoted if it is any other name."""
+        token = self._tokens[at]
+        if token.kind is not TokenKind.WORD or at in self._calls or self._is_keyword(at):
+            return token.text
+        return quoted(token.name)
+
+    def _is_keyword(self, at: int) -> bool:
+        follows_dot = at > 0 and self._tokens[at - 1].text == "."
+        return self._tokens[at].word in KEYWORDS and at not in self._names and not follows_dot
+
+    def _table_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
+        for table in self._tables:
+            parts = self._parts(table.parts)
+            yield from self._relation_spans(table, quoted(name(parts)), self._label(parts, name))
+
+    def _with_spans(self, scope: str) -> Iterator[_Span]:
+        """Give common table expressions names of their own, so that no table of the session is meant."""
+        names = {id(each): quoted(f"icefield_{scope}_with_{index}") for index, each in enumerate(self._with)}
+        for each in self._with:
+            place = self._place(each.args["alias"].this)
+            yield _Span(place, place, names[id(each)])
+        for table, owner in self._common:
+            yield from self._relation_spans(table, names[id(owner)], self._tokens[self._place(table.this)].name)
+
+    def _relation_spans(self, table: exp.Table, new: str, label: str) -> Iterator[_Span]:
+        """Put a new name in place of a relation's, and what columns call it behind it, or behind its sample."""
+        first, last = self._place(table.parts[0]), self._place(table.parts[-1])
+        end = self._end_of_sample(last)
+        alias = "" if table.alias else f" AS {quoted(label)}"
+        if end == last:
+            yield _Span(first, last, new + alias)
+        else:
+            yield _Span(first, last, new)
+            yield _Span(end, end, self._tokens[end].text + alias)
+
+    def _end_of_sample(self, at: int) -> int:
+        """Return where `TABLESAMPLE (...) REPEATABLE (...)` ends, if it follows a place, or else that place."""
+        for word in ("tablesample", "repeatable"):
+            following = self._tokens[at + 1 : at + 3]
+            if [token.text.lower() for token in following] == [word, "("]:
+                at = find_end(self._tokens, at + 2)
+        return at
+
+    def _column_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
+        """Shorten columns that are written with the whole name of a table: `shop.orders.id`."""
+        known = {self._parts(table.parts) for table in self._tables if not table.alias}
+        for column in self._columns:
+            *owner, _ = column.parts
+            if len(owner) > 1 and (written := self._parts(owner)) in known:
+                yield _Span(self._place(owner[0]), self._place(owner[-1]), quoted(self._label(written, name)))
+
+    def _label(self, parts: Parts, name: Callable[[Parts], str]) -> str:
+        """Return what columns call a table without an alias: its last part, unless two tables share that."""
+        rivals = {each for each in self.tables if each[-1] == parts[-1]}
+        return parts[-1] if len(rivals) == 1 else name(parts)
+
+    def _common_table(self, table: exp.Table) -> exp.CTE | None:
+        """Return the common table expression in scope that a name of one part stands for."""
+        if len(table.parts) > 1:
+            return None
+        name = self._tokens[self._place(table.this)].name.lower()
+        for scope in _scopes(table):
+            for each in reversed(scope):
+                if self._tokens[self._place(each.args["alias"].this)].name.lower() == name:
+                    return each
+        return None
+
+    def _parts(self, parts: Sequence[Any]) -> Parts:
+        return tuple(self._tokens[self._place(part)].name for part in parts)
+
+    def _place(self, name: Any) -> int:
+        """Return which token a name of the syntax tree is."""
+        start, end = name.meta.get("start"), name.meta.get("end")
+        at = self._at.get(start)
+        if at is None or len(self._tokens[at].text) != end - start + 1 or not self._tokens[at].is_name:
+            raise Unsupported(f"cannot tell where {name.name!r} stands in the query")
+        return at
+
+
+def parse_query(text: str) -> Query:
+    """Parse one query, and refuse whatever else a text may be."""
+    text = text.strip().removesuffix(";")
+    if len(text) > _MAX_SQL_CHARACTERS:
+        raise InvalidInput(f"the query has {len(text):,} characters, more than {_MAX_SQL_CHARACTERS:,}")
+    return Query(tokenize(text))
+
+
+def _parse(shape: str) -> exp.Query:
+    try:
+        statements = Spark().parse(shape)
+    except (ParseError, TokenError) as error:
+        raise InvalidInput(f"cannot parse the query: {_first_fault(error)}") from error
+    except RecursionError as error:
+        raise InvalidInput("the query is nested too deeply") from error
+    except Exception as error:
+        # The parser fails so on calls with too few arguments.
+        raise InvalidInput(f"cannot parse the query: {type(error).__name__}: {error}") from error
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise InvalidInput("a view is made of one SELECT", hint="Give the query alone, without CREATE VIEW ... AS")
+    if statements[0].find(exp.Placeholder, exp.Parameter):
+        raise Unsupported("a view cannot have parameters")
+    return statements[0]
+
+
+def _check_substitution(tokens: Sequence[Token]) -> None:
+    for token in tokens:
+        if _SUBSTITUTION in token.text:
+            raise Unsupported(
+                f"a view cannot use the name {token.name!r}, in which Spark would replace {_SUBSTITUTION}...}}",
+                hint="Rename the column",
+            )
+
+
+def _is_placed(name: exp.Identifier) -> bool:
+    """Return whether a name tells its place; in hints it tells that within the hint."""
+    return "start" in name.meta and not name.find_ancestor(exp.Hint)
+
+
+def _is_reference(table: exp.Table) -> bool:
+    """Return whether a node names a table or a common table expression; functions and hints do not."""
+    return isinstance(table.this, exp.Identifier | exp.Dot) and not table.find_ancestor(exp.Hint)
+
+
+def _scopes(table: exp.Table) -> Iterator[list[exp.CTE]]:
+    """Yield the common table expressions that a name may stand for, inner ones first."""
+    child: Any = table
+    while child.parent is not None:
+        parent = child.parent
+        if isinstance(parent, exp.With):
+            # An expression sees those before it; itself only if it is recursive.
+            at = next(index for index, each in enumerate(parent.expressions) if each is child)
+            yield parent.expressions[: at + 1] if parent.recursive else parent.expressions[:at]
+            # The query that owns this WITH would show the later ones too: go on above it.
+            child = parent.parent
+            continue
+        if isinstance(parent, exp.Query):
+            yield parent.ctes
+        child = parent
+
+
+def _check_reference(table: exp.Table) -> None:
+    if table.args.get("version") or table.args.get("when"):
+        raise Unsupported(f"cannot read {table.name} at an older version inside a view")
+
+
+def _first_fault(error: ParseError | TokenError) -> str:
+    details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    if not details:
+        return "a quote or comment is not closed"
+    return f"{details['description']} at line {details['line']}, near {details['highlight']!r}"

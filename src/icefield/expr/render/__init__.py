@@ -1,0 +1,1 @@
+"""Bound expressions for those who run them: Arrow, Spark SQL, single rows, people."""

@@ -1,0 +1,1 @@
+"""Metadata tables: what a table is made of, as rows."""

@@ -1,0 +1,180 @@
+"""Describe Parquet files that others wrote, so that a table can take them in where they lie.
+
+A column is known by its field id, or by its name through the table's name mapping. A file is refused when a reader of
+the table could not give its rows: a column that the table does not have, a type that does not fit, a required column
+that is missing or may hold nulls. Everything is told from the footer; no row is read.
+Raises SchemaMismatch, InvalidInput (a partition that cannot be told), CorruptFile, MissingFile, LocationRefused.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icefield.codec.json.name_mapping import NameMapping, find_name_mapping, map_schema
+from icefield.errors import CorruptFile, SchemaMismatch
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.parquet.add_files.partition import ColumnRange, GivenPartition, PartitionFinder
+from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
+from icefield.parquet.metrics import Beside, MetricsMode, exact_bounds, footer_metrics, metrics_modes, null_count
+from icefield.parquet.read.stored_columns import has_false_name
+from icefield.parquet.write.data_files import DescribedFile
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_type, field_id_of, schema_from_arrow
+from icefield.types.datatypes import DoubleType, FloatType, ListType, MapType, NestedField, StructType, Type, walk
+from icefield.types.evolve import can_widen
+from icefield.types.schema import Schema
+
+NOTHING_BESIDE = Beside()
+INT96 = "INT96"
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What a table expects of files that it takes in."""
+
+    schema: Schema
+    spec: PartitionSpec
+    modes: Mapping[int, MetricsMode]
+    mapping: NameMapping
+    format_version: int
+    partitions: PartitionFinder
+
+
+def plan_adoption(metadata: TableMetadata, partition: GivenPartition) -> Adoption:
+    """Take a table's settings for files of others; without a name mapping, names mean what they mean now."""
+    schema = metadata.schema
+    return Adoption(
+        schema,
+        metadata.spec,
+        metrics_modes(schema, metadata.properties),
+        find_name_mapping(metadata.properties) or map_schema(schema),
+        metadata.format_version,
+        PartitionFinder(schema, metadata.spec, partition),
+    )
+
+
+def describe_file(store: Store, location: str, adoption: Adoption) -> DescribedFile:
+    """Read a file's footer, and describe the file as a manifest entry does."""
+    try:
+        with store.open_input(location) as source:
+            footer = pq.read_metadata(source)
+            size_bytes = source.size()
+        own = footer.schema.to_arrow_schema()
+        physical = with_mapped_ids(own, adoption.mapping)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(location, f"it is no Parquet file: {error}") from error
+    if has_false_name(location, footer):
+        # Readers take the name as proof of what the file stores.
+        raise SchemaMismatch(
+            f"{location} has the name of a file that Icefield wrote with other columns or types than this one has",
+            hint="Rename it: a copy that was written again must not end in -s and twelve digits before .parquet",
+        )
+    fitting = _Fitting(adoption)
+    stored = Schema(fitting.fields(list(physical), adoption.schema.fields, ()))
+    fitting.check_required(footer, stored)
+    fitting.check_physical(footer)
+    if fitting.faults:
+        raise SchemaMismatch(
+            f"{location} does not fit the table: {'; '.join(fitting.faults)}",
+            hint="Change the table with evolve(), for instance union_by_name, or write the rows anew with append()",
+        )
+    # Statistics in other units than the table's are left out.
+    modes = {i: replace(m, bounds=m.bounds and i not in fitting.other_units) for i, m in adoption.modes.items()}
+    metrics = footer_metrics(footer, stored.leaves, modes, NOTHING_BESIDE)
+    key = adoption.partitions.find(location, partial(_range_of, footer, stored, fitting.other_units))
+    return DescribedFile(location, key, footer.num_rows, size_bytes, metrics, has_ids(own))
+
+
+@dataclass
+class _Fitting:
+    """Compares a file's columns with the table's, and collects every fault."""
+
+    adoption: Adoption
+    faults: list[str] = field(default_factory=list)
+    other_units: set[int] = field(default_factory=set)
+
+    def fields(
+        self, physical: Sequence[pa.Field], wanted: Sequence[NestedField], path: tuple[str, ...]
+    ) -> tuple[NestedField, ...]:
+        """Return the table's fields as the file has them: its columns, in its order, with the table's types."""
+        by_id = {f.field_id: f for f in wanted}
+        found: list[NestedField] = []
+        for column in physical:
+            name = ".".join((*path, column.name))
+            known = by_id.pop(field_id_of(column) or 0, None)
+            if known is None:
+                self.faults.append(f"column {name!r} is not in the table")
+                continue
+            kind = self._type(column, known, (*path, column.name))
+            found.append(replace(known, name=column.name, type=kind, required=not column.nullable))
+        for absent in by_id.values():
+            if absent.required and absent.initial_default is None:
+                self.faults.append(f"required column {'.'.join((*path, absent.name))!r} is missing")
+        return tuple(found)
+
+    def _type(self, column: pa.Field, known: NestedField, path: tuple[str, ...]) -> Type:
+        match known.type:
+            case StructType(fields) if pa.types.is_struct(column.type):
+                inner = [column.type.field(i) for i in range(column.type.num_fields)]
+                return StructType(self.fields(inner, fields, path))
+            case ListType() if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+                element = self._type(column.type.value_field, known.type.element, (*path, "element"))
+                return replace(known.type, element_type=element)
+            case MapType() if pa.types.is_map(column.type):
+                key = self._type(column.type.key_field, known.type.key, (*path, "key"))
+                value = self._type(column.type.item_field, known.type.value, (*path, "value"))
+                return replace(known.type, key_type=key, value_type=value)
+            case _:
+                self._check_type(column, known, path)
+                return known.type
+
+    def _check_type(self, column: pa.Field, known: NestedField, path: tuple[str, ...]) -> None:
+        if column.type == arrow_type(known.type):
+            return
+        stored = schema_from_arrow(pa.schema([pa.field("c", column.type)])).fields[0].type
+        same_word = stored == known.type or can_widen(stored, known.type, self.adoption.format_version)
+        loses = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+        if not same_word or loses:
+            self.faults.append(f"column {'.'.join(path)!r} is {column.type}, but the table has {known.type}")
+        elif pa.types.is_temporal(column.type):
+            self.other_units.add(known.field_id)
+
+    def check_required(self, footer: pq.FileMetaData, stored: Schema) -> None:
+        """Note required columns that may hold nulls."""
+        columns = {leaf.field.field_id: at for at, leaf in enumerate(stored.leaves)}
+        for path, found in walk(stored.struct):
+            wanted = self.adoption.schema.by_id[found.field_id]
+            if not wanted.required or found.required:
+                continue
+            at = columns.get(found.field_id) if len(path) == 1 else None
+            if at is None or null_count(_chunks(footer, at)) != 0:
+                self.faults.append(f"required column {'.'.join(path)!r} may hold nulls")
+
+    def check_physical(self, footer: pq.FileMetaData) -> None:
+        """Note ways of storing values that the format does not have."""
+        for at in range(footer.num_columns):
+            column = footer.schema.column(at)
+            if column.physical_type == INT96:
+                self.faults.append(f"column {column.path!r} is stored as INT96, which has no statistics")
+
+
+def _chunks(footer: pq.FileMetaData, column: int) -> list[Any]:
+    return [footer.row_group(i).column(column) for i in range(footer.num_row_groups)]
+
+
+def _range_of(footer: pq.FileMetaData, stored: Schema, other_units: set[int], field_id: int) -> ColumnRange | None:
+    """Say what a footer proves of a column; nothing of floats, whose NaN it does not show."""
+    for at, leaf in enumerate(stored.leaves):
+        if leaf.field.field_id != field_id or field_id in other_units or isinstance(leaf.type, FloatType | DoubleType):
+            continue
+        chunks = _chunks(footer, at)
+        bounds, nulls = exact_bounds(chunks, leaf, NOTHING_BESIDE), null_count(chunks)
+        if nulls is None or (bounds is None and nulls < footer.num_rows):
+            return None
+        return ColumnRange(bounds, nulls > 0)
+    return None

@@ -1,0 +1,1 @@
+"""Data files to rows: columns by field id, deleted rows left out."""

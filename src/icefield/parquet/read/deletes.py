@@ -1,0 +1,125 @@
+"""Which rows of a data file are deleted: positions from deletion vectors and position delete files, keys from equality
+delete files. (spec: Delete Formats)
+
+A delete file may apply to many data files, so what was loaded is kept for the next one, up to a bound.
+Raises MissingFile, CorruptFile.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.puffin.deletion_vector import decode_deletion_vector
+from icefield.errors import CorruptFile
+from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
+from icefield.storage.store import Store
+from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
+from icefield.types.metadata_columns import DELETED_FILE, DELETED_POSITION
+from icefield.types.schema import Schema
+
+KEPT_BYTES = 256 * 1024 * 1024
+POSITION_DELETES = Schema((DELETED_FILE, DELETED_POSITION))
+Positions = npt.NDArray[np.int64]
+
+# Reads a delete file as one table with the columns of a schema; given by the room's reader.
+ReadWhole = Callable[[DeleteFile, Schema], pa.Table]
+
+
+@dataclass(frozen=True)
+class EqualityDeletes:
+    """The keys, over some fields, of rows that are deleted."""
+
+    fields: Schema
+    index: KeyIndex
+
+    def deleted(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Say which rows of a batch are deleted; the batch has the key columns under their ids' names."""
+        columns = [_at_path(batch, self.fields.paths[leaf.field.field_id]) for leaf in self.fields.leaves]
+        return np.not_equal(self.index.find(columns, batch.num_rows), NOT_FOUND)
+
+
+@dataclass(frozen=True)
+class DeletedRows:
+    """What is deleted of one data file: positions, ascending and distinct, and keys."""
+
+    positions: Positions
+    keys: Sequence[EqualityDeletes]
+
+
+NOTHING_DELETED = DeletedRows(np.zeros(0, np.int64), ())
+
+
+class DeleteLoader:
+    """Loads deletes for one scan; not shared between threads."""
+
+    def __init__(self, store: Store, read_whole: ReadWhole, key_schema: Callable[[Sequence[int]], Schema]) -> None:
+        self._store = store
+        self._read_whole = read_whole
+        self._key_schema = key_schema
+        self._kept: OrderedDict[str, pa.Table] = OrderedDict()
+
+    def load(self, task: FileTask) -> DeletedRows:
+        """Load what is deleted of a file."""
+        return DeletedRows(self.positions(task), self._keys(task)) if task.deletes else NOTHING_DELETED
+
+    def positions(self, task: FileTask) -> Positions:
+        """Load the positions that are deleted of a file, ascending and distinct; keys are left out."""
+        deletes = [delete for delete in task.deletes if delete.kind is not DeleteKind.EQUALITY]
+        found = [self._positions_in(delete, task) for delete in deletes]
+        if len(found) == 1 and deletes[0].kind is DeleteKind.VECTOR:
+            return found[0]
+        return np.unique(np.concatenate(found)) if found else NOTHING_DELETED.positions
+
+    def key_table(self, delete: DeleteFile) -> pa.Table:
+        """Load the keys of an equality delete file."""
+        return self._load(delete, self._key_schema(tuple(sorted(delete.equality_ids))))
+
+    def _keys(self, task: FileTask) -> list[EqualityDeletes]:
+        """Return the keys of a file's deleted rows, one index for each set of key fields."""
+        groups: dict[tuple[int, ...], list[DeleteFile]] = {}
+        for delete in task.deletes:
+            if delete.kind is DeleteKind.EQUALITY:
+                groups.setdefault(tuple(sorted(delete.equality_ids)), []).append(delete)
+        return [self._equality_of(ids, files) for ids, files in groups.items()]
+
+    def _positions_in(self, delete: DeleteFile, task: FileTask) -> Positions:
+        if delete.kind is DeleteKind.VECTOR:
+            blob = self._store.read_range(
+                delete.location, delete.content_offset, delete.content_size_bytes, of_size=delete.file_size_bytes
+            )
+            return decode_deletion_vector(blob, delete.location, cardinality=delete.record_count)
+        table = self._load(delete, POSITION_DELETES)
+        hit = table.filter(pc.equal(table.column(DELETED_FILE.name), task.location))
+        if hit.column(DELETED_POSITION.name).null_count:
+            raise CorruptFile(delete.location, "a position in it is null")
+        return hit.column(DELETED_POSITION.name).to_numpy()  # type: ignore[no-any-return]
+
+    def _equality_of(self, ids: tuple[int, ...], files: Sequence[DeleteFile]) -> EqualityDeletes:
+        fields = self._key_schema(ids)
+        keys = pa.concat_tables([self.key_table(f) for f in files]).combine_chunks()
+        columns = [_at_path(keys, fields.paths[leaf.field.field_id]) for leaf in fields.leaves]
+        return EqualityDeletes(fields, KeyIndex(columns, keys.num_rows))
+
+    def _load(self, delete: DeleteFile, schema: Schema) -> pa.Table:
+        location = delete.location
+        if location in self._kept:
+            self._kept.move_to_end(location)
+            return self._kept[location]
+        table = self._read_whole(delete, schema)
+        self._kept[location] = table
+        while len(self._kept) > 1 and sum(t.nbytes for t in self._kept.values()) > KEPT_BYTES:
+            self._kept.popitem(last=False)
+        return table
+
+
+def _at_path(rows: pa.RecordBatch | pa.Table, path: tuple[str, ...]) -> pa.Array:
+    column = rows.column(path[0])
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    for name in path[1:]:
+        column = pc.struct_field(column, name)
+    return column

@@ -1,0 +1,242 @@
+"""One data file, open: which of its columns are which, which row groups may match, which rows are deleted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from icefield.codec.json.name_mapping import NameMapping
+from icefield.errors import CorruptFile, Unsupported
+from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of, conjuncts
+from icefield.expr.render.arrow import row_group_filter
+from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
+from icefield.parquet.metrics import start_of
+from icefield.parquet.read.deletes import DeletedRows, EqualityDeletes, Positions
+from icefield.parquet.read.project import Projection
+from icefield.parquet.read.task import FileTask
+from icefield.storage.sizes import check_size
+from icefield.storage.store import Store
+from icefield.types import metadata_columns
+from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
+from icefield.types.datatypes import NestedField, StructType, TimestampNsType, TimestamptzNsType, Type, Value
+from icefield.types.metadata_columns import DELETED, FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
+from icefield.types.schema import Schema
+
+BATCH_ROWS = 65_536
+BATCHES_AHEAD = 4
+RUN_BYTES = 32 * 1024 * 1024
+Keys = Sequence[tuple[EqualityDeletes, Projection]]
+
+
+class OpenFile:
+    """Reads the rows of one file.
+
+    Raises Unsupported, MissingFile, CorruptFile for a file of another size, and what Arrow raises for bad bytes.
+    """
+
+    def __init__(self, store: Store, task: FileTask, mapping: NameMapping | None) -> None:
+        self._task = task
+        source = store.open_input(task.location)
+        check_size(task.location, source.size(), task.file_size_bytes)
+        self._source = source
+        self._fragment = _fragment(source, "us")
+        self._physical = list(_with_ids(self._fragment.physical_schema, mapping, task.location))
+
+    def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of row groups that may hold matching ones, with the wanted columns.
+
+        Deleted rows are left out, unless the column that marks them is wanted.
+        """
+        if _holds_nanoseconds(wanted, self._physical):
+            self._fragment = _fragment(self._source, "ns")
+        marks_deleted = any(f.field_id == DELETED.field_id for f in wanted.fields)
+        data = Projection(_stored_part(wanted), self._physical, self._task.constants)
+        keys = [(k, Projection(k.fields, self._physical, self._task.constants)) for k in deleted.keys]
+        names = dict.fromkeys(chain(data.stored_names, *(projection.stored_names for _, projection in keys)))
+        for batch, positions in self._batches(list(names), _pushed_filter(where, wanted, self._physical)):
+            keep = _kept(batch, positions, deleted.positions, keys)
+            if not marks_deleted and not keep.all():
+                batch, positions, keep = batch.filter(pa.array(keep)), positions[keep], keep[keep]
+            yield self._complete(data.project(batch), wanted, _Placed(positions, ~keep))
+
+    def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+        """Yield batches with the positions that their rows have in the whole file."""
+        footer = self._fragment.metadata
+        if self._task.file_size_bytes is not None and footer.num_rows != self._task.record_count:
+            found, told = footer.num_rows, self._task.record_count
+            raise CorruptFile(self._task.location, f"it has {found:,} rows, and metadata says {told:,}")
+        starts = np.cumsum([0, *(footer.row_group(i).num_rows for i in range(footer.num_row_groups))])
+        chosen = [group.id for group in self._chosen(pushed).row_groups]
+        positions = _PositionsAhead([(starts[i], starts[i + 1]) for i in chosen])
+        # Arrow fetches all that it is asked for ahead, so it is asked for a part of the file at a time.
+        for some in _runs(chosen, [footer.row_group(i).total_byte_size for i in chosen]):
+            part = self._fragment.subset(row_group_ids=some)
+            for batch in part.to_batches(
+                columns=names, batch_size=BATCH_ROWS, batch_readahead=BATCHES_AHEAD, use_threads=True
+            ):
+                yield batch, positions.take(batch.num_rows)
+
+    def _chosen(self, pushed: pc.Expression | None) -> Any:
+        """Choose the row groups that may match and start in the task's part of the file."""
+        fragment = self._fragment if pushed is None else self._fragment.subset(pushed)
+        if not self._task.is_part:
+            return fragment
+        start, end, footer = self._task.start, self._task.end, self._fragment.metadata
+        inside = [g.id for g in fragment.row_groups if start <= start_of(footer.row_group(g.id)) < end]
+        return self._fragment.subset(row_group_ids=inside)
+
+    def _complete(self, batch: pa.RecordBatch, wanted: Schema, placed: "_Placed") -> pa.RecordBatch:
+        """Add the metadata columns that are wanted, in their places."""
+        if not any(is_metadata_column(f.field_id) for f in wanted.fields):
+            return batch
+        columns = [
+            self._metadata_column(f, batch, placed) if is_metadata_column(f.field_id) else batch.column(f.name)
+            for f in wanted.fields
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(wanted))
+
+    def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, placed: "_Placed") -> pa.Array:
+        task, positions, rows = self._task, placed.positions, len(placed.positions)
+        match field.field_id:
+            case FILE.field_id:
+                return pa.repeat(pa.scalar(task.location), rows)
+            case POSITION.field_id:
+                return pa.array(positions)
+            case DELETED.field_id:
+                return pa.array(placed.deleted)
+            case SPEC_ID.field_id:
+                return pa.array(np.full(rows, task.spec_id, np.int32))
+            case metadata_columns.PARTITION_ID:
+                return _repeated_struct(task.partition, field.type, rows)
+        if task.first_row_id is None:
+            # A snapshot from before the table had lineage. (spec: Row Lineage for Upgraded Tables)
+            return pa.nulls(rows, pa.int64())
+        inherited = (
+            positions + task.first_row_id if field.field_id == ROW_ID.field_id else np.full(rows, task.sequence_number)
+        )
+        return pc.coalesce(batch.column(field.name), pa.array(inherited, pa.int64()))
+
+
+def _fragment(source: pa.NativeFile, int96_unit: str) -> Any:
+    """Open a file; timestamps that others stored as INT96 have the unit that is given.
+
+    Nanoseconds, which are Arrow's own choice, reach from 1677 to 2262 only.
+    """
+    return ds.ParquetFileFormat(coerce_int96_timestamp_unit=int96_unit).make_fragment(source)
+
+
+def _holds_nanoseconds(wanted: Schema, physical: Sequence[pa.Field]) -> bool:
+    """Return whether a column that counts nanoseconds may be stored as INT96."""
+    coarse = {field_id_of(f) for f in physical if f.type == pa.timestamp("us")}
+    return any(f.field_id in coarse and isinstance(f.type, TimestampNsType | TimestamptzNsType) for f in wanted.fields)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Where the rows of a batch stand in their file, and which of them are deleted."""
+
+    positions: Positions
+    deleted: npt.NDArray[np.bool_]
+
+
+def _runs(groups: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Cut row groups into runs of about one size; one that is larger stands alone."""
+    run: list[int] = []
+    held = 0
+    for group, size in zip(groups, sizes, strict=True):
+        if run and held + size > RUN_BYTES:
+            yield run
+            run, held = [], 0
+        run.append(group)
+        held += size
+    if run:
+        yield run
+
+
+class _PositionsAhead:
+    """The positions of rows in ranges of a file, dealt out in order."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+        self._ranges = list(reversed(ranges))
+
+    def take(self, rows: int) -> Positions:
+        taken: list[Positions] = []
+        while rows:
+            start, end = self._ranges.pop()
+            middle = min(end, start + rows)
+            taken.append(np.arange(start, middle))
+            rows -= middle - start
+            if middle < end:
+                self._ranges.append((middle, end))
+        return np.concatenate(taken) if taken else np.zeros(0, np.int64)
+
+
+def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
+    if has_ids(physical):
+        return physical
+    if mapping is None:
+        raise Unsupported(
+            f"{location} has columns without field ids",
+            hint="Set the table property schema.name-mapping.default, which says which column is which",
+        )
+    return with_mapped_ids(physical, mapping)
+
+
+def _repeated_struct(values: Mapping[str, Value | None], kind: Type, rows: int) -> pa.StructArray:
+    assert isinstance(kind, StructType)
+    columns = [repeated_value(values.get(f.name), f.type, rows) for f in kind.fields]
+    return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in kind.fields])
+
+
+def _stored_part(wanted: Schema) -> Schema:
+    """Return the columns that files may hold: the table's own, and lineage that was written down."""
+    lineage = [f.field_id for f in LINEAGE]
+    return Schema(tuple(f for f in wanted.fields if not is_metadata_column(f.field_id) or f.field_id in lineage))
+
+
+def _kept(batch: pa.RecordBatch, positions: Positions, deleted: Positions, keys: Keys) -> npt.NDArray[np.bool_]:
+    keep = np.ones(batch.num_rows, np.bool_)
+    if len(deleted) and len(positions):
+        near = deleted[np.searchsorted(deleted, positions[0]) : np.searchsorted(deleted, positions[-1], "right")]
+        keep &= ~np.isin(positions, near, assume_unique=True)
+    for equality, projection in keys:
+        keep &= ~equality.deleted(projection.project(batch))
+    return keep
+
+
+def _pushed_filter(where: Bound, wanted: Schema, physical: Sequence[pa.Field]) -> pc.Expression | None:
+    """Build the part of the filter that the file's own statistics can judge.
+
+    Only conjuncts whose columns the file has with the very type of the table: the rest is decided on projected rows.
+    """
+    own = [f for f in wanted.fields if not is_metadata_column(f.field_id)]
+    paths = dict(_paths_with_same_type(own, physical, ()))
+    judged = all_of(*(part for part in conjuncts(where) if columns_of(part) <= paths.keys()))
+    return None if judged == TRUE else row_group_filter(judged, lambda reference: paths[reference.field_id])
+
+
+def _paths_with_same_type(
+    fields: Sequence[NestedField], physical: Sequence[pa.Field], path: tuple[str, ...]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    found = {field_id_of(f): f for f in physical}
+    for field in fields:
+        stored = found.get(field.field_id)
+        if stored is None:
+            continue
+        inner = (*path, stored.name)
+        if isinstance(field.type, StructType):
+            children = [stored.type.field(i) for i in range(stored.type.num_fields)]
+            yield from _paths_with_same_type(field.type.fields, children, inner)
+        elif _is_judged_by_arrow(stored.type) and stored.type == arrow_type(field.type):
+            yield field.field_id, inner
+
+
+def _is_judged_by_arrow(kind: pa.DataType) -> bool:
+    """Return whether Arrow can compare values of a type with statistics; it cannot for uuids, by its own type."""
+    return not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType)

@@ -1,0 +1,126 @@
+"""Read Parquet data files as Arrow batches with a table's schema, by field id. (spec: Column Projection)
+
+    file → row groups that the filter cannot rule out → rows not deleted → the table's columns → rows that match
+
+Row positions are those of the whole file, whatever was skipped: deletes and row ids go by them. Memory is bounded by
+the batches on their way and the deletes of one file, not by the file.
+
+Raises MissingFile, CorruptFile (with the file's location), Unsupported for files whose columns cannot be told.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.codec.json.name_mapping import NameMapping, find_name_mapping, map_schema
+from icefield.errors import CorruptFile, Unsupported
+from icefield.expr.bind.bound import TRUE, Bound, columns_of, complement
+from icefield.expr.render.arrow import arrow_filter
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.read.deletes import NOTHING_DELETED, DeletedRows, DeleteLoader, Positions
+from icefield.parquet.read.open_file import OpenFile
+from icefield.parquet.read.project import Projection
+from icefield.parquet.read.task import DeleteFile, FileTask
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_schema
+from icefield.types.schema import Schema
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """What a reader must know of a table to read its files; small and picklable.
+
+    history: every schema of the table, newest first; equality deletes may name columns that were dropped since.
+    """
+
+    history: tuple[Schema, ...]
+    mapping: NameMapping | None = None
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> "TableFiles":
+        """Take it from a table's metadata."""
+        return cls(metadata.schemas_newest_first, find_name_mapping(metadata.properties))
+
+    def reader(self, store: Store) -> "TableReader":
+        """Return a reader of the table's files."""
+        return TableReader(store, self)
+
+
+def table_reader(store: Store, metadata: TableMetadata) -> "TableReader":
+    """Return a reader of a table's files."""
+    return TableFiles.of(metadata).reader(store)
+
+
+class TableReader:
+    """Reads files of one table; keeps what delete files said between files, so it is for one thread."""
+
+    def __init__(self, store: Store, files: TableFiles) -> None:
+        self._store = store
+        self._history = files.history
+        self._mapping = files.mapping
+        self._deletes = DeleteLoader(store, self._read_whole, self.key_schema)
+
+    def read(self, task: FileTask, schema: Schema, select: Sequence[str], where: Bound) -> Iterator[pa.RecordBatch]:
+        """Yield the file's rows that match, with the selected columns of the schema."""
+        wanted = schema.select([*select, *(schema.name_of(i) for i in columns_of(where))])
+        output = schema.select(select)
+        for batch in self._matching(task, wanted, where):
+            yield batch if output == wanted else Projection(output, list(arrow_schema(wanted))).project(batch)
+
+    def read_rest(self, task: FileTask, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+        """Yield the file's rows that do not match, with all columns: those for which the filter is false or null."""
+        return self._matching(task, schema, complement(where))
+
+    def read_without(self, task: FileTask, schema: Schema, positions: Positions) -> Iterator[pa.RecordBatch]:
+        """Yield the file's rows, with all columns, but for those at some positions."""
+        deleted = self._deletes.load(task)
+        both = DeletedRows(np.union1d(deleted.positions, positions), deleted.keys)
+        return self._open_rows(task, schema, TRUE, both)
+
+    def deleted_positions(self, task: FileTask) -> Positions:
+        """Return which positions of a file are deleted by position."""
+        return self._deletes.positions(task)
+
+    def delete_keys(self, delete: DeleteFile) -> pa.Table:
+        """Return the keys in an equality delete file."""
+        return self._deletes.key_table(delete)
+
+    def key_schema(self, field_ids: Sequence[int]) -> Schema:
+        """Return the schema of some fields, from the newest version of the table that had them."""
+        for schema in self._history:
+            if schema.by_id.keys() >= set(field_ids):
+                return schema.select([schema.name_of(i) for i in field_ids])
+        raise Unsupported(f"no version of the table has all the fields {list(field_ids)} that an equality delete names")
+
+    def _matching(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+        batches = self._rows(task, wanted, where)
+        if where == TRUE:
+            return batches
+        keep = arrow_filter(where, lambda reference: wanted.paths[reference.field_id])
+        # As tables: an Arrow batch that keeps no row fails where uuids stand inside other types.
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        return (kept for table in tables for kept in table.filter(keep).to_batches())
+
+    def _rows(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the row groups that may hold matching ones, whether they match or not, without deleted ones."""
+        return self._open_rows(task, wanted, where, self._deletes.load(task))
+
+    def _open_rows(
+        self, task: FileTask, wanted: Schema, where: Bound, deleted: DeletedRows
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from OpenFile(self._store, task, self._mapping).rows(wanted, where, deleted)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise CorruptFile(task.location, f"its Parquet data does not decode: {error}") from error
+
+    def _read_whole(self, delete: DeleteFile, schema: Schema) -> pa.Table:
+        """Read a delete file, which is found by its columns' ids or else by their names."""
+        location = delete.location
+        try:
+            task = FileTask(location, delete.record_count, 0, 0, file_size_bytes=delete.file_size_bytes)
+            opened = OpenFile(self._store, task, map_schema(schema))
+            return pa.Table.from_batches(opened.rows(schema, TRUE, NOTHING_DELETED), arrow_schema(schema))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise CorruptFile(location, f"it is no delete file: {error}") from error

@@ -1,0 +1,71 @@
+"""What a reader must know of one data file: where it is, what its rows inherit, and which deletes apply to it.
+
+Tasks are small, immutable and picklable: they travel to Spark's workers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from icefield.types.datatypes import Value
+
+MAX_BYTE = (1 << 63) - 1
+
+
+class DeleteKind(StrEnum):
+    """How a delete file says which rows are gone. (spec: Delete Formats)"""
+
+    POSITIONS = "positions"  # a Parquet file of (file_path, pos)
+    VECTOR = "vector"  # a deletion vector: a blob in a Puffin file
+    EQUALITY = "equality"  # a Parquet file of key values
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """A delete file, or the deletion vector in one; `record_count` is how many rows it has, or a vector deletes.
+
+    file_size_bytes: the size of the whole file, where metadata tells it.
+    """
+
+    kind: DeleteKind
+    location: str
+    equality_ids: tuple[int, ...] = ()
+    content_offset: int = 0
+    content_size_bytes: int = 0
+    record_count: int = 0
+    file_size_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """One data file to read.
+
+    constants: values of identity partitions by source field id, for columns that the file itself may lack.
+    start, end: the bytes of the file to read, `end` not among them: the row groups that start there.
+    proven: what metadata proved of the scan's filter for this file, for `icefield.expr.prune.residual.residual`.
+    partition: the values of its partition, by name, where a reader asks for them.
+    file_size_bytes: the size of the whole file, where metadata tells it; a file of another size is another file.
+    """
+
+    location: str
+    record_count: int
+    sequence_number: int
+    spec_id: int
+    first_row_id: int | None = None
+    constants: Mapping[int, Value | None] = field(default_factory=dict)
+    deletes: tuple[DeleteFile, ...] = ()
+    proven: int = 0
+    start: int = 0
+    end: int = MAX_BYTE
+    partition: Mapping[str, Value | None] = field(default_factory=dict)
+    file_size_bytes: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Say whether only a part of the file is to be read."""
+        return self.start > 0 or self.end < MAX_BYTE
+
+    @property
+    def has_key_deletes(self) -> bool:
+        """Say whether rows of the file are deleted by their keys."""
+        return any(delete.kind is DeleteKind.EQUALITY for delete in self.deletes)

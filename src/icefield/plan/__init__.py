@@ -1,0 +1,1 @@
+"""From a snapshot and a filter to the files that a read must open."""

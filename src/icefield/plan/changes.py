@@ -1,0 +1,201 @@
+"""What changed between two versions of a table: the rows that appends brought, the files that came and went.
+
+Raises InvalidInput if one version does not go back to the other, MissingFile, CorruptFile.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.schema import DELETED
+from icefield.errors import InvalidInput
+from icefield.expr.bind.bound import Bound
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation, Snapshot
+from icefield.plan.entries import LIVE, load_batches
+from icefield.plan.manifest_list import load_manifests
+from icefield.plan.partition.struct import PartitionStruct, partition_struct
+from icefield.plan.plan import PLANNED, Funnel, ScanPlan, plan_added_files
+from icefield.plan.versions import AsOf, Point, find_point
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_schema
+from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
+from icefield.types.datatypes import StructType
+from icefield.types.schema import Schema, numbered
+from icefield.types.text import parse_schema
+
+ADDED, REMOVED = "added", "removed"
+COLUMNS = ManifestColumns(
+    (
+        "status",
+        "snapshot_id",
+        "sequence_number",
+        "content",
+        "file_path",
+        "record_count",
+        "file_size_in_bytes",
+        "content_offset",
+    )
+)
+GONE = ManifestColumns(("status", "snapshot_id", "file_path", "content_offset"), partition=False)
+# What tells one file from another: deletion vectors share a Puffin file.
+KEY = ("file_path", "content_offset")
+_BEFORE_PARTITION = parse_schema(
+    "change string not null, snapshot_id long, sequence_number long not null, content int not null, "
+    "file_path string not null, spec_id int not null"
+).fields
+_AFTER_PARTITION = parse_schema(
+    "record_count long not null, file_size_in_bytes long not null, content_offset long"
+).fields
+
+
+@dataclass(frozen=True)
+class Span:
+    """The snapshots, oldest first, that lead to a version from after an earlier one."""
+
+    snapshots: tuple[Snapshot, ...]
+    until: Point
+
+
+def find_span(metadata: TableMetadata, after: AsOf | None, until: Point) -> Span:
+    """Find the snapshots from after one version up to another; for None, all that led there.
+
+    A snapshot id may be that of an expired snapshot, as long as what came right after it is still there. Raises
+    InvalidInput if a snapshot on the way has expired: what it appended can no longer be told.
+    """
+    start = _find_start(metadata, after)
+    found: list[Snapshot] = []
+    for snapshot in metadata.ancestors(until.snapshot):
+        if snapshot.snapshot_id == start:
+            return Span(tuple(reversed(found)), until)
+        found.append(snapshot)
+        if snapshot.parent_snapshot_id == start:  # for None, the first of all
+            return Span(tuple(reversed(found)), until)
+    if start is None and not found:
+        return Span((), until)
+    raise _no_span(metadata, start, until, found)
+
+
+def _no_span(metadata: TableMetadata, start: int | None, until: Point, found: list[Snapshot]) -> InvalidInput:
+    end = f"snapshot {until.snapshot.snapshot_id}" if until.snapshot else "the empty table"
+    begin = "the beginning" if start is None else f"snapshot {start}"
+    known = None if start is None else metadata.snapshots.find(start)
+    # Sequence numbers only fall from child to parent: one that is as new as what is kept would have been met.
+    was_passed = known is not None and bool(found) and 0 < found[-1].sequence_number <= known.sequence_number
+    if found and not was_passed and (lost := found[-1].parent_snapshot_id) is not None:
+        oldest = found[-1].snapshot_id
+        return InvalidInput(
+            f"cannot tell what was appended from {begin} to {end}: snapshot {lost} on the way has expired, and the "
+            f"history that is kept begins with snapshot {oldest}",
+            hint=f"Read all rows once with scan(as_of={oldest}), and appends from there on with scan_appends({oldest})",
+        )
+    if start is not None and known is None:
+        return InvalidInput(f"snapshot {start} has expired, or never was one of the table, and is not behind {end}")
+    return InvalidInput(
+        f"{begin} is not an ancestor of {end}: it is on another branch, or was rolled back",
+        hint="Appends are told along one line of history; start after a snapshot that is in it",
+    )
+
+
+def plan_appends(store: Store, metadata: TableMetadata, span: Span, where: Bound) -> ScanPlan:
+    """Plan a read of the rows that the appends of a span brought.
+
+    As the reference has it: files that other operations added are not read, and rows that were deleted since are.
+    """
+    like = ScanPlan(span.until, where, PLANNED.empty_table(), Funnel())
+    appends = [s for s in span.snapshots if s.operation == Operation.APPEND]
+    return replace(like, files=plan_added_files(store, metadata, appends, like))
+
+
+def load_changed_files(
+    store: Store, metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None
+) -> pa.Table:
+    """List the files that are in one of two versions and not in the other; those that came and went are in neither.
+
+    Manifests that both have are not opened. An added file is told with the snapshot that added it, a removed one with
+    the snapshot that removed it, if that is on the way from the one version to the other.
+    """
+    struct = partition_struct(metadata)
+    schema = numbered((*_BEFORE_PARTITION, *struct.column, *_AFTER_PARTITION))
+    lists = [load_manifests(store, snapshot) for snapshot in (before, until)]
+    was = _live_files(store, struct, schema, _only_in(lists[0], lists[1]), REMOVED)
+    now = _live_files(store, struct, schema, _only_in(lists[1], lists[0]), ADDED)
+    added, removed = _absent_from(now, was), _absent_from(was, now)
+    return pa.concat_tables([added, _with_removers(store, removed, _way(metadata, before, until))])
+
+
+def _find_start(metadata: TableMetadata, after: AsOf | None) -> int | None:
+    if isinstance(after, int) and not isinstance(after, bool):
+        return after
+    snapshot = None if after is None else find_point(metadata, after).snapshot
+    return None if snapshot is None else snapshot.snapshot_id
+
+
+def _only_in(manifests: pa.Table | None, others: pa.Table | None) -> pa.Table | None:
+    if manifests is None or others is None:
+        return manifests
+    shared = pc.is_in(manifests.column("manifest_path"), value_set=others.column("manifest_path").combine_chunks())
+    return manifests.filter(pc.invert(shared))
+
+
+def _live_files(
+    store: Store, struct: PartitionStruct, schema: Schema, manifests: pa.Table | None, change: str
+) -> pa.Table:
+    target = arrow_schema(schema)
+    tables = [target.empty_table()]
+    for step, entries in load_batches(store, manifests, COLUMNS, LIVE) if manifests is not None else ():
+        rows = entries.num_rows
+        made: dict[str, pa.Array] = {
+            "change": pa.repeat(change, rows),
+            "spec_id": pa.repeat(step.column("partition_spec_id")[0], rows),
+        }
+        for field in schema.fields:
+            if isinstance(field.type, StructType):
+                made[field.name] = struct.array(entries, field.type.fields)
+        arrays = [made[f.name] if f.name in made else entries.column(f.name).combine_chunks() for f in target]
+        tables.append(pa.Table.from_arrays(arrays, schema=target))
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _absent_from(files: pa.Table, others: pa.Table) -> pa.Table:
+    there = KeyIndex(_key(others), others.num_rows).find(_key(files), files.num_rows)
+    return files.filter(pa.array(there == NOT_FOUND))
+
+
+def _key(files: pa.Table) -> list[pa.Array]:
+    return [files.column(name).combine_chunks() for name in KEY]
+
+
+def _way(metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None) -> Iterator[Snapshot]:
+    """Yield the snapshots that led to a version and not to the other one, newest first."""
+    known = {s.snapshot_id for s in metadata.ancestors(before)}
+    return takewhile(lambda s: s.snapshot_id not in known, metadata.ancestors(until))
+
+
+def _with_removers(store: Store, removed: pa.Table, way: Iterator[Snapshot]) -> pa.Table:
+    """Put the snapshot that removed a file in the place of the one that added it."""
+    index = KeyIndex(_key(removed), removed.num_rows)
+    removers: dict[int, int] = {}
+    for snapshot in way:
+        if len(removers) == removed.num_rows:
+            break
+        for entries in _removed_by(store, snapshot):
+            codes = index.find(_key(entries), entries.num_rows)
+            removers = {int(c): snapshot.snapshot_id for c in codes if c != NOT_FOUND} | removers
+    ids = pa.array([removers.get(int(code)) for code in index.codes], pa.int64())
+    at = removed.column_names.index("snapshot_id")
+    return removed.set_column(at, removed.schema.field(at), ids)
+
+
+def _removed_by(store: Store, snapshot: Snapshot) -> Iterator[pa.Table]:
+    manifests = load_manifests(store, snapshot)
+    if manifests is None:
+        return
+    own = pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id)
+    may_remove = pc.fill_null(pc.not_equal(manifests.column("deleted_files_count"), 0), fill_value=True)
+    for _, entries in load_batches(store, manifests.filter(pc.and_(own, may_remove)), GONE, (DELETED,)):
+        yield entries.filter(pc.equal(entries.column("snapshot_id"), snapshot.snapshot_id))

@@ -1,0 +1,43 @@
+"""How many rows match, of each file and of each partition: from metadata where it can tell, else by reading."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.plan.partition.keys import PARTITION_KEY
+from icefield.plan.plan import ScanPlan
+from icefield.types.arrow_keys import KeyIndex
+
+Longs = npt.NDArray[np.int64]
+PARTITION_COUNTS = pa.schema(
+    [("partition", pa.string()), ("spec_id", pa.int32()), ("record_count", pa.int64()), ("file_count", pa.int64())]
+)
+
+
+def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, with_deleted: bool = False) -> Longs:
+    """Count the matching rows of each planned file; `count` does so by reading, where metadata cannot tell."""
+    rows, deleted = plan.files.column("record_count"), plan.files.column("deleted_rows")
+    if with_deleted:
+        deleted = pa.chunked_array([pa.array(np.zeros(plan.files.num_rows, np.int64))])
+    settled = pc.and_(plan.files.column("must_match"), deleted.is_valid())
+    counts: Longs = pc.fill_null(pc.subtract(rows, deleted), 0).to_numpy().copy()
+    unsettled = np.flatnonzero(~settled.to_numpy())
+    for place, found in zip(unsettled, count(plan.files.take(pa.array(unsettled))), strict=True):
+        counts[place] = found
+    return counts
+
+
+def count_by_partition(plan: ScanPlan, counts: Longs) -> pa.Table:
+    """Add up what was counted for each file by partition; partitions without a matching row are left out."""
+    files = plan.files.select(["partition", "spec_id", PARTITION_KEY]).combine_chunks()
+    codes = KeyIndex([files.column(name).combine_chunks() for name in ("spec_id", PARTITION_KEY)], files.num_rows).codes
+    distinct, firsts = np.unique(codes, return_index=True)
+    totals, having = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
+    np.add.at(totals, codes, counts)
+    np.add.at(having, codes, counts > 0)
+    named = files.select(["partition", "spec_id"]).take(pa.array(firsts))
+    table = pa.Table.from_arrays([*named.columns, pa.array(totals), pa.array(having)], schema=PARTITION_COUNTS)
+    return table.filter(pa.array(totals > 0)).sort_by([("spec_id", "ascending"), ("partition", "ascending")])

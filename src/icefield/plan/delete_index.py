@@ -1,0 +1,295 @@
+"""Which delete files apply to which data files. (spec: Scan Planning)
+
+    deletion vector     the data file that it names, if not newer; the file's position deletes are then void
+    position deletes    the data file that they name, or else all of their partition, if not newer
+    equality deletes    all files of their partition, or of the table if their spec has no fields, if older
+
+For example, with the partitions x and y:
+
+    delete file   kind        names   partition   sequence number
+    p1            positions   a       x           2
+    p2            positions   -       y           2
+    v1            vector      c       y           4
+    e1            equality    -       x           3
+
+    data file     partition   sequence number     delete files that apply
+    a             x           1                   p1, e1
+    b             x           3                   none (p1 names another file, e1 is not newer)
+    c             y           1                   v1 (which replaces p2)
+    d             y           2                   p2
+
+The index is built once for a scan from delete manifests; matching a batch of data files is a vectorised look-up, and
+the delete files of one data file are listed only when it is read.
+Raises CorruptFile, as the reference does, for two vectors of one data file, for a vector older than its file, and for
+a delete file that names a data file of another partition than its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.schema import EQUALITY_DELETES
+from icefield.errors import CorruptFile, Unsupported
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.parquet.read.task import DeleteFile, DeleteKind
+from icefield.plan.entries import ADDED_ONLY, LIVE, load_batches
+from icefield.plan.manifest_list import find_spec
+from icefield.plan.partition.keys import partition_keys
+from icefield.storage.store import Store
+from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
+from icefield.types.metadata_columns import DELETED_FILE
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+COLUMNS = ManifestColumns(
+    (
+        "status",
+        "snapshot_id",
+        "sequence_number",
+        "content",
+        "file_path",
+        "file_format",
+        "record_count",
+        "file_size_in_bytes",
+        "referenced_data_file",
+        "content_offset",
+        "content_size_in_bytes",
+        "equality_ids",
+    ),
+    bounds=(DELETED_FILE.field_id,),
+)
+DELETE_KEYS = pa.struct([("vector", pa.int64()), ("target", pa.int64()), ("group", pa.int64())])
+PUFFIN, PARQUET = "PUFFIN", "PARQUET"
+NO_DELETES = pa.schema([("file_path", pa.string())]).empty_table()
+OF_ANOTHER_PARTITION = "stands in another partition than its data file"
+NEVER = -1  # older than any sequence number
+NO_GROUP = -2  # unlike any group, and unlike NOT_FOUND
+EVERYWHERE = 0
+BOUNDS = (f"lower.{DELETED_FILE.field_id}", f"upper.{DELETED_FILE.field_id}")
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What the index says of a batch of data files.
+
+    keys: where in the index the deletes of each file are, for `DeleteIndex.deletes_of`; null for files without any.
+    deleted_rows: how many rows of each file are deleted; null where only reading can tell.
+    """
+
+    keys: pa.StructArray
+    deleted_rows: pa.Array
+
+
+class DeleteIndex:
+    """The delete files of one snapshot."""
+
+    def __init__(self, entries: pa.Table, partitions: "_Partitions") -> None:
+        self._partitions = partitions
+        content = entries.column("content")
+        is_key = pc.equal(content, EQUALITY_DELETES).to_numpy()
+        is_vector = pc.equal(pc.utf8_upper(entries.column("file_format")), PUFFIN).to_numpy()
+        targets = _targets(entries)
+        has_target = targets.is_valid().to_numpy(zero_copy_only=False)
+        groups = entries.column("group").to_numpy()
+        is_position = ~is_key & ~is_vector
+        names_target = entries.filter(pa.array(is_position & has_target))
+        self._vectors = entries.filter(pa.array(is_vector))
+        self._vector_targets = KeyIndex([targets.filter(pa.array(is_vector))], self._vectors.num_rows)
+        self._targets = KeyIndex([targets.filter(pa.array(is_position & has_target))], names_target.num_rows)
+        self._by_target = _Scope(names_target, self._targets.codes)
+        self._by_partition = _Scope.of(entries, is_position & ~has_target, groups)
+        is_global = entries.column("is_global").to_numpy()
+        self._by_key = _Scope.of(entries, is_key & ~is_global, groups)
+        self._everywhere = _Scope.of(entries, is_key & is_global, np.full(entries.num_rows, EVERYWHERE))
+        _check_vectors(self._vectors, self._vector_targets)
+
+    def match(self, files: pa.Table, spec: PartitionSpec) -> Matched:
+        """Look up a batch of data files of one spec."""
+        rows, numbers = files.num_rows, files.column("sequence_number").to_numpy()
+        path = files.column("file_path").combine_chunks()
+        vector, target = self._vector_targets.find([path], rows), self._targets.find([path], rows)
+        group = self._partitions.find(files, spec)
+        has_vector = vector != NOT_FOUND
+        by_position = (self._by_target.newest(target) >= numbers) | (self._by_partition.newest(group) >= numbers)
+        everywhere = self._everywhere.newest(np.full(rows, EVERYWHERE))
+        by_key = np.maximum(self._by_key.newest(group), everywhere) > numbers
+        needs_reading = (by_position & ~has_vector) | by_key
+        self._check_vectors(vector, numbers, group)
+        keys = pa.StructArray.from_arrays(
+            [pa.array(vector), pa.array(target), pa.array(group)],
+            fields=list(DELETE_KEYS),
+            mask=pa.array(~(has_vector | needs_reading)),
+        )
+        return Matched(keys, pa.array(self._cardinality(vector), mask=needs_reading))
+
+    def deletes_of(self, keys: dict[str, int], sequence_number: int) -> tuple[DeleteFile, ...]:
+        """List the deletes that apply to one data file, given what `match` said of it."""
+        by_key = [
+            *self._by_key.since(keys["group"], sequence_number + 1),
+            *self._everywhere.since(EVERYWHERE, sequence_number + 1),
+        ]
+        if keys["vector"] != NOT_FOUND:
+            return (_vector(self._vectors.slice(keys["vector"], 1).to_pylist()[0]), *by_key)
+        by_target = self._by_target.since(keys["target"], sequence_number, of_group=keys["group"])
+        return (*by_target, *self._by_partition.since(keys["group"], sequence_number), *by_key)
+
+    def _cardinality(self, vector: Longs) -> Longs:
+        counts = np.append(self._vectors.column("record_count").to_numpy(), 0)
+        return counts[vector]  # NOT_FOUND, the last place, has none
+
+    def _check_vectors(self, vector: Longs, numbers: Longs, group: Longs) -> None:
+        ages = np.append(self._vectors.column("sequence_number").to_numpy(), np.iinfo(np.int64).max)[vector]
+        groups = np.append(self._vectors.column("group").to_numpy(), NO_GROUP)[vector]
+        older, elsewhere = ages < numbers, (vector != NOT_FOUND) & (groups != group)
+        if older.any() or elsewhere.any():
+            found = self._vectors.slice(int(vector[np.argmax(older | elsewhere)]), 1)
+            why = "is older than its data file" if older.any() else OF_ANOTHER_PARTITION
+            raise CorruptFile(found["file_path"][0].as_py(), f"a deletion vector in it {why}")
+
+
+def match_none(files: int) -> Matched:
+    """Return what holds for data files of a snapshot without deletes."""
+    return Matched(pa.nulls(files, DELETE_KEYS), pa.array(np.zeros(files, np.int64)))
+
+
+def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table) -> DeleteIndex | None:
+    """Build the index from delete manifests; None if there are none."""
+    if manifests.num_rows == 0:
+        return None
+    parts = [
+        (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), entries)
+        for batch, entries in load_batches(store, manifests, COLUMNS, LIVE)
+    ]
+    return build_delete_index(parts)
+
+
+def added_deletes(store: Store, manifests: pa.Table, paths: pa.ChunkedArray) -> pa.Table:
+    """Load the delete files that these manifests add and that name one of the data files, or name none at all."""
+    found = [NO_DELETES]
+    for _, entries in load_batches(store, manifests, COLUMNS, ADDED_ONLY):
+        targets = _targets(entries)
+        applies = pc.or_(targets.is_null(), pc.is_in(targets, value_set=paths.combine_chunks()))
+        found.append(entries.filter(applies).select(NO_DELETES.column_names))
+    return pa.concat_tables(found)
+
+
+def build_delete_index(parts: Sequence[tuple[PartitionSpec, pa.Table]]) -> DeleteIndex:
+    """Build the index from entries of delete manifests, each table of one spec."""
+    partitions = _Partitions()
+    specs = {spec.spec_id: spec for spec, _ in parts}
+    tables: list[pa.Table] = []
+    for spec_id, spec in specs.items():
+        of_spec = [entries for other, entries in parts if other.spec_id == spec_id]
+        entries = pa.concat_tables(of_spec, promote_options="permissive")
+        grouped = entries.append_column("group", partitions.add(entries, spec))
+        grouped = grouped.append_column("is_global", pa.repeat(spec.is_unpartitioned, entries.num_rows))
+        tables.append(grouped.select([*COLUMNS.fields, *BOUNDS, "group", "is_global"]))
+    entries = pa.concat_tables(tables).combine_chunks()
+    _refuse_other_formats(entries)
+    return DeleteIndex(entries, partitions)
+
+
+class _Partitions:
+    """Numbers the partitions that deletes stand in."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[int, tuple[int, KeyIndex]] = {}
+        self._next = 0
+
+    def add(self, entries: pa.Table, spec: PartitionSpec) -> pa.Array:
+        """Number the partitions of a spec's delete files, all of them at once."""
+        index = KeyIndex([partition_keys(entries, spec)], entries.num_rows)
+        self._indexes[spec.spec_id] = (self._next, index)
+        groups = pa.array(index.codes + self._next)
+        self._next += entries.num_rows
+        return groups
+
+    def find(self, files: pa.Table, spec: PartitionSpec) -> Longs:
+        """Return the group of each data file; NO_GROUP where no delete stands in its partition."""
+        if spec.spec_id not in self._indexes:
+            return np.full(files.num_rows, NO_GROUP)
+        first, index = self._indexes[spec.spec_id]
+        codes = index.find([partition_keys(files, spec)], files.num_rows)
+        return np.where(codes == NOT_FOUND, NO_GROUP, codes + first)
+
+
+class _Scope:
+    """Deletes that apply to all files of a group, ordered by group and sequence number."""
+
+    def __init__(self, entries: pa.Table, groups: Longs) -> None:
+        numbers = entries.column("sequence_number").to_numpy()
+        order = np.lexsort((numbers, groups))
+        self._groups, self._numbers = groups[order], numbers[order]
+        self._entries = entries.take(pa.array(order))
+
+    @classmethod
+    def of(cls, entries: pa.Table, chosen: Mask, groups: Longs) -> Self:
+        return cls(entries.filter(pa.array(chosen)), groups[chosen])
+
+    def newest(self, groups: Longs) -> Longs:
+        """Return the highest sequence number among each group's deletes."""
+        if len(self._groups) == 0:
+            return np.full(len(groups), NEVER)
+        last = np.searchsorted(self._groups, groups, "right") - 1
+        return np.where(self._groups[last] == groups, self._numbers[last], NEVER)
+
+    def since(self, group: int, sequence_number: int, *, of_group: int | None = None) -> list[DeleteFile]:
+        """List a group's deletes of this sequence number or newer; they must stand in the partition `of_group`."""
+        start, end = np.searchsorted(self._groups, group), np.searchsorted(self._groups, group, "right")
+        start += np.searchsorted(self._numbers[start:end], sequence_number)
+        rows = self._entries.slice(start, end - start).to_pylist()
+        for row in rows:
+            if of_group is not None and row["group"] != of_group:
+                raise CorruptFile(row["file_path"], f"it names a data file, but {OF_ANOTHER_PARTITION}")
+        return [_delete_file(row) for row in rows]
+
+
+def _targets(entries: pa.Table) -> pa.Array:
+    """Return the one data file that each delete file names, if it is one: said outright, or by equal bounds."""
+    named = entries.column("referenced_data_file").combine_chunks()
+    lower, upper = (entries.column(name).combine_chunks() for name in BOUNDS)
+    only = pc.if_else(pc.equal(lower, upper), lower, None)
+    # Bounds of paths are whole (the spec asks for it), but a truncated lower bound equals no upper one.
+    return pc.coalesce(named, only.cast(pa.string()))
+
+
+def _check_vectors(vectors: pa.Table, targets: KeyIndex) -> None:
+    if len(np.unique(targets.codes)) != vectors.num_rows:
+        twice = int(np.argmax(np.bincount(targets.codes)))
+        found = vectors.filter(pa.array(targets.codes == twice))
+        path = found.column("referenced_data_file")[0].as_py()
+        raise CorruptFile(found.column("file_path")[0].as_py(), f"the data file {path} has two deletion vectors")
+
+
+def _refuse_other_formats(entries: pa.Table) -> None:
+    known = pc.is_in(pc.utf8_upper(entries.column("file_format")), value_set=pa.array([PUFFIN, PARQUET]))
+    others = entries.filter(pc.invert(known))
+    if others.num_rows:
+        path, word = (others.column(name)[0].as_py() for name in ("file_path", "file_format"))
+        raise Unsupported(f"{path} is a delete file in {word}; icefield reads Parquet")
+
+
+def _delete_file(row: dict[str, Any]) -> DeleteFile:
+    is_key = row["content"] == EQUALITY_DELETES
+    return DeleteFile(
+        DeleteKind.EQUALITY if is_key else DeleteKind.POSITIONS,
+        row["file_path"],
+        tuple(row["equality_ids"] or ()) if is_key else (),
+        record_count=row["record_count"],
+        file_size_bytes=row["file_size_in_bytes"],
+    )
+
+
+def _vector(row: dict[str, Any]) -> DeleteFile:
+    offset, size = row["content_offset"], row["content_size_in_bytes"]
+    if offset is None or size is None:
+        raise CorruptFile(row["file_path"], "the manifest does not say where in it the deletion vector is")
+    whole = row["file_size_in_bytes"]
+    return DeleteFile(DeleteKind.VECTOR, row["file_path"], (), offset, size, row["record_count"], whole)

@@ -1,0 +1,31 @@
+"""More of what manifests say of files that a plan chose; only the manifests that list them are opened again."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.plan.entries import LIVE, load_batches
+from icefield.plan.manifest_list import find_spec, load_manifests
+from icefield.plan.plan import ScanPlan
+from icefield.storage.store import Store
+
+INHERITED = ("status", "snapshot_id", "sequence_number", "file_path")
+
+
+def load_listed(
+    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, want: ManifestColumns
+) -> Iterator[tuple[PartitionSpec, pa.Table]]:
+    """Yield the entries of planned files, each batch of one spec; `want` must hold what entries inherit."""
+    manifests = load_manifests(store, plan.point.snapshot)
+    if manifests is None or files.num_rows == 0:
+        return
+    listing = pc.is_in(manifests.column("manifest_path"), value_set=pc.unique(files.column("manifest_path")))
+    for batch, entries in load_batches(store, manifests.filter(listing), want, LIVE):
+        spec = find_spec(metadata, batch.column("partition_spec_id")[0].as_py())
+        chosen = entries.filter(pc.is_in(entries.column("file_path"), value_set=pc.unique(files.column("file_path"))))
+        if chosen.num_rows:
+            yield spec, chosen

@@ -1,0 +1,77 @@
+"""What manifests say of many files at once, in the shape in which filters are judged; each column is decoded once."""
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.codec.manifest.schema import partition_column
+from icefield.expr.prune.evaluate import Statistics
+from icefield.expr.prune.ordered import column_of
+from icefield.expr.prune.residual import FileFacts
+from icefield.expr.prune.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
+from icefield.model.partition import PartitionSpec
+from icefield.plan.manifest_list import spec_sources
+from icefield.types.datatypes import LongType, PrimitiveType
+from icefield.types.metadata_columns import LAST_UPDATED
+from icefield.types.schema import Schema
+
+
+def facts_of(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileFacts:
+    """Return what entries of one spec say of their files."""
+    terms = spec_sources(spec, schema)
+    partition = partition_statistics(entries, spec, schema)
+    return FileFacts(terms, partition, column_statistics(entries, schema), entries.num_rows)
+
+
+def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
+    """Find the statistics of a column in each file by field id; None for a column that has none."""
+
+    names = frozenset(entries.column_names)
+
+    def whole(name: str) -> pa.Array:
+        column = entries.column(name)
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+    @cache
+    def statistics(field_id: int) -> FieldStatistics | None:
+        if field_id == LAST_UPDATED.field_id and "sequence_number" in names:
+            return up_to_sequence_number(whole("sequence_number"))
+        known = schema.by_id.get(field_id)  # other metadata columns are in no schema, and in no statistics
+        kind = known.type if known else None
+        if f"lower.{field_id}" not in names or not isinstance(kind, PrimitiveType):
+            return None
+        counts = Counts(
+            values=whole(f"value_count.{field_id}"),
+            nulls=whole(f"null_count.{field_id}"),
+            nans=whole(f"nan_count.{field_id}"),
+            records=whole("record_count"),
+        )
+        return from_counts_and_bounds(whole(f"lower.{field_id}"), whole(f"upper.{field_id}"), counts, kind)
+
+    return statistics
+
+
+def up_to_sequence_number(numbers: pa.Array) -> FieldStatistics:
+    """Return what sequence numbers tell of when rows were last updated: none of them after its file was added.
+
+    A row without a number of its own has that of its file, and one that was moved to it has an older one. (spec: Row
+    Lineage)
+    """
+    always, never = np.ones(len(numbers), np.bool_), np.zeros(len(numbers), np.bool_)
+    unknown = column_of(pa.nulls(len(numbers), pa.int64()), LongType())
+    return FieldStatistics(unknown, column_of(numbers, LongType()), always, never, always, exact=False)
+
+
+def partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
+    """Find the value of a partition field in each file by field id; None for a field that the manifests lack."""
+    kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
+
+    @cache
+    def statistics(field_id: int) -> FieldStatistics | None:
+        name = partition_column(field_id)
+        if name not in entries.column_names:
+            return None
+        return from_partition_values(entries.column(name).combine_chunks(), kinds[field_id])
+
+    return statistics

@@ -1,0 +1,238 @@
+"""The least or greatest value of a column: from bounds where they are exact, else from as few files as can be.
+
+    settled     every row matches, none is deleted, and the bound is a value of the file: nothing is read
+    candidate   its bounds leave room for something better than what is known: read, the most promising first
+
+Bounds of texts and bytes may be cut, so they settle nothing, but they still rule files out. Partition values are exact.
+NaN is greater than every number, as in Spark: it is the least value only where there is no other.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.expr.bind.bound import Bound, Compare, NotNull, Reference
+from icefield.expr.parse.ast import Operator
+from icefield.expr.prune.ordered import BYTES, column_of, value_of
+from icefield.expr.prune.statistics import FieldStatistics
+from icefield.model.partition import PartitionSpec
+from icefield.plan.entries_of_files import INHERITED
+from icefield.plan.file_statistics import column_statistics, partition_statistics
+from icefield.plan.manifest_list import Mask
+from icefield.plan.partition.constants import identity_sources
+from icefield.plan.plan import ScanPlan
+from icefield.types.arrow import arrow_array, arrow_type
+from icefield.types.datatypes import BooleanType
+from icefield.types.metadata_columns import is_metadata_column
+from icefield.types.schema import Schema
+
+# Reads some files of a plan, by their rows in it, for values that a filter calls better; yields the best of each.
+ReadBest = Callable[[Sequence[int], Bound], Iterator["Best"]]
+
+
+class Side(Enum):
+    """Which end of a column's values; the operator is how a better value compares with another."""
+
+    LEAST = Operator.LT
+    GREATEST = Operator.GT
+
+    def pick(self, values: pa.Array) -> pa.Scalar:
+        """Return the value at this end."""
+        return pc.min(values) if self is Side.LEAST else pc.max(values)
+
+    def compare(self, values: pa.Array, value: pa.Scalar) -> pa.Array:
+        """Say which values lie nearer to this end than the given one."""
+        return pc.less(values, value) if self is Side.LEAST else pc.greater(values, value)
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The value looked for: of which column, at which end."""
+
+    reference: Reference
+    side: Side
+
+    @property
+    def columns(self) -> ManifestColumns:
+        """What manifests must tell."""
+        field_id = self.reference.field_id
+        want = ManifestColumns((*INHERITED, "record_count"))
+        return want if is_metadata_column(field_id) else want.with_statistics([field_id])
+
+
+def find_extreme(
+    wanted: Extreme,
+    plan: ScanPlan,
+    listed: Iterable[tuple[PartitionSpec, pa.Table]],
+    read: ReadBest,
+    width: int = 1,
+) -> pa.Scalar:
+    """Find the value, null if no row has one. width: how many files are read side by side."""
+    known = [_known(wanted, plan, spec, entries) for spec, entries in listed]
+    best = Best(wanted)
+    for files in known:
+        best.settle(files)
+    promising = [candidate for files in known for candidate in best.candidates(files)]
+    waiting = iter(_most_promising_first(promising, wanted.side))
+    while some := list(islice((c.row for c in waiting if best.may_lose_to(c)), width)):
+        for found in read(some, best.beaten_by()):
+            best.merge(found)
+    return best.scalar()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of some planned files.
+
+    bound: at the wanted end, in the form of `OrderedColumn.array`. settled: where it is a value that the scan has.
+    open_value, open_nan: where there may be others, or a NaN, that metadata does not tell of. sure_nan: where it does.
+    """
+
+    rows: pa.Array
+    bound: pa.Array
+    settled: Mask
+    open_value: Mask
+    sure_nan: Mask
+    open_nan: Mask
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    row: int
+    bound: Any
+    open_value: bool
+    open_nan: bool
+
+
+class Best:
+    """The best value so far, in the form of `OrderedColumn.array`, and whether there was a NaN; picklable."""
+
+    def __init__(self, wanted: Extreme) -> None:
+        self._reference = wanted.reference
+        self._side = wanted.side
+        self.value: Any = None
+        self.saw_nan = False
+
+    def settle(self, files: _Known) -> None:
+        """Take what needs no reading."""
+        self.saw_nan |= bool(files.sure_nan.any())
+        self._take(files.bound.filter(pa.array(files.settled)))
+
+    def candidates(self, files: _Known) -> Iterator[_Candidate]:
+        """Yield the files that could hold something better."""
+        hopeful = files.open_value
+        if self.value is not None:
+            better = self._side.compare(files.bound, pa.scalar(self.value, files.bound.type))
+            hopeful = hopeful & pc.fill_null(better, fill_value=True).to_numpy(zero_copy_only=False)
+        for at in np.flatnonzero(hopeful | files.open_nan):
+            bound, row = files.bound[at].as_py(), files.rows[at].as_py()
+            yield _Candidate(row, bound, bool(hopeful[at]), bool(files.open_nan[at]))
+
+    def may_lose_to(self, candidate: _Candidate) -> bool:
+        """Say whether the file may still hold something better."""
+        if self._side is Side.GREATEST and self.saw_nan:
+            return False
+        nan_matters = not self.saw_nan and (self._side is Side.GREATEST or self.value is None)
+        if candidate.open_nan and nan_matters:
+            return True
+        return candidate.open_value and (candidate.bound is None or self._is_better(candidate.bound))
+
+    def beaten_by(self) -> Bound:
+        """Return the filter for values that would take the place of the best."""
+        kind = self._reference.type
+        if self.value is None or isinstance(kind, BooleanType):
+            return NotNull(self._reference)
+        return Compare(self._reference, self._side.value, value_of(self.value, kind))
+
+    def add(self, values: pa.Array) -> None:
+        """Take values that were read."""
+        ordered = column_of(values, self._reference.type)
+        self.saw_nan |= bool((values.is_valid().to_numpy(zero_copy_only=False) & ~ordered.known).any())
+        self._take(ordered.array())
+
+    def merge(self, other: "Best") -> None:
+        """Take what was found elsewhere."""
+        self.saw_nan |= other.saw_nan
+        if other.value is not None and self._is_better(other.value):
+            self.value = other.value
+
+    def scalar(self) -> pa.Scalar:
+        """Return the answer as a value of the column's type."""
+        kind = self._reference.type
+        if self.saw_nan and (self._side is Side.GREATEST or self.value is None):
+            return pa.scalar(math.nan, arrow_type(kind))
+        value = None if self.value is None else value_of(self.value, kind)
+        return arrow_array([value], kind)[0]
+
+    def _take(self, ordered: pa.Array) -> None:
+        found = self._side.pick(ordered).as_py()
+        if found is not None and self._is_better(found):
+            self.value = found
+
+    def _is_better(self, other: Any) -> bool:
+        if self.value is None:
+            return True
+        return bool(other < self.value if self._side is Side.LEAST else other > self.value)
+
+
+def _known(wanted: Extreme, plan: ScanPlan, spec: PartitionSpec, entries: pa.Table) -> _Known:
+    rows = pc.index_in(entries.column("file_path"), value_set=plan.files.column("file_path")).combine_chunks()
+    planned = plan.files.select(["must_match", "delete_keys"]).take(rows)
+    whole = pc.and_(planned.column("must_match"), planned.column("delete_keys").is_null()).to_numpy()
+    source = _statistics(wanted.reference, plan.point.schema, spec, entries)
+    if source is None:
+        return _nothing_known(rows, wanted.reference)
+    bounds = source.of_column.lower if wanted.side is Side.LEAST else source.of_column.upper
+    settled = whole & bounds.known if source.is_exact else np.zeros(len(rows), np.bool_)
+    sure_nan = whole & source.has_nan
+    statistics = source.of_column
+    return _Known(
+        rows, bounds.array(), settled, statistics.may_be_value & ~settled, sure_nan, statistics.may_be_nan & ~sure_nan
+    )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where bounds come from; is_exact: they are values of the column, has_nan: where there certainly is a NaN."""
+
+    of_column: FieldStatistics
+    is_exact: bool
+    has_nan: Mask
+
+
+def _statistics(reference: Reference, schema: Schema, spec: PartitionSpec, entries: pa.Table) -> _Source | None:
+    for term in identity_sources(spec, schema):
+        if term.source_id == reference.field_id:
+            values = partition_statistics(entries, spec, schema)(term.field_id)
+            if values is not None:
+                return _Source(values, is_exact=True, has_nan=values.may_be_nan)
+    columns = column_statistics(entries, schema)(reference.field_id)
+    if columns is None:
+        return None
+    if is_metadata_column(reference.field_id):
+        # What is known of it is no statistic of the file: a bound that no row need have.
+        return _Source(columns, is_exact=False, has_nan=np.zeros(entries.num_rows, np.bool_))
+    nans = pc.fill_null(entries.column(f"nan_count.{reference.field_id}"), 0).to_numpy()
+    has_nan = columns.may_be_nan & (nans > 0)
+    return _Source(columns, not isinstance(reference.type, BYTES), has_nan)
+
+
+def _nothing_known(rows: pa.Array, reference: Reference) -> _Known:
+    none, every = np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+    unknown = column_of(pa.nulls(len(rows), arrow_type(reference.type)), reference.type).array()
+    return _Known(rows, unknown, none, every, none, every)
+
+
+def _most_promising_first(candidates: Sequence[_Candidate], side: Side) -> list[_Candidate]:
+    unknown = [candidate for candidate in candidates if candidate.bound is None]
+    known = [candidate for candidate in candidates if candidate.bound is not None]
+    # A bound that is known soon makes others hopeless; of a file without one anything may come, so it is read last.
+    return [*sorted(known, key=lambda c: c.bound, reverse=side is Side.GREATEST), *unknown]

@@ -1,0 +1,56 @@
+"""The partitions of files: by a key that is equal for equal partitions alone, and by a text for people.
+
+Texts collide (null and 'null', 'x/b=y' and a second field), so nothing may be decided by them. A key holds the typed
+values of all fields of one spec, also of those whose source column was dropped; keys of two specs do not compare, so
+the id of the spec goes with them.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.schema import partition_column
+from icefield.expr.prune.project import PartitionTerm
+from icefield.model.partition import PartitionSpec
+from icefield.plan.entries import partition_columns
+from icefield.plan.manifest_list import FEW, spec_sources
+from icefield.types.arrow import python_values
+from icefield.types.arrow_keys import encode_keys
+from icefield.types.schema import Schema
+
+PARTITION_KEY = "partition_key"
+Partition = tuple[int, bytes]  # the id of the spec, and the key
+
+
+def partition_keys(files: pa.Table, spec: PartitionSpec) -> pa.Array:
+    """Return the key of each file's partition, for files of one spec with their partition columns."""
+    return encode_keys(partition_columns(files, spec), files.num_rows)
+
+
+def partitions_of(planned: pa.Table) -> frozenset[Partition]:
+    """Return the distinct partitions that planned files lie in."""
+    columns = (planned.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY))
+    return frozenset(zip(*columns, strict=True))
+
+
+def partition_texts(files: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
+    """Write each file's partition as `name=value/…`; fields whose source column was dropped are left out.
+
+    A text is made once for each distinct value, for there are far fewer of them than files.
+    """
+    parts: list[pa.Array] = []
+    for source in spec_sources(spec, schema):
+        column = files.column(partition_column(source.field_id)).combine_chunks()
+        if len(column) <= FEW:
+            parts.append(_texts(column, source))
+            continue
+        encoded = column.dictionary_encode(null_encoding="encode")
+        parts.append(_texts(encoded.dictionary, source).take(encoded.indices))
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, "/") if parts else pa.repeat("", files.num_rows)
+
+
+def _texts(values: pa.Array, source: PartitionTerm) -> pa.Array:
+    kind = source.source_type
+    known = python_values(values, source.transform.result_type(kind))
+    return pa.array([f"{source.name}={source.transform.human(value, kind)}" for value in known], pa.string())

@@ -1,0 +1,80 @@
+"""The partition values of chosen files, from the manifests that list them; and as a column that every row has."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.schema import partition_column
+from icefield.errors import Unsupported
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.parquet.read.task import FileTask
+from icefield.plan.entries_of_files import INHERITED, load_listed
+from icefield.plan.partition.struct import partition_struct
+from icefield.plan.plan import ScanPlan
+from icefield.storage.store import Store
+from icefield.types.arrow import arrow_type, python_values
+from icefield.types.datatypes import NestedField, PrimitiveType, StructType, Type, Value
+from icefield.types.metadata_columns import PARTITION_ID, with_metadata_columns
+from icefield.types.schema import Schema
+
+
+def readable_schema(metadata: TableMetadata, schema: Schema) -> Schema:
+    """Return all columns that can be read of a version: its own, and metadata columns."""
+    return with_metadata_columns(schema, partition_fields(metadata))
+
+
+def partition_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
+    """Return the fields of the column `_partition`; none where specs contradict each other, so that it cannot be."""
+    try:
+        return partition_struct(metadata).fields
+    except Unsupported:
+        return ()
+
+
+def load_partition_values(
+    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
+) -> Iterator[tuple[PartitionSpec, pa.Table]]:
+    """Yield planned files, each batch of one spec, as their locations and one column per partition field."""
+    for spec, entries in load_listed(store, metadata, plan, files, ManifestColumns(INHERITED)):
+        yield spec, entries.select(["file_path", *(partition_column(f.field_id) for f in spec.fields)])
+
+
+def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> pa.StructArray:
+    """Return the partition of each file, as one struct for all specs, in the files' order. Raises Unsupported."""
+    struct = partition_struct(metadata)
+    kind = arrow_type(StructType(struct.fields))
+    listed = list(load_partition_values(store, metadata, plan, files))
+    paths = pa.chunked_array([entries.column("file_path").combine_chunks() for _, entries in listed], pa.string())
+    values = pa.chunked_array([struct.array(entries, struct.fields) for _, entries in listed], kind)
+    places = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
+    if places.null_count:
+        # Of appended files, whose manifests were written together with others since.
+        raise Unsupported(
+            f"_partition cannot be told of {places.null_count} file(s): the manifests that listed them are gone",
+            hint="Select the columns that the table is partitioned by",
+        )
+    return values.combine_chunks().take(places)
+
+
+def open_tasks(
+    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
+) -> Iterator[FileTask]:
+    """Yield what a reader must know of files of a plan to read the wanted columns."""
+    tasks = plan.tasks(files)
+    if PARTITION_ID not in wanted.by_id or files.num_rows == 0:
+        yield from tasks
+        return
+    fields = partition_struct(metadata).fields
+    columns = load_partitions(store, metadata, plan, files).flatten()
+    rows = zip(*(_values(column, f.type) for column, f in zip(columns, fields, strict=True)), strict=True)
+    for task, values in zip(tasks, rows, strict=True):
+        yield replace(task, partition=dict(zip((f.name for f in fields), values, strict=True)))
+
+
+def _values(column: pa.Array, kind: Type) -> list[Value | None]:
+    assert isinstance(kind, PrimitiveType), "partition values have no parts"
+    return python_values(column, kind)

@@ -1,0 +1,393 @@
+"""Plan a scan: which files must be read for a filter, and how the others were ruled out.
+
+    manifest list   manifests whose partition summaries cannot match are not opened
+    manifest        files whose partition values cannot match, then whose column statistics cannot match, are dropped
+    file            row groups are left to the Parquet reader
+
+A file that no pass can rule out is read; a file whose every row must match is marked, so that counts and overwrites
+need not open it. Files stay columns: one Arrow table, one row per file; `tasks` makes the readers' values of them, one
+at a time.
+
+Raises MissingFile, CorruptFile, and Unsupported for files in formats other than Parquet.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.cache.plans import MOST_ROWS, Choice, Question, SmallPlan, lists_few_files
+from icefield.cache.store import cache_of
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
+from icefield.expr.bind.bound import Bound, columns_of
+from icefield.expr.prune.evaluate import might_match
+from icefield.expr.prune.project import project_inclusive
+from icefield.expr.prune.residual import prove
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.read.task import FileTask
+from icefield.plan.delete_index import COLUMNS as DELETE_COLUMNS
+from icefield.plan.delete_index import NO_DELETES, DeleteIndex, added_deletes, load_delete_index
+from icefield.plan.entries import (
+    ADDED_ONLY,
+    LIVE,
+    batches_of_one_spec,
+    cold_bytes,
+    open_entries,
+    wanted_manifests,
+)
+from icefield.plan.file_statistics import facts_of
+from icefield.plan.manifest_list import (
+    FEW,
+    ManifestList,
+    Mask,
+    choose,
+    find_spec,
+    is_of,
+    load_manifest_list,
+    load_manifests,
+    load_many_manifests,
+    prune_manifests,
+)
+from icefield.plan.partition.constants import decode_constants, identity_sources
+from icefield.plan.unpruned_files import DESCRIBED, Candidates, Longs, describe_files
+from icefield.plan.versions import Point
+from icefield.storage.read_ahead import ReadAhead, Wanted
+from icefield.storage.store import Store
+from icefield.types.metadata_columns import is_metadata_column
+from icefield.types.schema import Schema
+
+MOST_THREADS = 4
+SMALL_MANIFEST_BYTES = 64 * 1024
+COLUMNS = ManifestColumns(
+    (
+        "status",
+        "snapshot_id",
+        "sequence_number",
+        "file_path",
+        "file_format",
+        "record_count",
+        "file_size_in_bytes",
+        "first_row_id",
+    )
+)
+PLANNED = pa.schema([*DESCRIBED, ("must_match", pa.bool_()), ("proven", pa.int64())])
+NO_FILES = PLANNED.empty_table()
+TASKS_PER_STEP = 1_000
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """How many manifests, files, rows and bytes there were, and what ruled them out.
+
+    Manifest lists do not say how large files are, so `bytes_listed` is without the files of pruned manifests.
+    """
+
+    manifests: int = 0
+    manifests_pruned: int = 0
+    files: int = 0
+    files_in_pruned_manifests: int = 0
+    files_pruned_by_partition: int = 0
+    files_pruned_by_statistics: int = 0
+    files_read: int = 0
+    rows: int = 0
+    rows_in_pruned_manifests: int = 0
+    rows_pruned_by_partition: int = 0
+    rows_pruned_by_statistics: int = 0
+    rows_read: int = 0
+    bytes_listed: int = 0
+    bytes_pruned_by_partition: int = 0
+    bytes_pruned_by_statistics: int = 0
+    bytes_read: int = 0
+
+    def __add__(self, other: "Funnel") -> "Funnel":
+        return Funnel(*(getattr(self, name) + getattr(other, name) for name in Funnel.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """The files to read, and why only those."""
+
+    point: Point
+    where: Bound
+    files: pa.Table
+    funnel: Funnel
+    deletes: DeleteIndex | None = None
+
+    @property
+    def whole_files(self) -> pa.Table:
+        """The files whose every row matches."""
+        return self.files.filter(self.files.column("must_match"))
+
+    @property
+    def partial_files(self) -> pa.Table:
+        """The files that must be opened to tell."""
+        return self.files.filter(pc.invert(self.files.column("must_match")))
+
+    def tasks(self, files: pa.Table) -> Iterator[FileTask]:
+        """Yield what a reader must know of each of some files of this plan."""
+        for start in range(0, files.num_rows, TASKS_PER_STEP):
+            for row in files.slice(start, TASKS_PER_STEP).to_pylist():
+                keys, number = row["delete_keys"], row["sequence_number"]
+                yield FileTask(
+                    location=row["file_path"],
+                    record_count=row["record_count"],
+                    sequence_number=number,
+                    spec_id=row["spec_id"],
+                    first_row_id=row["first_row_id"],
+                    constants=decode_constants(row["constants"], self.point.schema),
+                    proven=row["proven"],
+                    file_size_bytes=row["file_size_in_bytes"],
+                    deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
+                )
+
+
+def bytes_of(files: pa.Table) -> int:
+    """Return how large planned files are in all."""
+    return int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
+
+
+class Cluster(Protocol):
+    """Where batches of manifests can be planned, other than in this process."""
+
+    def pays(self, cold_bytes: int) -> bool:
+        """Say whether it is faster there, for manifests of so many bytes that the cache does not have."""
+        ...
+
+    def run(self, work: "PlanBatch", batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]] | None:
+        """Do the work on each batch, and return the results in their order; None if it failed."""
+        ...
+
+
+PlanBatch = Callable[[pa.Table], tuple[pa.Table, Funnel]]
+
+
+def plan_scan(
+    store: Store, metadata: TableMetadata, point: Point, where: Bound, cluster: Cluster | None = None
+) -> ScanPlan:
+    """Find the files of a version that may hold matching rows; a cluster takes part where it pays."""
+    listed = load_manifest_list(store, point.snapshot)
+    if listed is None or point.snapshot is None:
+        return ScanPlan(point, where, NO_FILES, Funnel())
+    cache = cache_of(store)
+    question = Question(point.snapshot.manifest_list, where, point.schema, metadata.specs)
+    known = cache.plans.find(question, listed) if cache else None
+    if known is not None:
+        return ScanPlan(point, where, known.files, known.funnel)
+    planner = _Planner(store, metadata, point.schema, where, LIVE)
+    files, funnel, deletes = planner.plan_snapshot(listed, point.snapshot.manifest_list, cluster)
+    is_small = deletes is None and max(listed.manifests.num_rows, files.num_rows) <= MOST_ROWS
+    # Version 1 may name manifests one by one, and then there is no list to know them by.
+    if cache is not None and is_small and question.manifest_list and cache.plans.note(question):
+        cache.plans.keep(question, listed, SmallPlan(files, funnel))
+    return ScanPlan(point, where, files, funnel, deletes)
+
+
+def plan_added_files(store: Store, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan) -> pa.Table:
+    """Find the files that snapshots added and that a plan would have had to read; each says which one added it."""
+    lists = load_many_manifests(store, snapshots)
+    found = [_added_by(manifests, snapshot, DATA_MANIFEST) for snapshot, manifests in lists]
+    if not found:
+        return NO_FILES
+    own = pa.concat_tables(found)
+    schema = like.point.schema
+    keep = prune_manifests(own, like.where, metadata, schema)
+    planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
+    own = own.filter(pa.array(keep))
+    with ReadAhead(store, planner.wanted(own)) as near:
+        return replace(planner, store=near).plan(own)[0]
+
+
+def plan_added_deletes(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
+    """Find the delete files that one snapshot added and that may apply to the files of a plan."""
+    manifests = load_manifests(store, snapshot)
+    if manifests is None:
+        return NO_DELETES
+    own = _added_by(manifests, snapshot, DELETE_MANIFEST)
+    own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.point.schema)))
+    return added_deletes(store, own, like.files.column("file_path"))
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """Plans batches of manifests, in any thread."""
+
+    store: Store
+    metadata: TableMetadata
+    schema: Schema
+    where: Bound
+    statuses: tuple[int, ...]
+    deletes: DeleteIndex | None = None
+
+    def plan_snapshot(
+        self, listed: ManifestList, manifest_list: str, cluster: Cluster | None
+    ) -> tuple[pa.Table, Funnel, DeleteIndex | None]:
+        """Plan all manifests of a snapshot: (the files, the funnel, the deletes that apply to them)."""
+        # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
+        deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
+        keep = self._prune(listed.live_data)
+        opened = choose(listed.live_data, keep)
+        wanted = chain(wanted_manifests(self.store, deleting, DELETE_COLUMNS), self.wanted(opened))
+        with ReadAhead(self.store, wanted) as near:
+            deletes = load_delete_index(near, self.metadata, deleting)
+            planner, known = replace(self, store=near, deletes=deletes), None
+            if deletes is None and manifest_list and len(keep) <= MOST_ROWS:
+                choice = Choice(manifest_list, keep.tobytes(), self._judged, self.schema, self.metadata.specs)
+                known = planner.known_candidates(choice, listed, opened)
+            if known is not None:
+                files, funnel = _together([planner.plan_candidates(candidates) for candidates in known])
+            else:
+                files, funnel = planner.plan(opened, cluster)
+        if opened.num_rows < len(keep):
+            funnel += _funnel_of_pruned(choose(listed.live_data, ~keep))
+        return files, funnel, deletes
+
+    def wanted(self, manifests: pa.Table) -> Iterator[Wanted]:
+        """Yield what must be read of data manifests."""
+        for batch in batches_of_one_spec(manifests):
+            spec = find_spec(self.metadata, batch.column("partition_spec_id")[0].as_py())
+            yield from wanted_manifests(self.store, batch, self._columns(spec))
+
+    def plan(self, manifests: pa.Table, cluster: Cluster | None = None) -> tuple[pa.Table, Funnel]:
+        cache = cache_of(self.store)
+        batches = list(batches_of_one_spec(manifests, cache))
+        parts = None
+        if cluster is not None and cluster.pays(cold_bytes(manifests, cache)):
+            parts = cluster.run(self._plan_batch, batches)
+        if parts is None:  # a job that failed fails here again, with the error that it is
+            parts = self._plan_here(batches)
+        return _together(parts)
+
+    @property
+    def _judged(self) -> tuple[int, ...]:
+        """The columns whose statistics are asked for."""
+        return tuple(sorted(i for i in columns_of(self.where) if not is_metadata_column(i)))
+
+    def _columns(self, spec: PartitionSpec) -> ManifestColumns:
+        """Return what is asked of manifests of a spec."""
+        sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
+        return replace(COLUMNS.with_statistics(self._judged), sizes=sources)
+
+    def _prune(self, manifests: pa.Table) -> Mask:
+        return prune_manifests(manifests, self.where, self.metadata, self.schema)
+
+    def known_candidates(self, choice: Choice, listed: ManifestList, opened: pa.Table) -> Sequence[Candidates] | None:
+        """Return what the cache has of a small table, and let it have what is chosen from again."""
+        cache = cache_of(self.store)
+        if cache is None:
+            return None
+        known = cache.candidates.find(choice, listed)
+        if known is None and cache.candidates.note(choice) and lists_few_files(opened):
+            known = [self._open(batch).described() for batch in batches_of_one_spec(opened, cache)]
+            if sum(candidates.facts.rows for candidates in known) <= MOST_ROWS:  # lists may be wrong
+                cache.candidates.keep(choice, listed, known)
+        return known
+
+    def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]]:
+        if len(batches) > 1 and any(map(_gains_by_threads, batches)):
+            with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
+                return list(pool.map(self._plan_batch, batches))
+        return [self._plan_batch(batch) for batch in batches]
+
+    def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
+        """Plan manifests of one spec."""
+        return self.plan_candidates(self._open(manifests))
+
+    def _open(self, manifests: pa.Table) -> Candidates:
+        """Open the files of manifests of one spec."""
+        spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
+        want = self._columns(spec)
+        entries = open_entries(self.store, manifests, want, self.statuses)
+        unjudged = entries.without(want.judged_names())
+        return Candidates(
+            facts=facts_of(entries.table, spec, self.schema),
+            record_counts=entries.table.column("record_count").to_numpy(),
+            sizes=entries.table.column("file_size_in_bytes").to_numpy(),
+            manifests=manifests.num_rows,
+            describe=lambda keep: describe_files(unjudged.complete(keep), spec, self.schema, self.deletes),
+        )
+
+    def plan_candidates(self, candidates: Candidates) -> tuple[pa.Table, Funnel]:
+        """Choose the files that may match, and say what is proven of them."""
+        facts = candidates.facts
+        by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
+        keep = by_partition & might_match(self.where, facts.columns, facts.rows)
+        if not keep.any():
+            return NO_FILES, _funnel_of_opened(candidates, by_partition, keep)
+        # Of few files, to prove something for all costs less than to take out what is known of those to keep.
+        proven = prove(self.where, facts).at(keep) if facts.rows <= FEW else prove(self.where, facts.at(keep))
+        files = candidates.describe(keep)
+        for name, column in (("must_match", proven.always), ("proven", proven.codes)):
+            files = files.append_column(name, pa.array(column))
+        if proven.never.any():  # no part of the filter says so, but all of them together
+            files = files.filter(pa.array(~proven.never))
+            keep[keep] = ~proven.never
+        return files, _funnel_of_opened(candidates, by_partition, keep)
+
+
+def _together(parts: Sequence[tuple[pa.Table, Funnel]]) -> tuple[pa.Table, Funnel]:
+    if len(parts) == 1:
+        return parts[0]
+    files = pa.concat_tables([files for files, _ in parts]) if parts else NO_FILES
+    return files, sum((funnel for _, funnel in parts), Funnel())
+
+
+def _gains_by_threads(batch: pa.Table) -> bool:
+    """Return whether decoding a batch runs long without the interpreter; threads for others wait for each other."""
+    return bool(pc.mean(batch.column("manifest_length")).as_py() >= SMALL_MANIFEST_BYTES)
+
+
+def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table:
+    is_own = manifests.column("added_snapshot_id").to_numpy() == snapshot.snapshot_id
+    return choose(manifests, is_own & is_of(manifests, content))
+
+
+def _funnel_of_opened(candidates: Candidates, by_partition: Mask, read: Mask) -> Funnel:
+    """Count what was in opened manifests; what partitions did not rule out and is not read, statistics ruled out."""
+    files, rows, size = in_all = _totals(candidates.record_counts, candidates.sizes)
+    files_left, rows_left, size_left = in_all if by_partition.all() else _totals_at(candidates, by_partition)
+    files_read, rows_read, size_read = _totals_at(candidates, read)
+    return Funnel(
+        manifests=candidates.manifests,
+        files=files,
+        files_pruned_by_partition=files - files_left,
+        files_pruned_by_statistics=files_left - files_read,
+        files_read=files_read,
+        rows=rows,
+        rows_pruned_by_partition=rows - rows_left,
+        rows_pruned_by_statistics=rows_left - rows_read,
+        rows_read=rows_read,
+        bytes_listed=size,
+        bytes_pruned_by_partition=size - size_left,
+        bytes_pruned_by_statistics=size_left - size_read,
+        bytes_read=size_read,
+    )
+
+
+def _totals_at(candidates: Candidates, chosen: Mask) -> tuple[int, int, int]:
+    return _totals(candidates.record_counts[chosen], candidates.sizes[chosen])
+
+
+def _totals(record_counts: Longs, sizes: Longs) -> tuple[int, int, int]:
+    """Return how many files there are, and their rows and bytes."""
+    return len(sizes), int(record_counts.sum()), int(sizes.sum())
+
+
+def _funnel_of_pruned(pruned: pa.Table) -> Funnel:
+    files = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
+    rows = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
+    return Funnel(
+        manifests=pruned.num_rows,
+        manifests_pruned=pruned.num_rows,
+        files=files,
+        files_in_pruned_manifests=files,
+        rows=rows,
+        rows_in_pruned_manifests=rows,
+    )

@@ -1,0 +1,44 @@
+"""Group planned files by what is left of the filter for them, for engines that filter many files by one expression.
+
+    >>> files = pa.table({"proven": [5, 1, 1, 0], "file_size_in_bytes": [9_000, 800, 700, 50]})
+    >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=1_000)]
+    [(5, 1), (1, 2), (0, 1)]
+    >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=2_000)]
+    [(5, 1), (0, 3)]
+
+The codes are those of `icefield.expr.residual`. In the second call the files with code 1 are too small for a group of
+their own, so they are filtered together with the last file, for which nothing is proven.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.expr.prune.residual import proven_in_all
+
+MOST_GROUPS = 4
+
+
+def group_by_residual(files: pa.Table, least_bytes: int) -> list[tuple[int, pa.Table]]:
+    """Cut planned files into groups, each with the code of what is proven for all of its files.
+
+    A group of its own costs the engine a scan, so only what is proven for many bytes gets one; the other files stay
+    together, and are filtered by all that is not proven for each of them.
+    """
+    codes = files.column("proven").to_numpy()
+    sizes = files.column("file_size_in_bytes").to_numpy()
+    distinct, places = np.unique(codes, return_inverse=True)
+    totals = np.bincount(places, sizes)
+    largest = np.argsort(-totals, kind="stable")[:MOST_GROUPS]
+    apart = [place for place in largest if totals[place] >= least_bytes]
+    groups = [(int(distinct[place]), files.filter(pa.array(places == place))) for place in apart]
+    together = ~np.isin(places, apart)
+    if together.any():
+        groups.append((proven_in_all(codes[together]), files.filter(pa.array(together))))
+    return [group for group in groups if group[1].num_rows] or [(0, files)]
+
+
+def residual_counts(files: pa.Table) -> list[tuple[int, int]]:
+    """Return each code among planned files with the number of files that have it."""
+    counted = pc.value_counts(files.column("proven").combine_chunks()).to_pylist()
+    return [(row["values"], row["counts"]) for row in counted]

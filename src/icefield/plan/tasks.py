@@ -1,0 +1,30 @@
+"""The files of a plan as lists of tasks for a reader, each list about one size; large files are cut at row groups."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.read.task import FileTask
+from icefield.plan.partition.values import open_tasks
+from icefield.plan.plan import ScanPlan
+from icefield.plan.splits import Split, plan_splits
+from icefield.storage.store import Store
+from icefield.types.schema import Schema
+
+
+def pack_tasks(
+    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
+) -> Iterator[list[FileTask]]:
+    """Yield what a worker is to read in one go, to give the wanted columns."""
+    sizes = files.column("file_size_in_bytes").to_pylist()
+    opened = open_tasks(store, metadata, plan, files, wanted)
+    tasks = {task.location: (task, size) for task, size in zip(opened, sizes, strict=True)}
+    for splits in plan_splits(store, metadata, plan, files):
+        yield [_part(*tasks[split.location], split) for split in splits]
+
+
+def _part(task: FileTask, size: int, split: Split) -> FileTask:
+    # The last part has no end: should the recorded size be wrong, no row group is lost.
+    return replace(task, start=split.start, end=split.end if split.end < size else task.end)

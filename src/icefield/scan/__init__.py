@@ -1,1 +1,0 @@
-"""From a snapshot and a filter to the files that a read must open, and the reason for each."""

@@ -1,0 +1,1 @@
+"""The format "icefield" of spark.read and df.write."""

@@ -1,0 +1,109 @@
+"""The format "icefield" of Spark: `spark.read.format("icefield").load("shop.orders")`, and the same for writing.
+
+`icefield.register(spark)` makes it known to a session; `lake.spark` does so by itself. Sources live in Python workers
+of Spark's driver: names of lakes and relative directories are looked up there. A DataFrame keeps the version that was
+the newest when it was loaded. Errors reach the user through Spark, with the message as it is.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+
+from icefield.commit.load import load_table_metadata
+from icefield.config.connect import connect
+from icefield.errors import MissingFile, StorageError
+from icefield.expr.bind.bind import bind
+from icefield.lake import Lake, LakeOpener
+from icefield.model.metadata import TableMetadata
+from icefield.plan.versions import Point
+from icefield.spark.data_source.options import TO_READ, TO_WRITE, SourceOptions
+from icefield.spark.data_source.read import TAKES_FILTERS, SourceTable, make_reader, shown_schema
+from icefield.spark.data_source.write import begin_write
+from icefield.spark.session.session import active_in_jvm
+
+# Without it, Spark refuses a source that takes filters.
+PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
+
+
+@dataclass(frozen=True)
+class PinnedVersion:
+    """The version that a DataFrame was loaded with, by its metadata file: later ones may have forgotten it."""
+
+    metadata_location: str
+    point: Point
+
+    def load(self, lake: Lake, table: str) -> TableMetadata:
+        """Load the metadata of the version; the newest has it too, unless it expired, where the file was removed."""
+        try:
+            return load_table_metadata(lake.store, self.metadata_location)
+        except (MissingFile, StorageError):
+            return lake.table(table).metadata
+
+
+class IcefieldSource(DataSource):
+    """A table of a lake."""
+
+    default_lake: ClassVar[LakeOpener | None] = None
+    # What to read, from when the source was loaded on.
+    pinned: "PinnedVersion | None" = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "icefield"
+
+    def schema(self) -> spark_types.StructType:
+        """Return the table's columns, or those that the option `columns` names."""
+        options = self._options(TO_READ)
+        with options.open_lake() as lake:
+            loaded = lake.head(options.table).load()
+            table = SourceTable(lake.store, loaded.metadata, options.find_point(loaded.metadata))
+        bind(options.where, table.readable)  # raises while the user is looking
+        self.pinned = PinnedVersion(loaded.location, table.point)
+        return shown_schema(table.select(options.columns))
+
+    def reader(self, schema: spark_types.StructType) -> DataSourceReader:
+        """Return what reads the columns of a schema."""
+        return make_reader(self._open(), schema, self._options(TO_READ).where)
+
+    def writer(self, schema: spark_types.StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
+        """Return what appends rows, or replaces the table's by them."""
+        return begin_write(self._options(TO_WRITE), schema, overwrite=overwrite)
+
+    def _open(self) -> SourceTable:
+        options = self._options(TO_READ)
+        with options.open_lake() as lake:
+            if self.pinned is not None:
+                return SourceTable(lake.store, self.pinned.load(lake, options.table), self.pinned.point)
+            metadata = lake.table(options.table).metadata
+            return SourceTable(lake.store, metadata, options.find_point(metadata))
+
+    def _options(self, known: tuple[str, ...]) -> SourceOptions:
+        options = SourceOptions(dict(self.options), type(self).default_lake)
+        options.check(known)
+        return options
+
+
+def register(spark: SparkSession, lake: Lake | str | os.PathLike[str] | None = None) -> None:
+    """Register the Spark format `icefield` with a session.
+
+    Args:
+        spark: The session.
+        lake: The lake that the format reads if no option names another: a `Lake`, or a target of `connect`. By default
+            the lake that `connect()` opens in the Spark driver.
+    """
+    if isinstance(lake, str | os.PathLike):
+        with connect(lake) as opened:
+            opener = opened.opener
+    else:
+        opener = lake.opener if lake is not None else None
+    # A class of its own, which Spark takes by value, is the only way to tell a source something beside its options.
+    source = type(IcefieldSource.__name__, (IcefieldSource,), {"default_lake": opener})
+    if TAKES_FILTERS:
+        spark.conf.set(PUSH_FILTERS, "true")
+    with active_in_jvm(spark):  # where Spark looks for the name, though it registers it in the session itself
+        spark.dataSource.register(source)

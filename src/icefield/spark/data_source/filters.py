@@ -1,0 +1,88 @@
+"""Filters that Spark hands to a data source, as filters of ours.
+
+What means the same to both is taken; the rest is left to Spark, which then filters the rows that it gets. Values of
+types that Spark sees as others (uuids as text, say) are not compared here, for Spark orders them by what it sees.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from icefield.errors import InvalidFilter
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import Bound, all_of, columns_of
+from icefield.expr.parse import ast
+from icefield.expr.parse.ast import Operator, Predicate
+from icefield.spark.types import presented_field, stored_field
+from icefield.types.datatypes import TimestampNsType, TimestamptzNsType, TimeType
+from icefield.types.schema import Schema
+
+ESCAPE = "\\"
+SHOWN_AS_NUMBERS = TimeType | TimestampNsType | TimestamptzNsType
+
+
+def split_filters(filters: Iterable[Any], schema: Schema) -> tuple[Bound, list[Any]]:
+    """Return what we filter by, bound to a schema, and what is left to Spark."""
+    taken: list[Bound] = []
+    left: list[Any] = []
+    for given in filters:
+        part = _bound(given, schema)
+        if part is None:
+            left.append(given)
+        else:
+            taken.append(part)
+    return all_of(*taken), left
+
+
+def _bound(given: Any, schema: Schema) -> Bound | None:
+    predicate = _predicate(given)
+    if predicate is None:
+        return None
+    try:
+        part = bind(predicate, schema)
+    except InvalidFilter:
+        return None
+    shown_alike = all(_is_shown_as_it_is(schema, field_id) for field_id in columns_of(part))
+    return part if shown_alike else None
+
+
+def _is_shown_as_it_is(schema: Schema, field_id: int) -> bool:
+    field = schema.by_id[field_id]
+    is_number = isinstance(field.type, SHOWN_AS_NUMBERS)
+    return not is_number and presented_field(field).dataType == stored_field(field).dataType
+
+
+def _predicate(given: Any) -> Predicate | None:
+    if type(given).__name__ == "Not":
+        inner = _predicate(given.child)
+        return None if inner is None else ast.Not(inner)
+    make = _PREDICATES.get(type(given).__name__)
+    return None if make is None else make(given)
+
+
+def _comparison(operator: Operator) -> Callable[[Any], Predicate]:
+    return lambda given: ast.Comparison(ast.Column(given.attribute), operator, given.value)
+
+
+def _like(before: str, after: str) -> Callable[[Any], Predicate]:
+    def make(given: Any) -> Predicate:
+        text = "".join(f"{ESCAPE}{c}" if c in (ESCAPE, "%", "_") else c for c in given.value)
+        return ast.Like(ast.Column(given.attribute), f"{before}{text}{after}", ESCAPE)
+
+    return make
+
+
+# By name: pyspark 4.0 has no such classes, and hands no filters over.
+_PREDICATES: dict[str, Callable[[Any], Predicate]] = {
+    "EqualTo": _comparison(Operator.EQ),
+    "GreaterThan": _comparison(Operator.GT),
+    "GreaterThanOrEqual": _comparison(Operator.GE),
+    "LessThan": _comparison(Operator.LT),
+    "LessThanOrEqual": _comparison(Operator.LE),
+    "EqualNullSafe": lambda given: ast.NullSafeEqual(ast.Column(given.attribute), given.value),
+    "In": lambda given: ast.In(ast.Column(given.attribute), tuple(given.value)),
+    "IsNull": lambda given: ast.IsNull(ast.Column(given.attribute)),
+    "IsNotNull": lambda given: ast.Not(ast.IsNull(ast.Column(given.attribute))),
+    "StringStartsWith": lambda given: ast.StartsWith(ast.Column(given.attribute), given.value),
+    "StringEndsWith": _like("%", ""),
+    "StringContains": _like("%", "%"),
+}

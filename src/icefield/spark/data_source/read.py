@@ -1,0 +1,181 @@
+"""Reading through `format("icefield")`: planned in a Python worker of the driver, read as Arrow batches in executors.
+
+Spark does not tell a Python source which columns it needs, so that all columns of its schema are read; nor, up to 4.3,
+which rows, in a way that can be relied on. Options say both. `lake.read` is the faster way where there is a lake.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as spark_types
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from icefield.errors import InvalidInput
+from icefield.expr.bind.bind import bind
+from icefield.expr.bind.bound import Bound, all_of, columns_of
+from icefield.expr.prune.residual import residual
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.read.read import TableReader, table_reader
+from icefield.plan.partition.values import readable_schema
+from icefield.plan.plan import plan_scan
+from icefield.plan.tasks import pack_tasks
+from icefield.plan.versions import Point
+from icefield.spark.data_source.filters import split_filters
+from icefield.spark.read.task import present_batch
+from icefield.spark.types import presented_field
+from icefield.storage.store import Store
+from icefield.types.datatypes import NestedField, StructType
+from icefield.types.schema import Schema
+
+# Until it had limits too, Spark kept the filters of one query for all others on the same DataFrame, which then lacked
+# rows. (Seen on 4.3.)
+TAKES_FILTERS = hasattr(DataSourceReader, "pushLimit")
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """One version of a table, as a source reads it."""
+
+    store: Store
+    metadata: TableMetadata
+    point: Point
+
+    @property
+    def readable(self) -> Schema:
+        """All columns that can be asked for."""
+        return readable_schema(self.metadata, self.point.schema)
+
+    def select(self, columns: Sequence[str] | None) -> Schema:
+        """Return the columns that are named, or the table's own."""
+        return self.point.schema if columns is None else self.readable.select(columns)
+
+    def fit(self, asked: spark_types.StructType) -> list[str]:
+        """Return the names of what a Spark schema asks for; of a struct it may be a part. Raises InvalidInput."""
+        names = [name for f in asked.fields for name in _paths(f, self.readable.find_field(f.name))]
+        found = self.readable.select(names)
+        for field, wanted in zip(found.fields, asked.fields, strict=True):
+            shown = presented_field(field)
+            if _as_nullable(wanted.dataType) != shown.dataType or wanted.name != shown.name:
+                raise InvalidInput(
+                    f"the schema asks for {wanted.name} {wanted.dataType.simpleString()}, "
+                    f"but the table has {shown.name} {shown.dataType.simpleString()}",
+                    hint="A schema chooses columns; cast them afterwards",
+                )
+        return names
+
+
+class SourceReader(DataSourceReader):
+    """Plans a scan, in the driver's worker; what travels to executors is a `TaskReader`."""
+
+    def __init__(self, table: SourceTable, shown: spark_types.StructType, where: str | None) -> None:
+        self._table = table
+        self._shown = shown
+        self._names = table.fit(shown)
+        self._where = bind(where, table.readable)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan; one partition is what one task reads."""
+        table = self._table
+        plan = plan_scan(table.store, table.metadata, table.point, self._where)
+        judged = [table.readable.name_of(field_id) for field_id in columns_of(self._where)]
+        wanted = table.readable.select([*self._names, *judged])
+        packed = pack_tasks(table.store, table.metadata, plan, plan.files, wanted)
+        return [InputPartition(pickle.dumps(tasks)) for tasks in packed]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one partition's files."""
+        return self._for_tasks().read(partition)
+
+    def __reduce__(self) -> tuple[Callable[..., DataSourceReader], tuple[object, ...]]:
+        # The metadata of a large table is not for every task.
+        return _itself, (self._for_tasks(),)
+
+    def _for_tasks(self) -> "TaskReader":
+        table = self._table
+        reader = table_reader(table.store, table.metadata)
+        return TaskReader(reader, table.readable, self._names, self._where, self._shown)
+
+
+class FilteringReader(SourceReader):
+    """A reader for a Spark that tells its filters."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Take the filters that mean the same here, and leave the others to Spark."""
+        taken, left = split_filters(filters, self._table.readable)
+        self._where = all_of(self._where, taken)
+        return left
+
+
+@dataclass(frozen=True)
+class TaskReader(DataSourceReader):
+    """What a reader is in an executor."""
+
+    reader: TableReader
+    readable: Schema
+    names: Sequence[str]
+    where: Bound
+    shown: spark_types.StructType
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one partition's files."""
+        if partition.value is None:  # what Spark makes of a plan without files
+            return
+        read, wanted = self.readable.select(self.names), _arrow_schema(self.shown)
+        for task in pickle.loads(partition.value):  # noqa: S301 - our own driver pickled it
+            for batch in self.reader.read(task, self.readable, self.names, residual(self.where, task.proven)):
+                yield present_batch(batch, read).cast(wanted)
+
+
+def make_reader(table: SourceTable, shown: spark_types.StructType, where: str | None) -> DataSourceReader:
+    """Return a reader that takes filters from a Spark that can be told apart by them."""
+    kind = FilteringReader if TAKES_FILTERS else SourceReader
+    return kind(table, shown, where)
+
+
+def shown_schema(schema: Schema) -> spark_types.StructType:
+    """Return a schema as Spark shows it."""
+    return spark_types.StructType([presented_field(f) for f in schema.fields])
+
+
+def _arrow_schema(shown: spark_types.StructType) -> pa.Schema:
+    """Return the Arrow schema that batches must have, to the name of a list's element."""
+    try:
+        return to_arrow_schema(shown, timezone="UTC")
+    except TypeError:  # pyspark before 4.2 takes no zone, and means UTC
+        return to_arrow_schema(shown)
+
+
+def _itself(reader: DataSourceReader) -> DataSourceReader:
+    return reader
+
+
+def _paths(asked: spark_types.StructField, field: NestedField) -> Iterator[str]:
+    """Yield the columns that a Spark field asks for; a struct is followed into where it has fewer fields."""
+    is_whole = _as_nullable(asked.dataType) == presented_field(field).dataType
+    if is_whole or not isinstance(asked.dataType, spark_types.StructType) or not isinstance(field.type, StructType):
+        yield asked.name
+        return
+    inner = {f.name: f for f in field.type.fields}
+    for part in asked.dataType.fields:
+        if part.name not in inner:
+            raise InvalidInput(f"the table has no column {asked.name}.{part.name}")
+        for path in _paths(part, inner[part.name]):
+            yield f"{asked.name}.{path}"
+
+
+def _as_nullable(kind: spark_types.DataType) -> spark_types.DataType:
+    match kind:
+        case spark_types.StructType():
+            return spark_types.StructType(
+                [spark_types.StructField(f.name, _as_nullable(f.dataType), True) for f in kind.fields]
+            )
+        case spark_types.ArrayType():
+            return spark_types.ArrayType(_as_nullable(kind.elementType))
+        case spark_types.MapType():
+            return spark_types.MapType(_as_nullable(kind.keyType), _as_nullable(kind.valueType))
+        case _:
+            return kind

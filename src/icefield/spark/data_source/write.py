@@ -1,0 +1,143 @@
+"""Writing through `format("icefield")`: tasks write files, and the driver's worker commits them once.
+
+A Python source cannot ask Spark to bring rows together by partition, so that each task opens a file for every partition
+that it meets; `table.append(df)` distributes rows first.
+
+    writer()  the rows' schema is checked, and the version that the change rests on is fixed
+    write()   in executors: files are written; a fault in the rows comes back as a value, for Spark would try it again
+    commit()  one commit under a token, so that a commit which is asked for again is not made twice
+    abort()   after a task failed for good: what was written is removed
+"""
+
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import types as spark_types
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from icefield.commit.action import Target
+from icefield.commit.publish.publish import Committed
+from icefield.commit.validate.idempotency_key import check_token, find_landed
+from icefield.dml.write import OVERWRITE, TableWrite
+from icefield.errors import IcefieldError
+from icefield.lake import Lake
+from icefield.model.snapshot import MAIN
+from icefield.parquet.write.conform import check_schema
+from icefield.parquet.write.write import WritePlan
+from icefield.spark.data_source.options import SourceOptions
+from icefield.spark.types import schema_from_spark
+from icefield.spark.write.task import WriteTask
+from icefield.spark.write.write import files_of_tasks, remove_files_of_write
+from icefield.storage.store import Store
+
+
+@dataclass
+class TaskResult(WriterCommitMessage):
+    """What one task wrote, or the fault that it found; as `WriteTask` puts them."""
+
+    files: bytes | None
+    error: bytes | None
+
+
+@dataclass
+class SourceWriter(DataSourceArrowWriter):
+    """One write; it travels to executors, and back to the driver for its end.
+
+    base: the version that the change rests on, pickled, because tasks have no use for it.
+    """
+
+    options: SourceOptions
+    overwrites: bool
+    by_partition: bool
+    target: Target
+    shown: spark_types.StructType
+    base: bytes
+    store: Store
+    plan: WritePlan
+    is_done: bool
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's rows."""
+        if self.is_done:
+            return TaskResult(None, None)
+        (result,) = (batch.to_pylist()[0] for batch in WriteTask(self.plan, self.store)(iterator))
+        return TaskResult(**result)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make one snapshot of what all tasks wrote."""
+        if self.is_done:
+            return
+        with self._removing_files():
+            results = [message for message in messages if isinstance(message, TaskResult)]
+            files = files_of_tasks(self.plan, ((result.files or b"", result.error) for result in results))
+        known: Committed = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
+        with self.options.open_lake() as lake:
+            write = _begin(lake, self.options, known, self.target, self.shown)
+            # The same files may be in the table since an earlier call: nothing may remove them before this is known.
+            if find_landed(write.head.load().metadata, self.target.ref, self.target.token) is None:
+                self._commit(write, files)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks wrote.
+
+        Spark asks for this after a failed commit too, where every task has a result. Whether its files may go was
+        known there alone: the commit may have landed though its answer was lost.
+        """
+        if not self.is_done and None in messages:
+            remove_files_of_write(self.store, self.plan)
+
+    def _commit(self, write: TableWrite, files: pa.Table) -> None:
+        """Commit files; they go if that certainly fails, but for those that another call has committed."""
+        if self.overwrites and self.by_partition:
+            write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)
+        elif self.overwrites:
+            write.commit(lambda: write.replacing(files, write.footing(write.plan(), OVERWRITE)), files)
+        else:
+            write.append_files(files)
+
+    @contextmanager
+    def _removing_files(self) -> Iterator[None]:
+        """Remove what was written if the results of the tasks tell of a fault."""
+        try:
+            yield
+        except IcefieldError as error:
+            if error.cleanable:
+                remove_files_of_write(self.store, self.plan)
+            raise
+
+
+def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwrite: bool) -> SourceWriter:
+    """Check what can be checked before any task runs, and fix the version that the change rests on."""
+    by_partition = options.replaces_partitions
+    with options.open_lake() as lake:
+        known = lake.head(options.table).load()
+        if options.branch != MAIN:
+            known.metadata.ref_head(options.branch)  # raises, naming those that there are
+        token = options.given.get("token") or f"spark-{lake.ambient.random_uuid().hex}"
+        check_token(token)
+        target = Target(options.branch, token)
+        write = _begin(lake, options, known, target, shown)
+        check_schema(schema_from_spark(shown), write.base.schema)
+        return SourceWriter(
+            options=options,
+            overwrites=overwrite,
+            by_partition=by_partition,
+            target=target,
+            shown=shown,
+            base=pickle.dumps(known),
+            store=lake.store,
+            plan=write.write_plan(moves_rows=False),
+            is_done=write.landed is not None,
+        )
+
+
+def _begin(
+    lake: Lake, options: SourceOptions, known: Committed, target: Target, shown: spark_types.StructType
+) -> TableWrite:
+    """Return the change, the same whenever it is begun on the same version."""
+    head = lake.head(options.table, known)
+    write = TableWrite(head, lake.store, lake.ambient, target, known.metadata, options.write_properties)
+    return write.merging(shown)[0] if options.merges_schema else write

@@ -1,0 +1,1 @@
+"""Spark Columns as filter text, for classic sessions and Spark Connect."""

@@ -1,0 +1,90 @@
+"""Columns as users see them, made of columns as files hold them: uuids are text, structs have the fields asked for."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from icefield.expr.render.spark_sql import is_plain_name, quoted_path
+from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, UUIDType, children
+from icefield.types.schema import Schema
+
+ColumnOrText = Column | str
+UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+
+
+def present(column: Column, kind: Type) -> Column:
+    """Turn stored values into what users see: uuids, at any depth, become text."""
+    if not holds_uuid(kind):
+        return column
+    match kind:
+        case UUIDType():
+            digits = F.lower(F.hex(column))
+            text = F.concat_ws("-", *(F.substring(digits, start, length) for start, length in UUID_PARTS))
+            return F.when(column.isNotNull(), text)
+        case StructType(fields):
+            parts = [present(column.getField(f.name), f.type).alias(f.name) for f in fields]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ListType():
+            return F.transform(column, lambda item: present(item, kind.element_type))
+        case MapType():
+            return F.transform_values(
+                F.transform_keys(column, lambda key, _: present(key, kind.key_type)),
+                lambda _, value: present(value, kind.value_type),
+            )
+        case _:
+            return column
+
+
+def present_as(stored: str, field: NestedField, *, metadata: Mapping[str, str] | None = None) -> ColumnOrText:
+    """Turn a stored column into what users see, under its own name; metadata: what it has instead of its own."""
+    is_plain = is_plain_name(stored) and is_plain_name(field.name) and not holds_uuid(field.type)
+    if is_plain and metadata is None:
+        return f"{quoted_path([stored])} AS {quoted_path([field.name])}"
+    shown = present(F.col(quoted_path([stored])), field.type)
+    return shown.alias(field.name) if metadata is None else shown.alias(field.name, metadata=dict(metadata))
+
+
+def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
+    """Keep the selected columns; of a struct that was selected in part, keep that part."""
+    if full.fields == select.fields:
+        return frame
+    # By place: to Spark, names that differ by case alone are one.
+    places = {f.field_id: f"icefield_{at}" for at, f in enumerate(full.fields)}
+    placed = frame.toDF(*places.values())
+    return select_all(placed, [_chosen(places[f.field_id], f, full.by_id[f.field_id].type) for f in select.fields])
+
+
+def select_all(frame: DataFrame, columns: Sequence[ColumnOrText]) -> DataFrame:
+    """Select columns; as texts if all are, for a column takes three calls to the JVM, and a text one."""
+    texts = [column for column in columns if isinstance(column, str)]
+    if len(texts) == len(columns):
+        return frame.selectExpr(*texts)
+    return frame.select([F.expr(column) if isinstance(column, str) else column for column in columns])
+
+
+def _chosen(name: str, field: NestedField, full: Type) -> ColumnOrText:
+    if field.type == full and is_plain_name(field.name):
+        return f"{name} AS {quoted_path([field.name])}"
+    return _narrowed(F.col(name), full, field.type).alias(field.name)
+
+
+def _narrowed(column: Column, full: Type, kept: Type) -> Column:
+    if full == kept:
+        return column
+    match full, kept:
+        case StructType(), StructType():
+            inner = {f.field_id: f.type for f in full.fields}
+            parts = [_narrowed(column.getField(f.name), inner[f.field_id], f.type).alias(f.name) for f in kept.fields]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ListType(), ListType():
+            return F.transform(column, lambda item: _narrowed(item, full.element_type, kept.element_type))
+        case MapType(), MapType():
+            return F.transform_values(column, lambda _, value: _narrowed(value, full.value_type, kept.value_type))
+        case _:
+            return column
+
+
+def holds_uuid(kind: Type) -> bool:
+    """Say whether a type is a uuid, or has one inside."""
+    return isinstance(kind, UUIDType) or any(holds_uuid(f.type) for f in children(kind))

@@ -1,0 +1,278 @@
+"""Planned files through Spark's own vectorised Parquet reader.
+
+Columns are found by field id. One trap is avoided here: Spark pushes filters into Parquet by *name*. So a column is
+read under a name that no file has, and filtered after reading, unless `file_names` proves that the files have it under
+that very name and type; then it is found by that name. Names of our own have a random part: no file and no table has
+them. The columns of the result carry no field ids, which Spark would write to the user's files.
+
+What rows have beside their own columns comes from their place: the reader tells a row's number in its file, and the
+file's key, by which a small table of the files is joined where more is asked for than the place itself.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
+
+from icefield.ambient import SystemAmbient
+from icefield.expr.bind.bound import TRUE, Bound, columns_of
+from icefield.expr.render.spark_sql import is_plain_name, quoted_path, spark_sql
+from icefield.model.metadata import TableMetadata
+from icefield.plan.partition.values import load_partitions
+from icefield.plan.plan import ScanPlan
+from icefield.spark.read.file_names import INNER_ROW_NUMBER, UNKNOWN, Reading
+from icefield.spark.read.log_directory import FILE_KEY, NativeFile, Shelf, open_files
+from icefield.spark.read.logical_columns import present_as, select_all
+from icefield.spark.read.native_deletes import WORDS, Deletes
+from icefield.spark.read.task import Rows
+from icefield.spark.types import NO_ID, plain_field, plain_type, stored_field
+from icefield.storage.sizes import check_local_size
+from icefield.storage.store import Store
+from icefield.types.datatypes import NestedField, Type, children, with_children
+from icefield.types.datatypes import StructType as StructOfTable
+from icefield.types.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED,
+    LINEAGE,
+    PARTITION_ID,
+    POSITION,
+    ROW_ID,
+    SPEC_ID,
+    is_metadata_column,
+)
+from icefield.types.schema import Schema
+
+# For this, Spark makes an object of each row. The column that it is made of costs a third, but is refused beside the
+# whole of `_metadata`, which is there if a file's key is selected and then nobody looks at it.
+ROW_NUMBER = "_metadata.row_index"
+_OF_FILES = (FILE.field_id, SPEC_ID.field_id, PARTITION_ID, ROW_ID.field_id, LAST_UPDATED.field_id)
+
+
+@dataclass(frozen=True)
+class FilesToRead:
+    """Some files of a plan, and the columns to read of them: the table's, and metadata columns.
+
+    reading: which names of the files Spark may use.
+    """
+
+    store: Store
+    metadata: TableMetadata
+    scan: ScanPlan
+    files: pa.Table
+    schema: Schema
+    reading: Reading = UNKNOWN
+
+
+def read_native(
+    spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows, deletes: Deletes | None = None
+) -> DataFrame:
+    """Read the rows that match a filter, or those that do not, and that are not deleted."""
+    return _NativeScan(spark, request, deletes).read(where, rows)
+
+
+class _NativeScan:
+    """One scan on its way."""
+
+    def __init__(self, spark: SparkSession, request: FilesToRead, deletes: Deletes | None) -> None:
+        self._spark = spark
+        self._request = request
+        self._deletes = deletes
+        self._names = dict(request.reading.names)
+        self._free = FreeNames(SystemAmbient().random_uuid().hex)
+        self._stored = Schema(tuple(map(self._stored_field, request.schema.fields)))
+        shown = zip(self._stored.fields, request.schema.fields, strict=True)
+        self._read = Schema(tuple(self._read_field(stored, f) for stored, f in shown))
+        self._wanted = {f.field_id for f in request.schema.fields if is_metadata_column(f.field_id)}
+        self._key_fields = _key_fields(deletes)
+        self._file_keys = np.arange(request.files.num_rows) if deletes is None else deletes.first_words
+        self._needs_files = bool(self._wanted & set(_OF_FILES)) or bool(self._key_fields)
+        self._row_number = self._choose_row_number()
+
+    def read(self, where: Bound, rows: Rows) -> DataFrame:
+        frame = self._with_own_insides(self._with_metadata_columns(self._with_places(self._open())))
+        if where != TRUE or rows is Rows.REST:
+            frame, paths = self._with_plain_paths(frame, where)
+            matches = spark_sql(where, lambda reference: paths[reference.field_id])
+            frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
+        frame = self._without_deleted(frame)
+        shown = zip(self._read.fields, self._request.schema.fields, strict=True)
+        return select_all(frame, [present_as(read.name, f, metadata=self._shown_metadata(read)) for read, f in shown])
+
+    def _shown_metadata(self, read: NestedField) -> Mapping[str, str] | None:
+        """Return what a column shows in place of the id that it was found by, if it was."""
+        is_found_by_id = read.name == self._free.of(read.field_id) and not is_metadata_column(read.field_id)
+        return NO_ID if is_found_by_id else None
+
+    def _stored_field(self, column: NestedField) -> NestedField:
+        """Return a column as it is read: under a name of the file, or under one that no file has, as all inside it."""
+        field_id, reading = column.field_id, self._request.reading
+        # Where only a part is asked for, Spark forgets the ids of the column and of the part, and goes by their names.
+        known = is_metadata_column(field_id) or (field_id in reading.known and field_id in self._names)
+        kind = column.type if known else _renamed(column.type, self._free)
+        return replace(column, name=self._names.get(field_id, self._free.of(field_id)), type=kind)
+
+    def _read_field(self, stored: NestedField, column: NestedField) -> NestedField:
+        name = stored.name if stored.type == column.type else self._free.of("inside", column.field_id)
+        return replace(column, name=name)
+
+    def _with_own_insides(self, frame: DataFrame) -> DataFrame:
+        """Give what is inside columns its own names.
+
+        Spark reads only those parts of structs that are asked for, and forgets their ids then. Through a cast it asks
+        for the whole.
+        """
+        both = zip(self._stored.fields, self._read.fields, strict=True)
+        casts = {read.name: F.col(stored.name).cast(plain_type(read.type)) for stored, read in both if stored != read}
+        return frame.withColumns(casts) if casts else frame
+
+    def _with_plain_paths(self, frame: DataFrame, where: Bound) -> tuple[DataFrame, Mapping[int, tuple[str, ...]]]:
+        """Return the paths of the filter's columns; those that must not stand in SQL text are made columns first."""
+        paths = {i: self._read.paths[i] for i in columns_of(where)}
+        odd = {i: path for i, path in paths.items() if not all(map(is_plain_name, path))}
+        if not odd:
+            return frame, paths
+        named = {i: self._free.of("part", i) for i in odd}
+        made = frame.withColumns({named[i]: F.col(quoted_path(path)) for i, path in odd.items()})
+        return made, paths | {i: (name,) for i, name in named.items()}
+
+    def _choose_row_number(self) -> str | None:
+        if not self._wanted and self._deletes is None:
+            return None
+        return ROW_NUMBER if DELETED.field_id in self._wanted else INNER_ROW_NUMBER
+
+    def _open(self) -> DataFrame:
+        own = [f for f in self._stored.fields if not is_metadata_column(f.field_id)]
+        lineage = [replace(f, name=self._stored_name(f)) for f in LINEAGE if f.field_id in self._wanted]
+        known = {f.field_id for f in own}
+        keys = [replace(f, name=self._free.of(i)) for i, f in self._key_fields.items() if i not in known]
+        stored = StructType([self._opened_field(f) for f in (*own, *lineage, *keys)])
+        if self._row_number == INNER_ROW_NUMBER:
+            stored = stored.add(INNER_ROW_NUMBER, LongType())
+        shelf = Shelf(self._request.store, self._request.metadata.location)
+        return open_files(self._spark, self._native_files(), stored, shelf)
+
+    def _opened_field(self, field: NestedField) -> StructField:
+        """Return a column as Spark looks it up: by the name that the files are known to have it under, or by its id."""
+        return plain_field(field) if self._names.get(field.field_id) == field.name else stored_field(field)
+
+    def _native_files(self) -> Iterator[NativeFile]:
+        files, store = self._request.files, self._request.store
+        paths, sizes = (files.column(name).to_pylist() for name in ("file_path", "file_size_in_bytes"))
+        uris = store.native_uris(paths)
+        for location, uri, size, key in zip(paths, uris, sizes, self._file_keys.tolist(), strict=True):
+            if uri.startswith("file:"):
+                # Spark would read whatever file is there now.
+                check_local_size(location, uri, size)
+            yield NativeFile(uri, size, key)
+
+    def _with_places(self, frame: DataFrame) -> DataFrame:
+        if self._row_number is None:
+            return frame
+        keys = [f"{FILE_KEY} AS {self._free.key}"] if self._needs_files or self._deletes else []
+        placed = frame.selectExpr("*", *keys, f"{self._row_number} AS {self._free.row}")
+        return placed.join(F.broadcast(self._files()), self._free.key) if self._needs_files else placed
+
+    def _files(self) -> DataFrame:
+        """Return what rows inherit from their files, for the columns that are wanted."""
+        files, request = self._request.files, self._request
+        free = self._free
+        columns = {free.key: pa.array(self._file_keys), free.first_row: files.column("first_row_id")}
+        columns[free.sequence] = files.column("sequence_number")
+        types: dict[str, DataType] = dict.fromkeys(columns, LongType())
+        inherited = {FILE.field_id: "file_path", SPEC_ID.field_id: "spec_id"}
+        for column in self._read.fields:
+            if column.field_id in inherited:
+                columns[column.name] = files.column(inherited[column.field_id])
+            elif column.field_id == PARTITION_ID:
+                columns[column.name] = load_partitions(request.store, request.metadata, request.scan, files)
+            else:
+                continue
+            types[column.name] = plain_type(column.type)
+        if self._deletes is not None and self._key_fields:
+            columns[free.applies] = pa.array(self._deletes.applies, WORDS)
+            types[free.applies] = ArrayType(LongType(), False)
+        # The types are said, for Spark takes a timestamp without a zone for one with the session's.
+        fields = [StructField(name, types[name]) for name in columns]
+        return self._spark.createDataFrame(pa.table(columns), StructType(fields))
+
+    def _with_metadata_columns(self, frame: DataFrame) -> DataFrame:
+        free = self._free
+        made: dict[str, Column] = {}
+        if POSITION.field_id in self._wanted:
+            made[free.of(POSITION.field_id)] = F.col(free.row)
+        if DELETED.field_id in self._wanted:
+            made[free.of(DELETED.field_id)] = F.lit(False) if self._deletes is None else self._bit(self._deletes) != 0
+        if ROW_ID.field_id in self._wanted:
+            made[free.of(ROW_ID.field_id)] = self._inherited(ROW_ID, F.col(free.first_row) + F.col(free.row))
+        if LAST_UPDATED.field_id in self._wanted:
+            made[free.of(LAST_UPDATED.field_id)] = self._inherited(LAST_UPDATED, F.col(free.sequence))
+        return frame.withColumns(made) if made else frame
+
+    def _without_deleted(self, frame: DataFrame) -> DataFrame:
+        if self._deletes is None or DELETED.field_id in self._wanted:
+            return frame
+        frame = frame.where(self._bit(self._deletes) == 0)
+        if not self._key_fields:
+            return frame
+        own = {f.field_id: f.name for f in self._read.fields}
+        names = {i: own.get(i, self._free.of(i)) for i in self._key_fields}
+        return self._deletes.drop_keys(self._spark, frame, names, self._free.applies)
+
+    def _bit(self, deletes: Deletes) -> Column:
+        return deletes.bit(self._spark, self._free.key, self._free.row)
+
+    def _stored_name(self, lineage: NestedField) -> str:
+        return self._free.of("stored", lineage.field_id)
+
+    def _inherited(self, lineage: NestedField, value: Column) -> Column:
+        """Return what a file says of a row's lineage, or else what follows from its place; null before it had any."""
+        stored = F.col(self._stored_name(lineage))
+        return F.when(F.col(self._free.first_row).isNotNull(), F.coalesce(stored, value))
+
+
+@dataclass(frozen=True)
+class FreeNames:
+    """Names that no file, no table and no user has, and that need no quotes."""
+
+    random: str
+
+    def of(self, *parts: object) -> str:
+        return "_".join(("icefield", self.random, *map(str, parts)))
+
+    @property
+    def key(self) -> str:
+        return self.of("file")
+
+    @property
+    def row(self) -> str:
+        return self.of("row")
+
+    @property
+    def applies(self) -> str:
+        return self.of("applies")
+
+    @property
+    def first_row(self) -> str:
+        return self.of("first_row")
+
+    @property
+    def sequence(self) -> str:
+        return self.of("sequence")
+
+
+def _renamed(kind: Type, free: FreeNames) -> Type:
+    """Return a type with names inside structs, at any depth, that no file has."""
+    inner = tuple(
+        replace(f, name=free.of(f.field_id) if isinstance(kind, StructOfTable) else f.name, type=_renamed(f.type, free))
+        for f in children(kind)
+    )
+    return with_children(kind, inner) if inner else kind
+
+
+def _key_fields(deletes: Deletes | None) -> dict[int, NestedField]:
+    return {f.field_id: f for keys in (deletes.keys if deletes else ()) for f in keys.fields.fields}

@@ -1,0 +1,180 @@
+"""Planned files to a DataFrame, each the fastest way that gives its rows.
+
+    by Spark's reader    files whose columns have field ids; also with deletes, if these are not too many to hand round
+    by tasks of ours     the others: in stores that Spark has no connector for, without ids, without columns that only
+                         the table knows the values of, with values in other units than Spark takes them for; they run
+                         the Arrow reader in Python workers
+
+A DataFrame of both is a union.
+"""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from icefield.codec.json.name_mapping import find_name_mapping
+from icefield.errors import Unsupported
+from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, any_of
+from icefield.expr.parse.ast import Operator
+from icefield.expr.prune.residual import proven_in_all, residual
+from icefield.parquet.read.read import TableFiles, table_reader
+from icefield.plan.manifest_list import load_manifests
+from icefield.plan.plan import plan_scan
+from icefield.plan.residuals import group_by_residual
+from icefield.plan.tasks import pack_tasks
+from icefield.spark.read.file_names import REBASED_TYPES, Demands, Reading, group_by_names
+from icefield.spark.read.log_directory import BLOCK_BYTES
+from icefield.spark.read.native_deletes import are_few, choose_for_spark, load_deletes
+from icefield.spark.read.native_read import FilesToRead, read_native
+from icefield.spark.read.task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
+from icefield.spark.session.workers import check_workers
+from icefield.spark.types import presented_field
+from icefield.types.datatypes import DateType, DecimalType, NestedField, PrimitiveType, walk
+from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
+from icefield.types.schema import Schema
+
+MAX_LONG_DIGITS = 18
+Mask = npt.NDArray[np.bool_]
+
+
+def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows = Rows.MATCHING) -> DataFrame:
+    """Read the rows that match a filter, or those that do not."""
+    natively = _reads_natively(request)
+    frames: list[DataFrame] = []
+    others = [_part(request, ~natively).files]
+    for reading, files in _group_by_names(_part(request, natively)):
+        if not reading.is_native:
+            others.append(files)
+            continue
+        named = replace(request, reading=reading, files=files)
+        has_deletes = files.column("delete_keys").is_valid().to_numpy()
+        frames += _read_plain(spark, _part(named, ~has_deletes), where, rows)
+        if has_deletes.any():
+            more, left = _read_with_deletes(spark, _part(named, has_deletes), where, rows)
+            frames += more
+            others.append(left)
+    rest = pa.concat_tables(others)
+    if rest.num_rows:
+        frames.append(_read_by_tasks(spark, replace(request, files=rest), where, rows))
+    return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], _shown_schema(request.schema))
+
+
+def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, pa.Table]]:
+    needs_numbers = request.files.column("delete_keys").is_valid().to_numpy()
+    if any(is_metadata_column(f.field_id) for f in request.schema.fields):
+        needs_numbers = np.ones_like(needs_numbers)
+    demands = Demands(needs_numbers, _may_have_old_times(request))
+    return group_by_names(request.store, request.metadata, request.schema, request.files, demands)
+
+
+def _may_have_old_times(request: FilesToRead) -> Mask:
+    """Find the files that may hold a date or time from before 1900: the planner tells by their statistics."""
+    files, scan = request.files, request.scan
+    leaves = [leaf for leaf in request.schema.leaves if isinstance(leaf.type, REBASED_TYPES) and not leaf.repeated]
+    listed = load_manifests(request.store, scan.point.snapshot) if leaves and files.num_rows else None
+    if listed is None:
+        return np.full(files.num_rows, bool(leaves))
+    old = any_of(
+        *(
+            Compare(Reference(leaf.field.field_id, leaf.type, leaf.path), Operator.LT, _first_of_1900(leaf.type))
+            for leaf in leaves
+        )
+    )
+    found = plan_scan(request.store, request.metadata, scan.point, all_of(scan.where, old)).files
+    is_old = pc.is_in(files.column("file_path"), value_set=pc.unique(found.column("file_path")))
+    # Of files that the version no longer lists, nothing is known.
+    is_listed = pc.is_in(files.column("manifest_path"), value_set=pc.unique(listed.column("manifest_path")))
+    return pc.or_(is_old, pc.invert(is_listed)).to_numpy()  # type: ignore[no-any-return]
+
+
+def _first_of_1900(kind: PrimitiveType) -> int:
+    days = (date(1900, 1, 1) - date(1970, 1, 1)).days
+    return days if isinstance(kind, DateType) else days * 86_400_000_000
+
+
+def _reads_natively(request: FilesToRead) -> Mask:
+    """Say of which files Spark's reader gives the columns."""
+    known = find_name_mapping(request.metadata.properties) is None and all(map(_is_native, request.schema.fields))
+    if not known or not _is_within_reach(request):
+        return np.zeros(request.files.num_rows, np.bool_)
+    return request.files.column("is_complete").to_numpy()  # type: ignore[no-any-return]
+
+
+def _is_native(field: NestedField) -> bool:
+    if is_metadata_column(field.field_id):
+        return field.field_id != PARTITION_ID or not is_shown_otherwise(field.type)
+    return not _has_difficult_default(field)
+
+
+def _is_within_reach(request: FilesToRead) -> bool:
+    """Say whether Spark itself can open the files: their store must have a name that Spark knows."""
+    if request.files.num_rows == 0:
+        return True
+    try:
+        request.store.native_uri(request.files.column("file_path")[0].as_py())
+    except Unsupported:
+        return False
+    return True
+
+
+def _has_difficult_default(field: NestedField) -> bool:
+    """Say whether a column has a default that Spark's reader cannot give: inside it, or a decimal wider than a long."""
+    if any(f.initial_default is not None for _, f in walk(field.type)):
+        return True
+    wide = isinstance(field.type, DecimalType) and field.type.precision > MAX_LONG_DIGITS
+    return field.initial_default is not None and (wide or not isinstance(field.type, PrimitiveType))
+
+
+def _read_plain(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> Iterator[DataFrame]:
+    """Read with as many scans as there are residuals for many files, so that Spark does not check what is proven."""
+    if request.files.num_rows:
+        for proven, files in group_by_residual(request.files, BLOCK_BYTES):
+            yield read_native(spark, replace(request, files=files), residual(where, proven), rows)
+
+
+def _read_with_deletes(
+    spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows
+) -> tuple[list[DataFrame], pa.Table]:
+    """Read files whose deletes Spark can apply; return those that are left too."""
+    if not are_few(request.files):
+        return [], request.files
+    reader = table_reader(request.store, request.metadata)
+    tasks = list(request.scan.tasks(request.files))
+    chosen = choose_for_spark(tasks, reader)
+    if DELETED.field_id in request.schema.by_id:
+        # A row's position says whether it is deleted; to say so of its key, an anti join would have to keep it.
+        chosen &= [not task.has_key_deletes for task in tasks]
+    native = [task for task, mine in zip(tasks, chosen, strict=True) if mine]
+    files = _part(request, chosen).files
+    left = residual(where, proven_in_all(files.column("proven").to_numpy()))
+    frames = [
+        read_native(spark, replace(request, files=files[of]), left, rows, deletes)
+        for of, deletes in (load_deletes(native, reader) if native else ())
+    ]
+    return frames, _part(request, ~chosen).files
+
+
+def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
+    check_workers(spark)
+    task = ReadTask(request.store, TableFiles.of(request.metadata), request.schema, where, rows)
+    packs = pack_tasks(request.store, request.metadata, request.scan, request.files, request.schema)
+    packed = [(pickle.dumps(tasks),) for tasks in packs]
+    frame = spark.createDataFrame(packed, TASK_SCHEMA).repartition(len(packed))
+    return frame.mapInArrow(task, _shown_schema(request.schema))
+
+
+def _part(request: FilesToRead, chosen: Mask) -> FilesToRead:
+    return replace(request, files=request.files.filter(pa.array(chosen)))
+
+
+def _shown_schema(schema: Schema) -> StructType:
+    return StructType([presented_field(f) for f in schema.fields])

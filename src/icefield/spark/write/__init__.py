@@ -1,0 +1,1 @@
+"""DataFrames to data files: distribution, order, and the task that writes."""

@@ -1,0 +1,137 @@
+"""Bring rows of one partition together before they are written, so that a write makes few files.
+
+    frames, as given                     (id, "Name", …)
+    numbered                             (c0, c1, …)
+    with keys                            (c0, c1, …, p0, s0)
+    brought together, sorted, no keys    (c0, c1, …)
+
+Columns are numbered on their way, and named again by the writing task: so no name of a user's is that of a helper
+column or of another column, in whatever case, and no setting of the session decides which of two is meant.
+
+Several frames, such as new rows and those that stay of a file, go as structs side by side, of which each row has one.
+So what a frame does not name is still told from a null in it, and gets its default.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import types as spark
+
+from icefield.model.sort_order import SortOrder
+from icefield.parquet.write.order_check import known_fields
+from icefield.parquet.write.write import WritePlan
+from icefield.properties.table import DISTRIBUTE_HASH, DISTRIBUTE_RANGE
+from icefield.spark.write.keys import Key, KeyTask, order_keys, partition_keys
+from icefield.spark.write.task import Names
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """Rows as the writing tasks get them. names: what the columns of each frame are called."""
+
+    rows: DataFrame
+    names: tuple[Names, ...]
+    plan: WritePlan
+
+
+def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder) -> Distributed:
+    """Bring rows together as a write wants it, and sort those of each task by partition and table order.
+
+    Rows are sorted also where they stay in the tasks that they are in: a task then fills one file after the other.
+    """
+    fields = tuple(known_fields(order, plan.schema))
+    if fields == order.fields:
+        plan = replace(plan, order=order)
+    parts, sorting = partition_keys(plan.schema, plan.spec), order_keys(plan.schema, fields)
+    numbered = [NumberedFrame.of(frame) for frame in frames]
+    rows = _united(numbered, [*parts, *sorting])
+    if parts or sorting:
+        by = [key.in_order() for key in (*parts, *sorting)]
+        rows = _brought_together(rows, plan.distribution, parts, by).sortWithinPartitions(*by)
+        rows = rows.drop(*(key.name for key in (*parts, *sorting)))
+    return Distributed(rows, tuple(each.names for each in numbered), plan)
+
+
+def _brought_together(frame: DataFrame, mode: str, parts: Sequence[Key], by: Sequence[Column]) -> DataFrame:
+    if mode == DISTRIBUTE_HASH:
+        # Unlike a plain repartition it lets Spark split what is skewed, and put together what is small.
+        return frame.hint("rebalance", *(key.name for key in parts))
+    return frame.repartitionByRange(*by) if mode == DISTRIBUTE_RANGE else frame
+
+
+@dataclass(frozen=True)
+class NumberedFrame:
+    """A frame whose columns are numbered; `given` are their names and types."""
+
+    frame: DataFrame
+    given: tuple[spark.StructField, ...]
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> "NumberedFrame":
+        """Number the columns of a frame, and take collations off: text in files has none, and is ordered by bytes."""
+        shown = frame.schema.fields
+        given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in shown)
+        numbered = frame.toDF(*(f"c{at}" for at in range(len(given))))
+        pairs = enumerate(zip(shown, given, strict=True))
+        changed = {f"c{at}": new.dataType for at, (old, new) in pairs if new.dataType != old.dataType}
+        casts = {name: F.col(name).cast(kind) for name, kind in changed.items()}
+        return cls(numbered.withColumns(casts) if casts else numbered, given)
+
+    @property
+    def names(self) -> Names:
+        return tuple(f.name for f in self.given)
+
+    @property
+    def columns(self) -> tuple[spark.StructField, ...]:
+        return tuple(spark.StructField(f"c{at}", f.dataType) for at, f in enumerate(self.given))
+
+    def key_column(self, key: Key) -> Column | None:
+        return key.column_of(self.given, [c.name for c in self.columns])
+
+    def with_keys(self, keys: Sequence[Key], computed: Sequence[Key]) -> DataFrame:
+        frame = self.frame
+        if computed:
+            shape = spark.StructType([*self.columns, *(key.spark_field() for key in computed)])
+            frame = frame.mapInArrow(KeyTask(self.names, computed), shape)
+        own = ((key.name, self.key_column(key)) for key in keys if key not in computed)
+        columns = {name: column for name, column in own if column is not None}
+        return frame.withColumns(columns) if columns else frame
+
+
+def _without_collation(kind: spark.DataType) -> spark.DataType:
+    match kind:
+        case spark.StringType():
+            return spark.StringType()
+        case spark.StructType():
+            plain = ((f, _without_collation(f.dataType)) for f in kind.fields)
+            return spark.StructType([spark.StructField(f.name, inner, f.nullable, f.metadata) for f, inner in plain])
+        case spark.ArrayType():
+            return spark.ArrayType(_without_collation(kind.elementType), kind.containsNull)
+        case spark.MapType():
+            key, value = _without_collation(kind.keyType), _without_collation(kind.valueType)
+            return spark.MapType(key, value, kind.valueContainsNull)
+        case _:
+            return kind
+
+
+def _united(frames: Sequence[NumberedFrame], keys: Sequence[Key]) -> DataFrame:
+    # A key has one type in all frames: it is computed for all, or for none.
+    computed = [key for key in keys if any(frame.key_column(key) is None for frame in frames)]
+    keyed = [frame.with_keys(keys, computed) for frame in frames]
+    if len(frames) == 1:
+        return keyed[0]
+    structs = [spark.StructType(list(frame.columns)) for frame in frames]
+    packed = [
+        frame.select(
+            *(
+                F.struct(*kind.names).alias(f"r{at}") if at == own else F.lit(None).cast(kind).alias(f"r{at}")
+                for at, kind in enumerate(structs)
+            ),
+            *(key.name for key in keys),
+        )
+        for own, frame in enumerate(keyed)
+    ]
+    return reduce(DataFrame.union, packed)

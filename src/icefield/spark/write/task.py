@@ -1,0 +1,96 @@
+"""What a writing task runs in an executor's Python worker; it loads as little as it can, for it starts often."""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.taskcontext import TaskContext
+
+from icefield.errors import IcefieldError
+from icefield.parquet.write.conform import conform_batch
+from icefield.parquet.write.string_check import check_text
+from icefield.parquet.write.write import DataWriter, WritePlan
+from icefield.storage.store import Store
+
+RESULT_SCHEMA = "files binary, error binary"
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """What runs in an executor's Python worker.
+
+    names: what the columns of each frame are called that rows come from, new rows first; None if rows come with their
+    names.
+    """
+
+    plan: WritePlan
+    store: Store
+    names: tuple[Names, ...] | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        attempt = f"{context.partitionId():05d}-{context.taskAttemptId()}" if context else "00000-0"
+        writer = DataWriter(self.plan, self.store, attempt)
+        try:
+            for batch in batches:
+                writer.write(self._named(batch))
+            yield _result(files=_as_stream(writer.close()))
+        except IcefieldError as error:
+            writer.abort()
+            if error.retryable:
+                raise
+            yield _result(error=pickle.dumps(error))
+        except BaseException:
+            writer.abort()
+            raise
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.num_rows == 0:
+            return batch
+        if self.names is None:
+            return self._checked(batch)
+        if len(self.names) == 1:
+            return self._checked(batch.rename_columns(list(self.names[0])))
+        return self._interleaved(batch, self.names)
+
+    def _checked(self, new: pa.RecordBatch) -> pa.RecordBatch:
+        check_text(new)
+        if self.plan.check is not None:
+            self.plan.check.check(new)
+        return new
+
+    def _interleaved(self, batch: pa.RecordBatch, names: tuple[Names, ...]) -> pa.RecordBatch:
+        """Return rows of several frames as rows of the table, in the order that they came in."""
+        parts, places = [], []
+        for number, (column, own) in enumerate(zip(batch.columns, names, strict=True)):
+            at = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+            if len(at):
+                rows = pa.RecordBatch.from_arrays(column.take(pa.array(at)).flatten(), names=list(own))
+                # The rows of the first frame are new; those of the others are moved.
+                parts.append(conform_batch(self._checked(rows) if number == 0 else rows, self.plan.schema))
+                places.append(at)
+        return _in_order(parts, places)
+
+
+def _in_order(parts: list[pa.RecordBatch], places: list[np.ndarray]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    columns = [pa.concat_arrays(list(arrays)) for arrays in zip(*(part.columns for part in parts), strict=True)]
+    order = pa.array(np.argsort(np.concatenate(places)))
+    return pa.RecordBatch.from_arrays(columns, schema=parts[0].schema).take(order)
+
+
+def _result(files: bytes | None = None, error: bytes | None = None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([files], pa.binary()), pa.array([error], pa.binary())], names=["files", "error"]
+    )
+
+
+def _as_stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())

@@ -1,0 +1,58 @@
+"""A DataFrame to data files: each task writes its rows with Arrow and returns a description of its files.
+
+Rows go from Spark's executors to files; the driver sees one small row per task. Only what the winning attempt of a
+task returns is committed; a file of another attempt has another name and is never referred to.
+
+A fault in the rows (a null in a required column, say) travels back as a value, so that Spark neither retries it nor
+buries it in a stack trace: it is raised here as SchemaMismatch, and a worker without this package as Unsupported.
+Spark's own errors pass through as they are. Either way every file of the write is removed first.
+"""
+
+import pickle
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from icefield.codec.manifest.schema import data_file_arrow_schema
+from icefield.model.sort_order import SortOrder
+from icefield.parquet.write.write import WritePlan
+from icefield.spark.session.worker_errors import explain_worker_fault
+from icefield.spark.session.workers import check_workers
+from icefield.spark.write.distribute import distribute
+from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
+from icefield.spark.write.task import RESULT_SCHEMA, WriteTask
+from icefield.storage.store import Store
+
+
+def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
+    """Write all rows, whose schemas were checked, and return one row per file, as columns of a manifest entry."""
+    check_workers(frames[0].sparkSession)
+    spread = distribute(frames, plan, order)
+    try:
+        with changed_task_bytes(frames[0].sparkSession, task_bytes_of(plan)):
+            task = WriteTask(spread.plan, store, spread.names)
+            results = spread.rows.mapInArrow(task, RESULT_SCHEMA).collect()
+        return files_of_tasks(plan, ((result.files, result.error) for result in results))
+    except BaseException as error:
+        remove_files_of_write(store, plan)
+        if fault := explain_worker_fault(error):
+            raise fault from error
+        raise
+
+
+def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> pa.Table:
+    """Put together what tasks say that they wrote; raise the fault that one of them found."""
+    tables = [data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()]
+    for files, error in results:
+        if error is not None:
+            raise pickle.loads(bytes(error))  # noqa: S301 - our own tasks pickled it
+        tables.append(pa.ipc.open_stream(bytes(files)).read_all())
+    return pa.concat_tables(tables)
+
+
+def remove_files_of_write(store: Store, plan: WritePlan) -> None:
+    """Remove every file of a write that will not be committed, also those of tasks that died."""
+    for found in store.list(plan.layout.folder):
+        if plan.write_id in found.location:
+            store.delete(found.location)

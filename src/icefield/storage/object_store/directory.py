@@ -1,0 +1,103 @@
+"""Keys that may be replaced, in a local directory: the pointers of a lake on disk that has no database.
+
+A key is a directory of numbered files, and its version is the highest number. To replace version n is to hard-link a
+file that is whole to the name n + 1: a link fails when the name is taken, so one of many writers wins, and a reader
+sees all of its bytes or none.
+
+Old numbers are removed, but the last KEPT stay. A writer who read version n a long time ago may find n + 1 free again
+because it was removed; so whoever linked a number looks at the highest one afterwards. If that is less than KEPT away,
+the number cannot have been there before. Otherwise the writer cannot tell, and says CommitStateUnknown.
+
+File systems without hard links are refused (Unsupported). Names must fit into 255 bytes with their ending.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from icefield.errors import (
+    CommitConflict,
+    CommitStateUnknown,
+    FileAlreadyExists,
+    MissingFile,
+    StorageError,
+    Unsupported,
+)
+from icefield.storage.local import LocalStore
+from icefield.storage.location import join_location
+from icefield.storage.object_store.conditional import Versioned
+
+KEPT = 32
+
+_NUMBER = re.compile(r"\d{20}")
+
+
+class DirectoryStore:
+    """A ConditionalStore of local directories. durable=False skips fsync, as in LocalStore."""
+
+    def __init__(self, *, durable: bool = True) -> None:
+        self._files = _LinkingStore(durable=durable)
+
+    def read_versioned(self, location: str) -> Versioned | None:
+        while numbers := self._numbers(location):
+            try:
+                return Versioned(self._files.read(_numbered(location, numbers[-1])), str(numbers[-1]))
+            except MissingFile:
+                continue  # Replaced KEPT times since the directory was read.
+        return None
+
+    def put_if_match(self, location: str, data: bytes, version: str | None) -> None:
+        number = int(version or 0) + 1
+        numbers = self._numbers(location)
+        if (numbers[-1] if numbers else 0) != number - 1:
+            raise CommitConflict(f"{location} is not at the version that was read")
+        try:
+            self._files.put_new(_numbered(location, number), data)
+        except FileAlreadyExists as error:
+            raise CommitConflict(f"{location} is not at the version that was read") from error
+        except StorageError as error:
+            if self._numbers_after(location)[-1:] == numbers[-1:]:
+                raise
+            raise CommitStateUnknown(f"{location} may have been written: {error}") from error
+        self._check_first(location, number)
+
+    def list_keys(self, prefix: str) -> Iterator[str]:
+        found = (file.location.rpartition("/") for file in self._files.list(prefix))
+        return iter({directory for directory, _, name in found if _NUMBER.fullmatch(name)})
+
+    def _check_first(self, location: str, number: int) -> None:
+        """Make sure that the number was not taken and removed before, and remove what is old."""
+        numbers = self._numbers_after(location)
+        if not numbers or numbers[-1] >= number + KEPT:
+            raise CommitStateUnknown(f"{location} was replaced {KEPT} times while it was written")
+        for old in numbers:
+            if old <= number - KEPT:
+                # The key is written; what stays is removed by the next one who writes it.
+                with suppress(StorageError):
+                    self._files.delete(_numbered(location, old))
+
+    def _numbers_after(self, location: str) -> list[int]:
+        """List the numbers after a write that may have landed, so that a failure leaves the outcome open."""
+        try:
+            return self._numbers(location)
+        except StorageError as error:
+            raise CommitStateUnknown(f"{location} may have been written: {error}") from error
+
+    def _numbers(self, location: str) -> list[int]:
+        names = (file.location.rpartition("/")[2] for file in self._files.list(location))
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+
+class _LinkingStore(LocalStore):
+    """Refuses what LocalStore does without hard links: its reader might see a part of the bytes."""
+
+    def _put_in_place(self, path: Path, data: bytes) -> None:
+        raise Unsupported(
+            f"cannot keep a catalog in {path.parent}: the file system has no hard links",
+            hint="Use a SQLite catalog, or another file system",
+        )
+
+
+def _numbered(location: str, number: int) -> str:
+    return join_location(location, f"{number:020d}")

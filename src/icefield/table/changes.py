@@ -1,0 +1,85 @@
+"""A read of the rows that appends brought to a table, from after one version up to another.
+
+Rows are told as they were appended: whatever was deleted or rewritten since, each comes once.
+Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import pyarrow as pa
+
+from icefield.engine.rows import SessionChoice
+from icefield.expr.bind.bound import Bound
+from icefield.expr.parse.ast import Predicate
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.plan.changes import Span, plan_appends
+from icefield.plan.plan import ScanPlan
+from icefield.storage.store import StaysInProcess, Store
+from icefield.table.scan import TableScan
+from icefield.types.schema import Schema
+
+
+class AppendScan(StaysInProcess):
+    """A planned read of appended rows; `Table.scan_appends` returns one."""
+
+    def __init__(
+        self,
+        store: Store,
+        table: TableName,
+        metadata: TableMetadata,
+        span: Span,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+    ) -> None:
+        self._scan = _AppendedRows(store, table, metadata, span.until, where, select)
+        self._scan.span = span
+
+    def using(self, sessions: SessionChoice) -> Self:
+        """Let DataFrames be of the session that a lake was told to use."""
+        self._scan.using(sessions)
+        return self
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the scan returns."""
+        return self._scan.schema
+
+    @property
+    def where(self) -> Bound:
+        """The filter, bound to the schema."""
+        return self._scan.where
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The last snapshot that the scan covers; pass it as `after` to the next scan."""
+        return self._scan.snapshot_id
+
+    def to_spark(self, session: Any | None = None) -> Any:
+        """Return a Spark DataFrame, as `TableScan.to_spark` does."""
+        return self._scan.to_spark(session)
+
+    def to_arrow(self) -> pa.RecordBatchReader:
+        """Return an Arrow batch reader, as `TableScan.to_arrow` does."""
+        return self._scan.to_arrow()
+
+    def count(self) -> int:
+        """Count the rows. Only files that metadata cannot answer for are opened."""
+        return self._scan.count()
+
+    def files(self) -> pa.Table:
+        """List the data files to read as an Arrow table, one row each."""
+        return self._scan.files()
+
+
+class _AppendedRows(TableScan):
+    """A scan whose files are those of a span; what else a scan can tell is about a version, and is not asked here."""
+
+    span: Span
+
+    @property
+    def _plan(self) -> ScanPlan:
+        if self._planned is None:
+            self._planned = plan_appends(self._store, self._metadata, self.span, self._where)
+        return self._planned

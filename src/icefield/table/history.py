@@ -1,0 +1,175 @@
+"""The versions of a table: what a handle is on, its snapshots, branches and tags.
+
+Raises NoSuchTable, NoSuchSnapshot, InvalidInput, ConcurrentChange, CommitConflict, CommitStateUnknown.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping
+
+from icefield.ambient import Ambient
+from icefield.arguments import check_arguments
+from icefield.commit.actions.expire import ExpireSnapshots, RemoveTheseSnapshots
+from icefield.commit.actions.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
+from icefield.commit.validate.transaction_reads import find_read
+from icefield.dml.head import TableHead
+from icefield.errors import NoSuchSnapshot
+from icefield.expr.bind.bound import TRUE, Bound
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.plan.versions import AsOf, Point, find_point, parse_moment, to_millis
+from icefield.storage.store import Store
+from icefield.types.schema import Schema
+
+
+@check_arguments
+class TableHistory:
+    """The part of a table handle that deals with versions: snapshots, branches and tags."""
+
+    def __init__(self, head: TableHead, store: Store, ambient: Ambient, ref: str = MAIN) -> None:
+        self._head = head
+        self._store = store
+        self._ambient = ambient
+        self._ref = ref
+
+    @property
+    def name(self) -> str:
+        """The full name, such as `shop.orders`."""
+        return str(self._head.name)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The newest metadata. In a transaction this counts as a read of all rows."""
+        return self.refresh()
+
+    @property
+    def metadata_location(self) -> str:
+        """The location of the newest metadata file, from which other engines can open the table.
+
+        In a transaction this is the version that the table was opened at, and counts as a read of all rows.
+        """
+        loaded = self._head.load()
+        self._reading(loaded.metadata, None)
+        return loaded.location
+
+    @property
+    def location(self) -> str:
+        """The base location of the table's files."""
+        return self._load().location
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self._load().schema
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The partition spec of new files."""
+        return self._load().spec
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        return dict(self._load().properties)
+
+    def refresh(self) -> TableMetadata:
+        """Load the newest metadata and return it. In a transaction this counts as a read of all rows."""
+        metadata = self._load()
+        self._reading(metadata, None)
+        return metadata
+
+    def snapshots(self) -> list[Snapshot]:
+        """List the snapshots, oldest first."""
+        return list(self.metadata.snapshots)
+
+    def history(self) -> list[SnapshotLogEntry]:
+        """List the snapshots that `main` has pointed at, with the time of each change."""
+        return list(self.metadata.snapshot_log)
+
+    def refs(self) -> dict[str, SnapshotRef]:
+        """Return the branches and tags by name."""
+        return dict(self.metadata.refs)
+
+    def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+        """Create a branch that starts at the head of this one, or at another version.
+
+        Args:
+            name: The name of the branch.
+            at: The version to start at: a snapshot id, a time, or a branch or tag.
+            retention: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
+        """
+        self._create_ref(name, RefKind.BRANCH, at, retention)
+
+    def tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+        """Create a tag: a name for one version.
+
+        Args:
+            name: The name of the tag.
+            at: The version to tag: a snapshot id, a time, or a branch or tag. By default the head of this branch.
+            retention: `max_ref_age_ms`.
+        """
+        self._create_ref(name, RefKind.TAG, at, retention)
+
+    def drop_ref(self, name: str) -> None:
+        """Drop a branch or tag. Its snapshots are kept until they expire."""
+        self._head.commit([DropRef(name)])
+
+    def publish(self, branch: str) -> Snapshot | None:
+        """Fast-forward this branch to the head of another one, so that all its snapshots become visible at once.
+
+        The other branch must descend from the head of this one.
+        """
+        return self._head.commit([FastForward(self._ref, branch)]).ref_head(self._ref)
+
+    def roll_back(self, snapshot_id: int) -> Snapshot | None:
+        """Move this branch back to one of its earlier snapshots."""
+        return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
+
+    def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
+        """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
+        self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
+
+    def expire_snapshots(
+        self,
+        older_than: datetime.datetime | str | None = None,
+        *,
+        keep_last: int | None = None,
+        dry_run: bool = False,
+    ) -> list[int]:
+        """Remove old snapshots from the table's metadata, and return their ids. No file is deleted.
+
+        Args:
+            older_than: Expire snapshots that are older than this. By default the property
+                `history.expire.max-snapshot-age-ms` decides.
+            keep_last: Keep at least this many snapshots of every branch.
+            dry_run: Return what would be removed, and change nothing.
+        """
+        limit = None if older_than is None else to_millis(parse_moment(older_than, "older_than"))
+        action, base = ExpireSnapshots(limit, keep_last), self._load()
+        if dry_run:
+            return sorted(action.find(self.metadata, self._ambient.now_ms()).snapshot_ids)
+        left = self._head.commit([action]).snapshots
+        return sorted(s.snapshot_id for s in base.snapshots if left.find(s.snapshot_id) is None)
+
+    def _load(self) -> TableMetadata:
+        """Load the newest metadata for what is no read of rows, or is noted as one by itself."""
+        return self._head.load().metadata
+
+    def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
+        snapshot = self._point(self._load(), at).snapshot
+        if snapshot is None:
+            raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
+        self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
+
+    def _reading(
+        self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE, columns: Iterable[int] = ()
+    ) -> Point:
+        """Return the version to read, and let the head know which rows of it."""
+        point = self._point(metadata, as_of)
+        read = find_read(metadata, point, self._ref if as_of is None else as_of, where, columns)
+        if read is not None:
+            self._head.note_read(read)
+        return point
+
+    def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> Point:
+        return find_point(metadata, self._ref if as_of is None else as_of)

@@ -1,0 +1,215 @@
+"""A planned read of one version of a table: as a DataFrame, as Arrow batches, as a count, as files, as reasons.
+
+The version is fixed when the scan is made; writers that move on do not change what it reads. Planning happens on
+first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Self
+
+import pyarrow as pa
+
+from icefield.arguments import check_arguments
+from icefield.engine.choose import EngineChoice, EngineName
+from icefield.engine.engine import RowEngine
+from icefield.engine.file_works import CountRows, FindExtreme
+from icefield.engine.rows import SessionChoice, active_cluster, bind_filter, load_spark_engine
+from icefield.errors import InvalidInput
+from icefield.explain.explain import Explanation
+from icefield.explain.explain_file import explain_file
+from icefield.explain.file_reason import FileReason
+from icefield.expr.bind.bound import Bound, Reference, columns_of
+from icefield.expr.parse.ast import Predicate
+from icefield.expr.prune.residual import residual
+from icefield.expr.render.describe import describe
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.parquet.read.read_ahead import read_ahead
+from icefield.parquet.read.task import FileTask
+from icefield.plan.counts import Longs, count_by_partition, count_rows
+from icefield.plan.entries_of_files import load_listed
+from icefield.plan.min_max import Best, Extreme, Side, find_extreme
+from icefield.plan.partition.values import open_tasks, partition_fields
+from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
+from icefield.plan.splits import Split, plan_splits
+from icefield.plan.versions import Point
+from icefield.storage.store import StaysInProcess, Store
+from icefield.types.arrow import arrow_schema
+from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
+from icefield.types.metadata_columns import DELETED, with_metadata_columns
+from icefield.types.schema import Schema
+
+SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes", "spec_id", "sequence_number")
+
+
+@check_arguments
+class TableScan(StaysInProcess):
+    """A planned read of one version of a table.
+
+    The version is fixed when the scan is made: later commits do not change what it reads. Planning happens on first
+    use.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        table: TableName,
+        metadata: TableMetadata,
+        point: Point,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._metadata = metadata
+        self._point = point
+        self._readable = _readable(point.schema, partition_fields(metadata))
+        self._where = bind_filter(where, self._readable)
+        self._select = list(select) if select is not None else point.schema.column_names
+        self._schema = _chosen(self._readable, tuple(self._select))
+        self._planned: ScanPlan | None = None
+        self._sessions = SessionChoice()
+        self._note: Callable[[Iterable[int]], object] = lambda _: None
+
+    def noting(self, note: Callable[[Iterable[int]], object]) -> Self:
+        """Let a transaction know of columns that are read although the scan does not select them."""
+        self._note = note
+        return self
+
+    def using(self, sessions: SessionChoice) -> Self:
+        """Let DataFrames be of the session that a lake was told to use."""
+        self._sessions = sessions
+        return self
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the scan returns."""
+        return self._schema
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that the scan reads; None for a table without snapshots."""
+        return self._point.snapshot.snapshot_id if self._point.snapshot else None
+
+    @property
+    def where(self) -> Bound:
+        """The filter, bound to the schema."""
+        return self._where
+
+    def to_spark(self, session: Any | None = None) -> Any:
+        """Return a Spark DataFrame. Executors read the rows; they do not pass through this process.
+
+        Args:
+            session: The Spark session to use. By default that of `Lake.use`, else the active one.
+        """
+        chosen = session or self._sessions.session
+        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store, chosen)
+
+    def to_arrow(self) -> pa.RecordBatchReader:
+        """Return an Arrow batch reader. No JVM is started, and memory does not grow with the size of the table."""
+        batches = self._batches(self._tasks(self._plan.files), self._select)
+        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), batches)
+
+    def count(self, *, engine: EngineName | None = None) -> int:
+        """Count the rows. Only files that metadata cannot answer for are opened.
+
+        Args:
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
+                Spark session is active.
+        """
+        return int(self._row_counts(engine).sum())
+
+    def count_by_partition(self, *, engine: EngineName | None = None) -> pa.Table:
+        """Count the rows of each partition: `partition`, `spec_id`, `record_count`, `file_count`."""
+        return count_by_partition(self._plan, self._row_counts(engine))
+
+    def min(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
+        """Return the least value of a column, null if there is none. Read only what metadata cannot answer."""
+        return self._extreme(column, Side.LEAST, engine)
+
+    def max(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
+        """Return the greatest value of a column, null if there is none. Read only what metadata cannot answer."""
+        return self._extreme(column, Side.GREATEST, engine)
+
+    def files(self) -> pa.Table:
+        """List the data files to read as an Arrow table, one row each."""
+        return self._plan.files.select(SHOWN_COLUMNS)
+
+    def splits(self) -> list[list[Split]]:
+        """Split the files at row groups, and pack the splits into tasks of about `read.split.target-size`."""
+        return plan_splits(self._store, self._metadata, self._plan, self._plan.files)
+
+    def explain(self) -> Explanation:
+        """Return what the scan reads, and what pruned the rest. Print it for people, or use `as_dict`."""
+        columns = tuple(f.name for f in self._schema.fields)
+        engine = EngineChoice(self._sessions).use(bytes_of(self._plan.partial_files))
+        return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan, str(engine))
+
+    def why(self, location: str) -> FileReason:
+        """Explain why a data file is read or pruned. The end of its location is enough to name it."""
+        return explain_file(self._store, self._metadata, self._point, self._where, location)
+
+    @property
+    def _plan(self) -> ScanPlan:
+        # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan in turn.
+        if self._planned is None:
+            self._planned = plan_scan(
+                self._store, self._metadata, self._point, self._where, active_cluster(self._sessions.session)
+            )
+        return self._planned
+
+    def _tasks(self, files: pa.Table) -> Iterator[FileTask]:
+        judged = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
+        wanted = self._readable.select([*self._select, *judged])
+        return open_tasks(self._store, self._metadata, self._plan, files, wanted)
+
+    def _row_counts(self, engine: EngineName | None) -> Longs:
+        # Who asks for the column that marks deleted rows, gets them.
+        marked = [DELETED.name] if DELETED.field_id in self._schema.by_id else []
+
+        work = CountRows(self._readable, self._where, tuple(marked))
+
+        def count(files: pa.Table) -> Iterator[int]:
+            row_engine = self._engine(files, engine)
+            return row_engine.run(work, row_engine.group(self._tasks(files)))
+
+        return count_rows(self._plan, count, with_deleted=bool(marked))
+
+    def _extreme(self, column: str, side: Side, engine: EngineName | None) -> pa.Scalar:
+        wanted = Extreme(_find_ordered(column, self._readable), side)
+        self._note([wanted.reference.field_id])
+        listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
+        row_engine = self._engine(self._plan.files, engine)
+
+        def read(rows: Sequence[int], better: Bound) -> Iterator[Best]:
+            work = FindExtreme(wanted, self._readable, self._where, better)
+            return row_engine.run(work, row_engine.group(self._tasks(self._plan.files.take(rows))))
+
+        return find_extreme(wanted, self._plan, listed, read, row_engine.width)
+
+    def _engine(self, files: pa.Table, asked: EngineName | None) -> RowEngine:
+        choice = EngineChoice(self._sessions, asked)
+        return choice.open(choice.use(bytes_of(files)), self._store, self._metadata)
+
+    def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for reader, task in read_ahead(self._store, self._metadata, tasks):
+            yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
+
+
+# Every scan asks for both, and a table has few schemas.
+_readable = lru_cache(maxsize=64)(with_metadata_columns)
+
+
+@lru_cache(maxsize=64)
+def _chosen(schema: Schema, names: tuple[str, ...]) -> Schema:
+    return schema.select(names)
+
+
+def _find_ordered(column: str, schema: Schema) -> Reference:
+    """Find a column whose values have an order."""
+    field = schema.find_field(column)
+    kind = field.type
+    if not isinstance(kind, PrimitiveType) or isinstance(kind, OPAQUE_TYPES) or field.field_id in schema.repeated_ids:
+        raise InvalidInput(f"column {column!r} has no least or greatest value: it is of type {kind}")
+    return Reference(field.field_id, kind, schema.paths[field.field_id])

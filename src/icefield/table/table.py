@@ -1,0 +1,366 @@
+"""A table: few verbs, each a few lines of delegation.
+
+A handle follows the table: every verb works on the newest version. What a scan reads is fixed when it is made.
+Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown, CorruptFile.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from icefield.arguments import check_arguments
+from icefield.codec.json.statistics import decode_statistics
+from icefield.commit.action import Target
+from icefield.commit.actions.evolve import EvolveTable
+from icefield.commit.actions.location import ChangeLocation
+from icefield.commit.actions.properties import ChangeProperties
+from icefield.commit.actions.replace import ReplaceTable
+from icefield.commit.actions.rewrite_manifests import RewriteManifests
+from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
+from icefield.commit.actions.upgrade import UpgradeTable
+from icefield.commit.validate.idempotency_key import Token
+from icefield.dml.add_files import Files, adopt_files
+from icefield.dml.compact import compact
+from icefield.dml.delta import DELETE, delete_matching, no_rows, upsert
+from icefield.dml.evolution import TableEvolution
+from icefield.dml.write import OVERWRITE, TableWrite
+from icefield.engine.choose import EngineName
+from icefield.errors import InvalidInput
+from icefield.expr.parse.ast import Predicate
+from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
+from icefield.inspect.source import Inspected
+from icefield.model.snapshot import MAIN, Snapshot
+from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
+from icefield.plan.changes import find_span, load_changed_files
+from icefield.plan.versions import AsOf, find_point
+from icefield.properties.check import check_new_properties
+from icefield.storage.location import parse_location
+from icefield.storage.store import StaysInProcess
+from icefield.table.changes import AppendScan
+from icefield.table.definition import define_table
+from icefield.table.history import TableHistory
+from icefield.table.inspection import TableInspection
+from icefield.table.scan import TableScan
+
+
+@check_arguments
+class Table(TableHistory, StaysInProcess):
+    """A handle on one table: reads, writes and changes it.
+
+    `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on
+    the version that it was made from.
+    """
+
+    def at(self, branch: str) -> "Table":
+        """Return a handle on a branch, which reads and writes there."""
+        self._load().ref_head(branch)
+        return Table(self._head, self._store, self._ambient, branch)
+
+    def append(
+        self,
+        rows: object,
+        *,
+        token: Token | None = None,
+        options: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
+        engine: EngineName | None = None,
+    ) -> Snapshot | None:
+        """Append rows. Return the new snapshot, or None if there were no rows.
+
+        Args:
+            rows: A Spark DataFrame, or Arrow data: a table, batch, reader, or any object with `__arrow_c_stream__`.
+            token: An idempotency key, or a `StreamBatch`. If a change has landed under this key, nothing is written,
+                and its snapshot is returned, or None if that has expired.
+            options: Write properties for this call only. They override the table's properties.
+            merge_schema: Add columns that only the rows have, and widen narrower ones, in the same commit.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame and the local
+                engine for Arrow data.
+        """
+        write = self._begin(token, options, engine)
+        if (landed := write.landed) is not None:
+            return landed.snapshot
+        write, rows = write.merging(rows) if merge_schema else (write, rows)
+        return write.append(rows)
+
+    def overwrite(  # noqa: PLR0913 - all but two are keywords
+        self,
+        rows: object,
+        where: Predicate | str | Any = None,
+        *,
+        files: Iterable[str] | None = None,
+        token: Token | None = None,
+        options: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
+        check_rows: bool = True,
+        engine: EngineName | None = None,
+    ) -> Snapshot | None:
+        """Replace the rows that match a filter, or all rows, in one snapshot.
+
+        Files in which all rows match are dropped without reading them. Files in which some rows match are rewritten.
+
+        Args:
+            rows: The new rows, as in `append`.
+            where: A filter. Without one, all rows are replaced.
+            files: Replace these data files, named by location, instead of rows that match a filter.
+            token: As in `append`.
+            options: As in `append`.
+            merge_schema: As in `append`.
+            check_rows: Refuse new rows that do not match the filter.
+            engine: As in `append`.
+        """
+        if files is not None and where is not None:
+            raise InvalidInput("an overwrite goes by a filter or by files, not by both")
+        write = self._begin(token, options, engine)
+        if (landed := write.landed) is not None:
+            return landed.snapshot
+        write, rows = write.merging(rows) if merge_schema else (write, rows)
+        if files is not None:
+            return write.replace_named(rows, files, OVERWRITE)
+        return write.replace_matching(rows, where, OVERWRITE, check_rows=check_rows)
+
+    def overwrite_partitions(
+        self,
+        rows: object,
+        *,
+        token: Token | None = None,
+        options: Mapping[str, str] | None = None,
+        engine: EngineName | None = None,
+    ) -> Snapshot | None:
+        """Replace every partition that a row belongs to, in one snapshot. Other partitions stay as they are.
+
+        The parameters are those of `append`.
+        """
+        write = self._begin(token, options, engine)
+        return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
+
+    def upsert(
+        self,
+        rows: object,
+        on: Sequence[str] | None = None,
+        *,
+        token: Token | None = None,
+        engine: EngineName | None = None,
+    ) -> Snapshot | None:
+        """Replace rows that have the same key, and insert rows whose key is new, in one snapshot.
+
+        Args:
+            rows: A Spark DataFrame or Arrow data, with each key at most once. Columns that they do not name keep their
+                value in replaced rows, and get their default in inserted ones.
+            on: The key columns. By default the identifier fields of the table.
+            token: As in `append`.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame, or if much data
+                must be read and a Spark session is active.
+        """
+        write = self._begin(token, engine=engine)
+        return landed.snapshot if (landed := write.landed) else upsert(write, rows, on)
+
+    def delete(
+        self, where: Predicate | str | Any, *, token: Token | None = None, engine: EngineName | None = None
+    ) -> Snapshot | None:
+        """Delete the rows that match a filter, in one snapshot.
+
+        Files in which all rows match are dropped without reading them. Other files are rewritten, or get delete files,
+        as the property `write.delete.mode` says.
+
+        Args:
+            where: A filter: SQL text, an expression built from `col`, or a Spark Column.
+            token: As in `append`.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
+                Spark session is active.
+        """
+        write = self._begin(token, engine=engine)
+        return landed.snapshot if (landed := write.landed) else delete_matching(write, where)
+
+    def delete_files(self, files: Iterable[str], *, token: Token | None = None) -> Snapshot | None:
+        """Remove data files, named by location, from the table in one snapshot."""
+        write = self._begin(token)
+        return landed.snapshot if (landed := write.landed) else write.replace_named(no_rows(self.schema), files, DELETE)
+
+    def compact(self, where: Predicate | str | Any = None, *, engine: EngineName | None = None) -> Snapshot | None:
+        """Rewrite small files, and files with deleted rows, as fewer and larger ones. No row changes.
+
+        Return None if there is nothing to gain. Rows that are deleted concurrently stay deleted.
+
+        Args:
+            where: Compact only files that may hold rows which match this filter.
+            engine: As in `delete`.
+        """
+        return compact(self._begin(None, engine=engine), where)
+
+    def rewrite_manifests(self) -> Snapshot | None:
+        """Merge small manifests, so that planning opens fewer. Return None if there are not at least two."""
+        action = RewriteManifests(self._target())
+        metadata = self._head.commit([action])
+        return metadata.snapshots.find(action.snapshot_id) if action.snapshot_id is not None else None
+
+    def add_files(self, files: Files, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
+        """Add Parquet files that another program wrote, in their place. No row is read or copied.
+
+        A file whose columns do not fit the table, or that is outside the lake's roots, is refused, and nothing is
+        added.
+
+        Args:
+            files: Locations of files, or of directories with Parquet files.
+            partition: The partition values of all files. By default they come from the path (`day=2026-01-01/…`), else
+                from statistics if these prove a single value.
+        """
+        return adopt_files(self._head, self._store, self._target(), files, partition)
+
+    def scan(
+        self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
+    ) -> TableScan:
+        """Plan a read of the rows that match a filter.
+
+        Args:
+            where: A filter: SQL text, an expression built from `col`, or a Spark Column. By default all rows are read.
+            select: The columns to read, also inside structs (`address.city`), and metadata columns such as `_file`.
+            as_of: The version to read: a snapshot id, a time, or the name of a branch or tag. By default the newest.
+        """
+        metadata = self._load()
+        scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
+        note = partial(self._reading, metadata, as_of, scan.where)
+        note(scan.schema.by_id)
+        return scan.noting(note).using(self._head.sessions)
+
+    def scan_appends(
+        self,
+        after: AsOf | None,
+        until: AsOf | None = None,
+        *,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+    ) -> AppendScan:
+        """Plan a read of the rows that were appended after one version, up to and including another.
+
+        Snapshots of other operations are skipped. Rows that were deleted later are read too.
+
+        Args:
+            after: A snapshot id, a time, or a branch or tag; None reads from the first snapshot.
+            until: The last version to read. By default the newest.
+            where: A filter, as in `scan`.
+            select: The columns to read, as in `scan`.
+        """
+        metadata = self._load()
+        span = find_span(metadata, after, self._point(metadata, until))
+        appends = AppendScan(self._store, self._head.name, metadata, span, where, select)
+        self._reading(metadata, until, appends.where)
+        return appends.using(self._head.sessions)
+
+    def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
+        """List the data and delete files that were added and removed between two versions, as an Arrow table.
+
+        Files that were added and removed again in between are left out.
+
+        Args:
+            after: A snapshot id, a time, or a branch or tag; None is the empty table.
+            until: The later version. By default the newest.
+        """
+        metadata = self._load()
+        before = None if after is None else find_point(metadata, after).snapshot
+        return load_changed_files(self._store, metadata, before, self._reading(metadata, until).snapshot)
+
+    def inspect(
+        self,
+        name: str,
+        *,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+        as_of: AsOf | None = None,
+    ) -> TableInspection:
+        """Open a metadata table: `files`, `entries`, `manifests`, `partitions`, `snapshots`, `refs` and others.
+
+        Args:
+            name: The name of the metadata table, as in Iceberg's Spark runtime.
+            where: A filter on the columns of the metadata table.
+            select: The columns to read.
+            as_of: The version to inspect, for metadata tables that differ between versions.
+        """
+        loaded = self._head.load()
+        if as_of is not None and name.lower() in OF_THE_TABLE:
+            raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
+        point = self._reading(loaded.metadata, as_of)
+        source = Inspected(self._store, loaded.metadata, loaded.location, point)
+        return TableInspection(open_metadata_table(name, source), where, select).using(self._head.sessions)
+
+    def replace(
+        self,
+        schema: object,
+        *,
+        partition_by: Sequence[str] = (),
+        order_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        format_version: int | None = None,
+    ) -> None:
+        """Replace the table by an empty one with another schema, under the same name. The history is kept.
+
+        Fail with ConcurrentChange if the table was changed concurrently in any way. If you replace and write in one
+        transaction, readers see the old table, or the new one with its rows. Properties are added to the existing ones.
+        The parameters are those of `Lake.create_table`.
+        """
+        base = self._load()
+        version = base.format_version if format_version is None else format_version
+        definition = define_table(schema, partition_by, order_by, properties, version)
+        self._head.commit([ReplaceTable(definition, base)])
+
+    @contextmanager
+    def evolve(self) -> Iterator[TableEvolution]:
+        """Change columns, partition fields and sort order in a `with` block, as one commit.
+
+        No data file is rewritten. The block gets a `TableEvolution`.
+        """
+        change = TableEvolution(self._load())
+        yield change
+        if change.steps:
+            self._head.commit([EvolveTable(change.steps)])
+
+    def upgrade(self, format_version: int = 3) -> None:
+        """Upgrade the table to a later format version. There is no way back, and older readers cannot read it."""
+        if self._load().format_version != format_version:
+            self._head.commit([UpgradeTable(format_version)])
+
+    def count(self, *, engine: EngineName | None = None) -> int:
+        """Count all rows, from metadata where that is possible."""
+        return self.scan().count(engine=engine)
+
+    def statistics(self) -> list[StatisticsFile]:
+        """List the statistics files of the table's snapshots."""
+        return [decode_statistics(entry) for entry in self.metadata.statistics]
+
+    def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
+        """Set the statistics file of a snapshot. It replaces another one of the same kind."""
+        self._head.commit([SetStatisticsFile(file)])
+
+    def remove_statistics(self, snapshot_id: int) -> None:
+        """Remove the statistics of a snapshot from the metadata. The files are kept."""
+        self._head.commit([RemoveStatisticsFiles(snapshot_id)])
+
+    def set_location(self, location: str) -> None:
+        """Set the location for new files. Existing files stay where they are."""
+        place = str(parse_location(location)).rstrip("/")
+        self._store.check(place)
+        self._head.commit([ChangeLocation(place)])
+
+    def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
+        """Set and remove table properties, in one commit.
+
+        Warn about properties that have no effect here. Refuse keys that look misspelled, and properties that ask for
+        something that Icefield does not do.
+        """
+        check_new_properties(updates, stacklevel=4)
+        self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
+
+    def _begin(
+        self, token: Token | None, options: Mapping[str, str] | None = None, engine: EngineName | None = None
+    ) -> TableWrite:
+        write = TableWrite.begin(self._head, self._store, self._ambient, self._target(token))
+        return replace(write, options=options or {}, asked=engine)
+
+    def _target(self, token: Token | None = None) -> Target:
+        return Target(self._ref, token)

@@ -1,0 +1,231 @@
+"""Several tables in one transaction: read at one moment, changed in one swap.
+
+    with lake.transaction() as tx:
+        tx.table("shop.orders").append(orders)
+        tx.table("shop.stock").overwrite(stock, where="day = '2026-01-05'")
+
+Inside, every table stands still but for what the transaction does to it. Nothing can be seen by others before the block
+ends; if it raises, nothing happens. Writers that came meanwhile are met as by single commits: what commutes is made
+again on the new base, what does not fails with ConcurrentChange. So does, under serializable isolation, a transaction
+that read rows, of any table, which were changed since.
+
+Raises ConcurrentChange, CommitConflict, CommitStateUnknown, NoSuchTable.
+"""
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from icefield.ambient import Ambient
+from icefield.arguments import check_arguments
+from icefield.catalog.catalog import Catalog
+from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
+from icefield.commit.action import Action, Workshop
+from icefield.commit.attempt import begin_attempt
+from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part, propose_all
+from icefield.commit.publish.choose import publisher_of
+from icefield.commit.publish.publish import Committed
+from icefield.commit.validate.references import remove_quietly, remove_unreferenced
+from icefield.commit.validate.transaction_reads import Reads, RowsRead
+from icefield.engine.rows import SessionChoice
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable
+from icefield.expr.parse.ast import Predicate
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName, parse_table_name
+from icefield.plan.versions import AsOf
+from icefield.properties.table import SERIALIZABLE, SNAPSHOT
+from icefield.storage.store import StaysInProcess, Store
+from icefield.table.table import Table
+
+
+@check_arguments
+class Transaction(StaysInProcess):
+    """Changes to several tables, committed together at the end of a `with` block; `Lake.transaction` returns one.
+
+    All tables are read at one moment, and the transaction sees its own changes. Others see nothing before the block
+    ends. If the block raises, nothing is changed.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        ambient: Ambient,
+        lanes: Lanes = NO_LANES,
+        *,
+        isolation: str = SERIALIZABLE,
+    ) -> None:
+        if isolation not in (SERIALIZABLE, SNAPSHOT):
+            raise InvalidInput(f"isolation is {SERIALIZABLE} or {SNAPSHOT}, not {isolation!r}")
+        self._catalog = catalog
+        self._store = store
+        self._ambient = ambient
+        self._lanes = lanes
+        self._isolation = isolation
+        self._heads: dict[TableName, _StagedHead] = {}
+        self._is_over = False
+        self.sessions = SessionChoice()
+
+    def table(self, name: str) -> Table:
+        """Open a table as of the moment of the transaction."""
+        table = parse_table_name(name)
+        if table not in self._heads:
+            self._pin([table])
+        head = self._heads[table]
+        head.sessions = self.sessions
+        return Table(head, self._store, self._ambient)
+
+    def read(
+        self,
+        name: str,
+        where: Predicate | str | Any = None,
+        select: Sequence[str] | None = None,
+        as_of: AsOf | None = None,
+    ) -> Any:
+        """Return rows of a table as a Spark DataFrame: `table(name).scan(where, select, as_of).to_spark()`."""
+        return self.table(name).scan(where, select, as_of).to_spark()
+
+    def pin(self, names: Iterable[str]) -> None:
+        """Fix the versions of several tables at one moment, before they are opened."""
+        self._pin([parse_table_name(name) for name in names])
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over = True
+        try:
+            if error is not None:
+                self._abandon()
+            else:
+                self._commit()
+        finally:
+            for head in self._heads.values():
+                head.is_over = True
+
+    def _pin(self, tables: Sequence[TableName]) -> None:
+        """Take the versions of all tables at one moment; what was read of those that were taken before must hold then.
+
+        Tables that moved since are taken as they are now, with the transaction's own changes on them. Nobody has seen
+        the older version, or has seen what is the same in the newer one.
+        """
+        self._check_open()
+        known = {name: head.base for name, head in self._heads.items()}
+        found = publisher_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
+        for table in tables:
+            if table not in found:
+                raise NoSuchTable(f"no table {table}")
+        for name, head in self._heads.items():
+            if name not in found or not found[name].metadata.is_table(head.base.metadata.table_uuid):
+                raise ConcurrentChange(
+                    f"{name} was dropped or made anew after the transaction opened it",
+                    hint="Nothing was changed; run it again",
+                )
+            if found[name] is not head.base:
+                head.rebase(found[name])
+        for table in tables:
+            if table not in self._heads:
+                self._heads[table] = _StagedHead(table, found[table], self._store, self._ambient, self._committer)
+
+    def _check_open(self) -> None:
+        if self._is_over:
+            raise _over()
+
+    @property
+    def _committer(self) -> Committer:
+        return Committer(self._catalog, self._store, self._ambient, self._lanes)
+
+    def _commit(self) -> None:
+        changed = [head for head in self._heads.values() if head.actions]
+        if not changed:
+            return
+        counts = self._isolation == SERIALIZABLE
+        read = [head for head in self._heads.values() if not head.actions and head.reads.rows and counts]
+        landed = self._committer.commit([head.part(with_reads=counts) for head in (*changed, *read)])
+        for head, table in zip(changed, landed, strict=False):
+            head.forget_staged(table.metadata)
+
+    def _abandon(self) -> None:
+        for head in self._heads.values():
+            self._committer.discard(head.part(with_reads=False))
+
+
+def _over() -> InvalidInput:
+    return InvalidInput("the transaction is over", hint="Begin another one, or open the table again")
+
+
+class _StagedHead:
+    """A table as a transaction sees it: fixed, but for the transaction's own changes."""
+
+    def __init__(self, name: TableName, base: Committed, store: Store, ambient: Ambient, committer: Committer) -> None:
+        self.name = name
+        self.sessions = SessionChoice()
+        self.base = base
+        self.actions: list[Action] = []
+        self.reads = Reads(base.metadata)
+        self.is_over = False
+        self._opened = base.metadata
+        self._own: list[OwnFiles] = []
+        self._store = store
+        self._ambient = ambient
+        self._committer = committer
+        self._written: list[str] = []  # to look at the changes before they land; the commit writes its own
+        self._staged = base.metadata
+
+    def load(self) -> Committed:
+        if self.is_over and self.actions:
+            raise _over()  # what its changes looked like is gone
+        return Committed(self._staged, self.base.location)
+
+    def committed(self, loaded: TableMetadata) -> TableMetadata:
+        return self.base.metadata
+
+    def note_read(self, read: RowsRead) -> None:
+        self.reads.note(read)
+
+    def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
+        try:
+            if self.is_over:
+                raise _over()
+            self._staged = self._propose(actions, self._staged)
+        except BaseException:
+            part = Part(self.name, actions, self.base.metadata.table_uuid, self.base, own=[own])
+            self._committer.discard(part)
+            raise
+        self.actions.extend(actions)
+        self._own.append(own)
+        return self._staged
+
+    def rebase(self, base: Committed) -> None:
+        """Go on from a newer version, on which everything that was read is the same."""
+        self.reads.check(self.name, base.metadata, self._store)
+        self._staged = self._propose(self.actions, base.metadata)
+        self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
+
+    def part(self, *, with_reads: bool) -> Part:
+        """Return what is to be committed."""
+        uuid, reads = self.base.metadata.table_uuid, self.reads if with_reads else None
+        own = [*self._own, OwnFiles(self._only_staged(), self.base.metadata)]
+        return Part(self.name, self.actions, uuid, self.base, reads, own)
+
+    def forget_staged(self, now: TableMetadata) -> None:
+        """Remove what nothing but the block itself could see, and files of changes that another run made."""
+        remove_quietly(self._store, self._only_staged())
+        if any(own.is_optional for own in self._own):
+            reusable = [location for action in self.actions for location in action.reusable_files()]
+            own = [location for own in self._own for location in own.locations]
+            remove_unreferenced(self._store, [*own, *reusable], now, self._opened)
+
+    def _only_staged(self) -> list[str]:
+        reusable = {location for action in self.actions for location in action.reusable_files()}
+        return [location for location in self._written if location not in reusable]
+
+    def _propose(self, actions: Sequence[Action], base: TableMetadata) -> TableMetadata:
+        attempt = begin_attempt(self._store)
+        try:
+            return propose_all(actions, base, Workshop(attempt.store, self._ambient))
+        finally:
+            self._written.extend(attempt.written)
