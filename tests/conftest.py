@@ -26,7 +26,14 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 # Suites that search, or that run other engines and servers: `make quick` does without them.
 SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py", "test_read_only.py"}
-SLOW_NAMES = ("test_object_store", "test_postgres", "test_sql_model", "test_sharing", "test_rest_faults")
+SLOW_NAMES = (
+    "test_object_store",
+    "test_postgres",
+    "test_sql_model",
+    "test_sharing",
+    "test_rest_faults",
+    "test_commit_queue_postgres",
+)
 
 
 # Processes that run the tests of Spark beside each other, each with one session for all of its tests.

@@ -110,6 +110,8 @@ LATE = {
     "icefield/codec/avro/engine.py": "icefield.codec.avro.compiled",
     "icefield/config/connect.py": "icefield.catalog.sql.postgres, .commit_queue.postgres, .storage.object_store",
 }
+# Suites that are about the whole, not about one room; tests/README.md says what each answers.
+SUITES = {"bank", "crash", "fuzz", "golden", "histories", "interop", "matrix", "peers", "sim"}
 MAX_MODULES = 16
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -196,6 +198,13 @@ def test_packages_are_small() -> None:
     for directory in {path.parent for path in modules()}:
         count = sum(path.name != "__init__.py" for path in directory.glob("*.py"))
         assert count <= MAX_MODULES, f"{directory.relative_to(SOURCE)} has {count} modules"
+
+
+def test_tests_have_a_folder_for_each_room() -> None:
+    packages = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    folders = {path.name for path in Path(__file__).parent.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders - SUITES == packages
+    assert folders >= SUITES
 
 
 def test_the_page_shows_the_rooms_in_their_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.commit.test_row_ids import assert_lineage, live_ids
 from tests.interop.iceberg_java import IcebergJava
 from tests.peers.gallery import Gallery
-from tests.test_versions import without_counts, without_manifest_lists
+from tests.table.test_versions import without_counts, without_manifest_lists
 
 from icefield import Lake, Table
 from icefield.catalog.catalog import PointerSwap

@@ -17,7 +17,7 @@ from icefield.lake import Lake
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = (
-    "tests/spark/test_file_log.py",
+    "tests/spark/test_log_directory.py",
     "tests/spark/test_version_3.py::test_metadata_columns_can_be_selected_and_filtered",
     "tests/spark/test_native_deletes.py::test_keys_and_positions_are_deleted_together",
     "tests/spark/test_rows.py::test_spark_rows_come_back_through_spark_and_arrow",

@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.commit.racing import race
+from tests.effort import DEEP
 
 import icefield
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.table.table import Table
 from icefield.types.arrow_keys import encode_keys
-from tests.commit.racing import race
-from tests.effort import DEEP
 
 IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 STEPS = 10

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from tests.effort import DEEP
 
 import icefield
 from icefield.commit.validate import transaction_reads as reads
@@ -12,7 +13,6 @@ from icefield.commit.validate.transaction_reads import Reads
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.table.table import Table
-from tests.effort import DEEP
 
 NAME = "t.t"
 LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)

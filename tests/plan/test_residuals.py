@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from tests.effort import EFFORT
-from tests.scan.test_plan import LONGS, build, planned, rows_in, tables
+from tests.plan.test_plan import LONGS, build, planned, rows_in, tables
 
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind

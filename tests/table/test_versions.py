@@ -8,6 +8,9 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from tests.commit.faults import RacingCatalog, RecordingStore
+from tests.commit.racing import files_of, reachable
+from tests.commit.test_loop import through
 
 from icefield.catalog.catalog import PointerSwap
 from icefield.codec.avro.container import parse_header
@@ -25,9 +28,6 @@ from icefield.model.names import parse_table_name
 from icefield.model.snapshot import Snapshot, Snapshots
 from icefield.storage.location import local_path
 from icefield.table.table import Table
-from tests.commit.faults import RacingCatalog, RecordingStore
-from tests.commit.racing import files_of, reachable
-from tests.commit.test_loop import through
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 

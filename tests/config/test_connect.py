@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.rest_server import running_server
+from tests.s3_server import s3_server
 
 import icefield
 from icefield.config.configuration import LakeSettings
@@ -14,8 +16,6 @@ from icefield.config.connect import is_there, open_lake
 from icefield.errors import InvalidInput, LocationRefused, Unsupported
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
-from tests.rest_server import running_server
-from tests.s3_server import s3_server
 
 WITHOUT = """
 import sys

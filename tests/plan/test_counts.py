@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from tests.effort import EFFORT
 from tests.expr.cases import Row, is_nan, sort_key
-from tests.scan.test_plan import build, tables
+from tests.plan.test_plan import build, tables
 
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import Reference

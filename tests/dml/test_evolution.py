@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.commit.faults import RacingCatalog
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -15,7 +16,6 @@ from icefield.codec.json.metadata import encode_metadata
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
 from icefield.table.table import Table
-from tests.commit.faults import RacingCatalog
 
 
 def rows_of(table: Table, **options: Any) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import effort
 
 from icefield.errors import InvalidInput
 from icefield.properties.check import check_properties
@@ -16,7 +17,6 @@ from icefield.properties.table import (
     TARGET_FILE_SIZE_BYTES,
     Property,
 )
-from tests.effort import effort
 
 KEYS = [p.key for p in TABLE_PROPERTIES]
 

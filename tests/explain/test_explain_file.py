@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from tests.effort import EFFORT
-from tests.scan.test_plan import build, planned, tables
+from tests.plan.test_plan import build, planned, tables
 
 import icefield
 from icefield.errors import InvalidInput

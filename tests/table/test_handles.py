@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from tests.test_secrets import PLANTED, assert_hidden
 
 from icefield.errors import Unsupported
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore
 from icefield.storage.object_store.store import ObjectStore
 from icefield.storage.store import check_reachable
-from tests.test_secrets import PLANTED, assert_hidden
 
 HANDLES: dict[str, Callable[[Lake], object]] = {
     "Lake": lambda lake: lake,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.commit.racing import race
 
 from icefield.errors import ConcurrentChange, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
 from icefield.table.table import Table
-from tests.commit.racing import race
 
 MODES = ("copy-on-write", "merge-on-read")
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.commit.racing import files_of
 
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
 from icefield.table.table import Table
-from tests.commit.racing import files_of
 
 
 @pytest.fixture
