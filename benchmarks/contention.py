@@ -149,9 +149,9 @@ def _work(
     with write() as append:
         ready.wait(PATIENCE_S)
         before = time.process_time()
-        for turn in range(appends):
+        for slot in range(appends):
             started = time.monotonic()
-            append(pa.table({"id": [number * 1000 + turn]}))
+            append(pa.table({"id": [number * 1000 + slot]}))
             spent.append(time.monotonic() - started)
         times.put((spent, time.process_time() - before))
 

@@ -159,9 +159,9 @@ def _measure(data: bytes, path: Path, rounds: int) -> dict[str, float]:
         if name != "pyiceberg":
             work[name]()
     best = dict.fromkeys(work, float("inf"))
-    for turn in range(rounds):
+    for slot in range(rounds):
         for name, run in work.items():
-            if name != "pyiceberg" or turn < 2:
+            if name != "pyiceberg" or slot < 2:
                 best[name] = min(best[name], _best(run, 1))
     return best
 

@@ -38,7 +38,7 @@ def one_for_each(spark: Any, partitions: int) -> Any:
     return _columns(spark.range(0, partitions, 1, 8).selectExpr(f"id * 7919 % {partitions} AS id"), partitions)
 
 
-def point(rows: int) -> str:
+def version(rows: int) -> str:
     """Return a filter for a few rows that may be in any file."""
     return f"user_id = {USER % _users(rows)}"
 

@@ -34,8 +34,8 @@ def compare(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> 
     for work in works.values():
         _warm_up(work)
     spent: dict[str, list[Cost]] = {name: [] for name in works}
-    for turn in range(rounds):
-        names = list(works) if turn % 2 == 0 else list(reversed(list(works)))
+    for slot in range(rounds):
+        names = list(works) if slot % 2 == 0 else list(reversed(list(works)))
         for name in names:
             spent[name].append(measure(works[name]))
     return {name: _median(costs) for name, costs in spent.items()}

@@ -85,7 +85,7 @@ def _make_tables(lake: Lake, folder: str, rows: int, partitions: int) -> Place:
         table = lake.create_table(name, frame, partition_by=partition_by, properties=DELETES_IN_PLACE, format_version=3)
         table.append(frame)
         for branch, deleted in ((ONE, ONE_PERCENT), (TEN, TEN_PERCENT)):
-            table.branch(branch)
+            table.create_branch(branch)
             table.at(branch).delete(deleted)
     files, metadata = {}, {}
     for name in (BASE, BY_DAY, SMALL):

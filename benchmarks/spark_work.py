@@ -19,8 +19,8 @@ from benchmarks.spark_events import (
     drain,
     events,
     open_parquet,
-    point,
     totals,
+    version,
     write_parquet,
     write_parquet_by_day,
 )
@@ -122,7 +122,7 @@ def _reads(engine: Engine, place: Place) -> Iterator[Work]:
     def few(frame: Any) -> list[Any]:
         return sorted(tuple(row) for row in frame.collect())
 
-    one_user = point(place.rows)
+    one_user = version(place.rows)
     yield Work("scan all columns", "1.00", lambda: drain(engine.open(BASE)), lambda: drain(plain(BASE)))
     yield Work("scan and aggregate", "1.00", lambda: totals(engine.open(BASE)), lambda: totals(plain(BASE)))
     for branch, share, bar in ((ONE, "1 %", "1.15"), (TEN, "10 %", "1.25")):

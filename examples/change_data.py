@@ -50,9 +50,9 @@ def apply_batch(lake: Lake, number: int, changes: list[Change]) -> None:
         if kept:
             ids, names, cities = zip(*kept, strict=True)
             rows = pa.table({"id": ids, "name": names, "city": cities})
-            customers.upsert(rows, on=["id"], token=StreamBatch("customers-upserts", number))
+            customers.upsert(rows, on=["id"], idempotency_key=StreamBatch("customers-upserts", number))
         if gone:
-            customers.delete(icefield.col("id").isin(gone), token=StreamBatch("customers-deletes", number))
+            customers.delete(icefield.col("id").isin(gone), idempotency_key=StreamBatch("customers-deletes", number))
 
 
 def contents(customers: Table) -> list[tuple[object, ...]]:

@@ -1,6 +1,6 @@
 """Load one file a day, so that a run can be repeated.
 
-The token names the load of a day. A load that has landed is not made again, also when two runs of it meet.
+The idempotency key names the load of a day. A load that has landed is not made again, also when two runs of it meet.
 
 Prints:
     2026-01-05: 3 rows in the table
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def load(clicks: Table, day: datetime.date) -> int:
-    clicks.append(clicks_of(day), token=f"clicks/{day}")
+    clicks.append(clicks_of(day), idempotency_key=f"clicks/{day}")
     return clicks.count()
 
 

@@ -29,7 +29,7 @@ def main() -> None:
         late = orders.append(rows((4, 5, "21.00")))
         assert late is not None
         print(f"late rows go to the partition of their own day: {late.summary['added-data-files']} file added")
-        orders.tag("reported")  # a tag keeps this version, whatever expires
+        orders.create_tag("reported")  # a tag keeps this version, whatever expires
 
         # The filter names what is replaced, so that the correction can be run again.
         orders.overwrite(rows((1, 5, "12.00"), (2, 5, "9.00")), where="id IN (1, 2)")
@@ -39,7 +39,7 @@ def main() -> None:
 
         orders.delete("ts >= '2026-01-06' AND amount > 50")
         print(f"an order deleted, total {total(orders)}")
-        orders.roll_back(corrected)
+        orders.rollback(corrected)
         print(f"rolled back, total {total(orders)}")
 
 

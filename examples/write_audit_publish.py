@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def load(prices: Table, name: str, values: list[float | None]) -> str:
-    prices.branch(name)
+    prices.create_branch(name)
     staging = prices.at(name)
     staging.append(pa.table({"load": [name] * len(values), "price": pa.array(values, pa.float64())}))
     try:
@@ -37,7 +37,7 @@ def load(prices: Table, name: str, values: list[float | None]) -> str:
         prices.publish(name)  # ConcurrentChange if somebody wrote to main since
         return f"published, {prices.count()} rows on main"
     finally:
-        prices.drop_ref(name)
+        prices.drop_branch(name)
 
 
 if __name__ == "__main__":

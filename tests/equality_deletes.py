@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 
 from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.codec.manifest.schema import EQUALITY_DELETES, partition_column
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
-from icefield.commit.snapshot.manifest_filter import Gone
-from icefield.commit.snapshot.manifests import ManifestShape, NewFiles
+from icefield.commit.snapshot.manifest_filter import RemovedFiles
+from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
 from icefield.commit.snapshot.summary import tally_deletes
-from icefield.commit.validate.read_set import Footing, find_origin
+from icefield.commit.validate.read_set import ReadSet, find_starting_snapshot
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation
 from icefield.parquet.write.delete_files import as_delete_columns
 from icefield.plan.plan import plan_scan
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.properties.table import SNAPSHOT
 from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema, arrow_type
@@ -31,12 +31,12 @@ _NUMBERS = itertools.count()
 class AddKeyDeletes(FilesAction):
     """Adds delete files, and removes nothing."""
 
-    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
-        manifests, snapshot_id = self._manifests.write(base, workshop)
-        nothing = Gone(self.footing.plan.files.slice(0, 0), frozenset())
+    def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        manifests, snapshot_id = self._manifests.write(base, context)
+        nothing = RemovedFiles(self.read_set.plan.files.slice(0, 0), frozenset())
         deletes = tally_deletes(self.files.columns)
         draft = FilesDraft(snapshot_id, Operation.DELETE, nothing, manifests, added_deletes=deletes)
-        return self._propose_draft(draft, base, workshop)
+        return self._propose_draft(draft, base, context)
 
 
 def delete_keys(
@@ -66,7 +66,7 @@ def delete_keys(
     kinds = {partition_column(c.field_id): arrow_type(c.type) for c in spec.columns(schema)}
     values = pa.table({name: pa.array(value, kinds[name]) for name, value in columns.items()})
     files = as_delete_columns([described], values, spec, schema)
-    plan = plan_scan(store, base, find_point(base, MAIN), TRUE)
-    footing = Footing(plan, MAIN, "delete", SNAPSHOT, find_origin(table._head.committed(base), base, MAIN))
-    new = NewFiles(files, ManifestShape(schema, spec, DELETE_MANIFEST))
-    table._head.commit([AddKeyDeletes(files=new, footing=footing)])
+    plan = plan_scan(store, base, resolve_version(base, MAIN), TRUE)
+    read_set = ReadSet(plan, MAIN, "delete", SNAPSHOT, find_starting_snapshot(table._head.committed(base), base, MAIN))
+    new = AddedFiles(files, ManifestShape(schema, spec, DELETE_MANIFEST))
+    table._head.commit([AddKeyDeletes(files=new, read_set=read_set)])

@@ -19,10 +19,10 @@ from icefield.codec.json.schema import decode_schema, decode_sort_order, decode_
 from icefield.codec.json.updates import decode_requirement, decode_update
 from icefield.codec.json.view import decode_view_version, encode_view
 from icefield.codec.json.view_updates import decode_view_update
-from icefield.commit.action import Workshop
+from icefield.commit.action import WriteContext
 from icefield.commit.load import load_table_metadata
-from icefield.commit.publish.publish import next_metadata_name, write_metadata
-from icefield.commit.publish.views import load_view_metadata
+from icefield.commit.operations.tables import next_metadata_name, write_metadata
+from icefield.commit.operations.views import load_view_metadata
 from icefield.errors import CommitConflict, InvalidInput
 from icefield.model.apply import apply, check
 from icefield.model.creation import AssertCreate, AssignUUID, TableUpdate, create_from
@@ -200,7 +200,9 @@ class RestService:
         return Loaded(location, document)
 
     def _write(self, metadata: TableMetadata, previous: str | None) -> str:
-        return write_metadata(metadata, next_metadata_name(previous, self.ambient), Workshop(self.store, self.ambient))
+        return write_metadata(
+            metadata, next_metadata_name(previous, self.ambient), WriteContext(self.store, self.ambient)
+        )
 
     def _read(self, location: str) -> TableMetadata:
         return load_table_metadata(self.store, location)

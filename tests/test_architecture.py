@@ -42,7 +42,7 @@ INSIDE = {
     "catalog": ("sql", "object_store", "rest", "commit_queue"),
     "cli": ("commands", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
-    "commit": ("validate", "publish", "snapshot", "actions"),
+    "commit": ("validate", "operations", "snapshot", "actions"),
     "expr": ("parse", "bind", "prune", "render", "query"),
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
@@ -66,7 +66,7 @@ DOORS = {
     ),
     "commit": (
         *("action", "attempt", "load", "loop", "relocate", "view", "actions.*", "snapshot.manifests"),
-        *("publish.choose", "publish.locations", "publish.publish", "publish.views"),
+        *("operations.choose", "operations.locations", "operations.tables", "operations.views"),
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
         *("validate.references", "validate.transaction_reads"),
     ),

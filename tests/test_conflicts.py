@@ -14,7 +14,7 @@ import pytest
 
 import icefield
 from icefield.catalog.catalog import PointerSwap
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.validate.read_set import ReadSet
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
@@ -33,7 +33,7 @@ NEXT_CENTURY = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 Row = tuple[int, int]
 Cell = tuple[str, str, str, str, str]
-Change = Callable[[Table, int, int], object]
+ProposedChange = Callable[[Table, int, int], object]
 
 
 def rows(*pairs: Row) -> pa.Table:
@@ -52,7 +52,7 @@ def file_of(table: Table, key: int) -> list[str]:
     return files
 
 
-CHANGES: dict[str, Change] = {
+CHANGES: dict[str, ProposedChange] = {
     "append": lambda table, key, mark: table.append(rows((key, mark))),
     "delete": lambda table, key, mark: table.delete(f"id = {key}"),
     "delete in place": lambda table, key, mark: table.delete(f"id = {key}"),
@@ -140,7 +140,7 @@ def test_position_delete_files_meet_as_deletion_vectors_do(
 
 @pytest.mark.parametrize("check", ["check_added_rows", "check_deleted_rows", "snapshots_since"])
 def test_the_sample_finds_a_check_that_is_missing(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Footing, check, lambda *_: ())
+    monkeypatch.setattr(ReadSet, check, lambda *_: ())
     assert any(differs(cell, monkeypatch) for cell in some(CELLS) if cell[4] == FAILS)
 
 

@@ -12,12 +12,12 @@ from typing import Any, Self
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
-from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
+from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
 from icefield.commit.actions.create import create_table, register_table
 from icefield.commit.load import load_table_metadata
-from icefield.commit.publish.choose import publisher_of
-from icefield.commit.publish.locations import check_table_locations
-from icefield.commit.publish.publish import Committed
+from icefield.commit.operations.choose import operations_of
+from icefield.commit.operations.locations import check_table_locations
+from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Relocation, plan_relocation, relocate
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.view import ViewCommitter
@@ -56,9 +56,9 @@ class Lake(StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(
-        self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient, lanes: Lanes = NO_LANES
+        self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient, queue: CommitQueue = NO_QUEUE
     ) -> None:
-        self._lanes = lanes
+        self._queue = queue
         self._sessions = SessionChoice()
         self.catalog = catalog
         self.store = store
@@ -140,13 +140,13 @@ class Lake(StaysInProcess):
         except LocationRefused as refused:
             raise self._explain_moved(refused) from refused
 
-    def head(self, name: str, known: Committed | None = None) -> LiveHead:
+    def head(self, name: str, known: TableVersion | None = None) -> LiveHead:
         """Return where changes of a table are committed, for engines whose tasks write the files.
 
         known: the version that such a change began with.
         """
         table = self._known(name) if known is None else parse_table_name(name)
-        return LiveHead(self.catalog, self.store, self.ambient, table, self._lanes, known)
+        return LiveHead(self.catalog, self.store, self.ambient, table, self._queue, known)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists."""
@@ -176,12 +176,12 @@ class Lake(StaysInProcess):
         with that of another table. Later commits delete no metadata file that was there before.
         """
         table = parse_table_name(name)
-        if publisher_of(self.catalog, self.store, self.ambient).places_tables:
+        if operations_of(self.catalog, self.store, self.ambient).places_tables:
             # A server reads the file itself, and looks after its tables.
             self._make_namespace(table.namespace)
             self.catalog.swap([PointerSwap(table, None, metadata_location)])
             return self._handle(table)
-        known = Committed(load_table_metadata(self.store, metadata_location), metadata_location)
+        known = TableVersion(load_table_metadata(self.store, metadata_location), metadata_location)
         refuse_taken(table, self.catalog.find(table))
         check_table_locations(self.store, known.metadata)
         claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)
@@ -272,7 +272,7 @@ class Lake(StaysInProcess):
                 "this catalog moves one pointer at a time, so that it has no transactions over several tables",
                 hint="Commit the tables one after another, or keep the catalog in a database",
             )
-        transaction = Transaction(self.catalog, self.store, self.ambient, self._lanes, isolation=isolation)
+        transaction = Transaction(self.catalog, self.store, self.ambient, self._queue, isolation=isolation)
         transaction.sessions = self._sessions
         return transaction
 
@@ -301,7 +301,7 @@ class Lake(StaysInProcess):
 
     def close(self) -> None:
         """Close the connections to the catalog."""
-        self._lanes.close()
+        self._queue.close()
         self.catalog.close()
 
     def __enter__(self) -> Self:
@@ -320,8 +320,8 @@ class Lake(StaysInProcess):
         table.refresh()
         return table
 
-    def _handle(self, name: TableName, known: Committed | None = None) -> Table:
-        head = LiveHead(self.catalog, self.store, self.ambient, name, self._lanes, known)
+    def _handle(self, name: TableName, known: TableVersion | None = None) -> Table:
+        head = LiveHead(self.catalog, self.store, self.ambient, name, self._queue, known)
         head.sessions = self._sessions
         return Table(head, self.store, self.ambient)
 
@@ -362,7 +362,7 @@ class Lake(StaysInProcess):
 
     def _new_location(self, table: TableName, location: str | None) -> str | None:
         """Return where a new table is to be; None leaves it to a catalog that chooses."""
-        if publisher_of(self.catalog, self.store, self.ambient).places_tables:
+        if operations_of(self.catalog, self.store, self.ambient).places_tables:
             return None if location is None else str(parse_location(location)).rstrip("/")
         if location is None:
             # Unique, so that a table made anew under an old name never shares files with the dropped one.

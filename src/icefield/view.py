@@ -13,7 +13,7 @@ from typing import Any
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog, Kind, check_new_table
-from icefield.commit.publish.views import PublishedView, ViewPublisher, view_publisher_of
+from icefield.commit.operations.views import LoadedView, ViewOperations, view_operations_of
 from icefield.dml.head import LiveHead
 from icefield.engine.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
@@ -48,9 +48,9 @@ class Source:
     sessions: SessionChoice = field(default_factory=SessionChoice)
 
     @property
-    def views(self) -> ViewPublisher:
+    def views(self) -> ViewOperations:
         """What loads views."""
-        return view_publisher_of(self.catalog, self.store, self.ambient)
+        return view_operations_of(self.catalog, self.store, self.ambient)
 
 
 class View(StaysInProcess):
@@ -62,7 +62,7 @@ class View(StaysInProcess):
     def __init__(self, source: Source, name: TableName) -> None:
         self._source = source
         self._name = name
-        self._known: PublishedView | None = None
+        self._known: LoadedView | None = None
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ class View(StaysInProcess):
     def __repr__(self) -> str:
         return f"View({self.name!r})"
 
-    def _load(self) -> PublishedView:
+    def _load(self) -> LoadedView:
         loaded = self._source.views.load(self._name, self._known)
         if self._known is not None and loaded.metadata.view_uuid != self._known.metadata.view_uuid:
             raise NotFound(f"view {self.name} was dropped and made anew meanwhile", hint="Open it again")

@@ -68,7 +68,7 @@ class Branch:
                 transfer = transfer_of(teller, number)
                 while not self._lands(lake, transfer):
                     continue
-                note(done, transfer.token)
+                note(done, transfer.idempotency_key)
 
     def audit(self) -> None:
         """Look at all accounts at one moment, again and again, and once more after the last transfer."""

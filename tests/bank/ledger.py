@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefield.commit.validate.key_history import TOKEN_KEY
+from icefield.commit.validate.key_history import IDEMPOTENCY_KEY
 from icefield.lake import Lake
 from icefield.table.table import Table
 
@@ -21,7 +21,7 @@ Balances = dict[tuple[str, int], int]
 class Transfer:
     """Money that goes from an account of one table to one of the other, under a token of its own."""
 
-    token: str
+    idempotency_key: str
     moves: tuple[tuple[str, int, int], ...]
 
 
@@ -46,14 +46,14 @@ def transfer_at_once(lake: Lake, transfer: Transfer) -> None:
     with lake.transaction() as tx:
         tx.pin(TABLES)
         for name, account, change in transfer.moves:
-            _change(tx.table(name), account, change, transfer.token)
+            _change(tx.table(name), account, change, transfer.idempotency_key)
 
 
 def transfer_apart(lake: Lake, transfer: Transfer) -> None:
     """Make a transfer in two commits: each is right, and the money is nowhere in between."""
     for name, account, change in transfer.moves:
         with lake.transaction() as tx:
-            _change(tx.table(name), account, change, transfer.token)
+            _change(tx.table(name), account, change, transfer.idempotency_key)
 
 
 WAYS: dict[str, Callable[[Lake, Transfer], None]] = {"at once": transfer_at_once, "apart": transfer_apart}
@@ -78,13 +78,13 @@ def balances_after(transfers: Iterable[Transfer]) -> Balances:
 
 def tokens_in(table: Table) -> list[str]:
     """Return the tokens of a table's history, each as often as it is there."""
-    return sorted(s.summary[TOKEN_KEY] for s in table.snapshots() if TOKEN_KEY in s.summary)
+    return sorted(s.summary[IDEMPOTENCY_KEY] for s in table.snapshots() if IDEMPOTENCY_KEY in s.summary)
 
 
-def _change(table: Table, account: int, change: int, token: str) -> None:
+def _change(table: Table, account: int, change: int, idempotency_key: str) -> None:
     where = f"account = {account}"
     (balance,) = table.scan(where=where).to_arrow().read_all()["balance"].to_pylist()
-    table.overwrite(_rows({account: balance + change}), where=where, token=token)
+    table.overwrite(_rows({account: balance + change}), where=where, idempotency_key=idempotency_key)
 
 
 def _rows(balances: dict[int, int]) -> pa.Table:

@@ -70,10 +70,10 @@ def test_the_auditor_never_sees_a_wrong_total_and_every_transfer_is_made_once(ba
     assert len(seen) > 1
     assert int((bank.notes / "killed").read_text()) == MOST_KILLS
     transfers = [transfer_of(teller, number) for teller in range(TELLERS) for number in range(TRANSFERS)]
-    tokens = sorted(transfer.token for transfer in transfers)
-    assert bank.acknowledged() == set(tokens)
+    idempotency_keys = sorted(transfer.idempotency_key for transfer in transfers)
+    assert bank.acknowledged() == set(idempotency_keys)
     for name in TABLES:
-        assert tokens_in(bank.lake.table(name)) == tokens
+        assert tokens_in(bank.lake.table(name)) == idempotency_keys
     assert read_balances(bank.lake) == balances_after(transfers)
 
 

@@ -27,13 +27,13 @@ from icefield.expr.parse.ast import Predicate
 from icefield.lake import Lake
 from icefield.plan.entries import LIVE, load_entries
 from icefield.plan.manifest_list import load_manifests
-from icefield.plan.plan import Funnel, plan_scan
-from icefield.plan.versions import find_point
+from icefield.plan.plan import ScanMetrics, plan_scan
+from icefield.plan.versions import resolve_version
 from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store
 from icefield.table.table import Table
 
-Planned = tuple[list[dict[str, object]], Funnel]
+Planned = tuple[list[dict[str, object]], ScanMetrics]
 COLUMNS = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path", "file_format", "record_count"))
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "name": [f"n{i}" for i in range(10)]})
 
@@ -54,14 +54,14 @@ def plans(store: Store, table: Table, filters: list[Predicate]) -> list[Planned]
     """Plan every version with every filter."""
     found = []
     for snapshot in table.metadata.snapshots:
-        point = find_point(table.metadata, snapshot.snapshot_id)
+        version = resolve_version(table.metadata, snapshot.snapshot_id)
         for where in filters:
             try:
-                bound = bind(where, point.schema)
+                bound = bind(where, version.schema)
             except icefield.errors.InvalidFilter:
                 continue  # older versions lack columns
-            plan = plan_scan(store, table.metadata, point, bound)
-            found.append((plan.files.to_pylist(), plan.funnel))
+            plan = plan_scan(store, table.metadata, version, bound)
+            found.append((plan.files.to_pylist(), plan.metrics))
     return found
 
 
@@ -87,8 +87,8 @@ def all_plans(store: Store, table: Table) -> list[Planned]:
     found = []
     for text in FILTERS:
         bound = bind(text, table.metadata.schema)
-        plan = plan_scan(store, table.metadata, find_point(table.metadata, None), bound)
-        found.append((plan.files.to_pylist(), plan.funnel))
+        plan = plan_scan(store, table.metadata, resolve_version(table.metadata, None), bound)
+        found.append((plan.files.to_pylist(), plan.metrics))
     return found
 
 
@@ -148,7 +148,7 @@ def test_a_manifest_is_kept_on_its_second_use_and_then_read_no_more(memory_lake:
 def test_nothing_is_kept_of_what_is_planned_once(memory_lake: Lake) -> None:
     table = small_table(memory_lake)
     store = CachedStore(memory_lake.store, ManifestCache())
-    plan_scan(store, table.metadata, find_point(table.metadata, None), bind("id = 3", table.metadata.schema))
+    plan_scan(store, table.metadata, resolve_version(table.metadata, None), bind("id = 3", table.metadata.schema))
     assert store.manifests.held_bytes == 0
 
 

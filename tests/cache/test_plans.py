@@ -15,7 +15,7 @@ from icefield.errors import Unsupported
 from icefield.lake import Lake
 from icefield.plan import plan as planning
 from icefield.plan.plan import ScanPlan
-from icefield.plan.unpruned_files import Candidates, describe_files
+from icefield.plan.unpruned_files import UnprunedFiles, describe_files
 from icefield.storage.location import local_path
 from icefield.table.table import Table
 
@@ -60,7 +60,7 @@ def test_a_plan_is_kept_when_it_is_asked_for_again(table: Table) -> None:
     first, second, third = (table.scan(WHERE)._plan for _ in range(3))
     assert second.files is not first.files
     assert third.files is second.files
-    assert third.funnel == first.funnel
+    assert third.metrics == first.metrics
 
 
 def test_a_new_handle_uses_what_another_planned(lake: Lake, table: Table) -> None:
@@ -176,7 +176,7 @@ def large(lake: Lake) -> Table:
 
 
 def test_large_plans_are_made_each_time(lake: Lake, large: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Candidates, "described", None)  # too dear, so it must not be asked for
+    monkeypatch.setattr(UnprunedFiles, "described", None)  # too dear, so it must not be asked for
     plans = [large.scan()._plan.files for _ in range(4)]
     assert len({id(files) for files in plans}) == len(plans)
     assert kept_candidates(lake) == 0
@@ -240,7 +240,7 @@ def test_plans_from_known_files_are_those_from_manifests(lake: Lake, tmp_path: P
             known = plans_of_new_filters(made, text, begin)
             expected = plans_of_new_filters(forgetful.table("a.p"), text, begin)
             assert [plan.files.to_pylist() for plan in known] == [plan.files.to_pylist() for plan in expected]
-            assert [plan.funnel for plan in known] == [plan.funnel for plan in expected]
+            assert [plan.metrics for plan in known] == [plan.metrics for plan in expected]
     assert kept_candidates(lake) > 0
 
 
@@ -264,7 +264,7 @@ def test_after_a_column_is_widened_files_are_known_by_its_new_type(lake: Lake, t
     made.append(pa.table({"id": pa.array([1, 2], pa.int32())}))
     assert [plan.files.num_rows for plan in plans_of_new_filters(made, begin=1)] == [2, 1, 1, 1]
     with made.evolve() as change:
-        change.widen_column("id", "long")
+        change.update_column_type("id", "long")
     known = [plan.files.to_pylist() for plan in plans_of_new_filters(made, begin=1)]
     with icefield.connect(tmp_path / "lake", properties={"cache.memory-max-bytes": "0"}) as forgetful:
         assert known == [plan.files.to_pylist() for plan in plans_of_new_filters(forgetful.table("a.w"), begin=1)]

@@ -9,8 +9,8 @@ import pytest
 
 from icefield.ambient import SystemAmbient
 from icefield.catalog.commit_queue import queue as lane
-from icefield.catalog.commit_queue import wake_up as lane_bell
-from icefield.catalog.commit_queue.queue import NO_LANES, FileLanes
+from icefield.catalog.commit_queue import wake_up as wake_up
+from icefield.catalog.commit_queue.queue import NO_QUEUE, FileQueue
 from icefield.model.names import parse_table_name
 
 TABLE = parse_table_name("shop.orders")
@@ -18,15 +18,15 @@ DIES = """
 import os, sys
 from pathlib import Path
 from icefield.ambient import SystemAmbient
-from icefield.catalog.commit_queue.queue import FileLanes
+from icefield.catalog.commit_queue.queue import FileQueue
 from icefield.model.names import parse_table_name
-with FileLanes(Path(sys.argv[1]), SystemAmbient()).turn(parse_table_name("shop.orders")):
+with FileQueue(Path(sys.argv[1]), SystemAmbient()).slot(parse_table_name("shop.orders")):
     os._exit(0)
 """
 
 
-def lanes(folder: Path) -> FileLanes:
-    return FileLanes(folder / "lanes", SystemAmbient())
+def queue(folder: Path) -> FileQueue:
+    return FileQueue(folder / "queue", SystemAmbient())
 
 
 def test_turns_come_one_after_the_other_and_in_order(tmp_path: Path) -> None:
@@ -38,13 +38,13 @@ def test_turns_come_one_after_the_other_and_in_order(tmp_path: Path) -> None:
         if number:
             drawn[number - 1].wait()
         threading.Timer(0.05, drawn[number].set).start()
-        with lanes(tmp_path).turn(TABLE):
+        with queue(tmp_path).slot(TABLE):
             assert not inside
             inside.append(number)
             order.append(number)
             inside.remove(number)
 
-    with lanes(tmp_path).turn(TABLE):
+    with queue(tmp_path).slot(TABLE):
         writers = [threading.Thread(target=take, args=(number,)) for number in range(5)]
         for writer in writers:
             writer.start()
@@ -55,10 +55,10 @@ def test_turns_come_one_after_the_other_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_died_in_its_turn_is_passed(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "lanes")], check=True)
-    with lanes(tmp_path).turn(TABLE):
+    subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "queue")], check=True)
+    with queue(tmp_path).slot(TABLE):
         pass
-    with lanes(tmp_path).turn(TABLE):
+    with queue(tmp_path).slot(TABLE):
         pass
 
 
@@ -69,7 +69,7 @@ def test_a_writer_that_lives_is_waited_for_longer_and_then_passed(
     order: list[str] = []
 
     def sleep_in_turn(entered: threading.Event, leave: threading.Event) -> None:
-        with lanes(tmp_path).turn(TABLE):
+        with queue(tmp_path).slot(TABLE):
             entered.set()
             leave.wait()
             order.append("first")
@@ -79,7 +79,7 @@ def test_a_writer_that_lives_is_waited_for_longer_and_then_passed(
     first.start()
     entered.wait()
     threading.Timer(0.1, leave.set).start()
-    with lanes(tmp_path).turn(TABLE):  # it ends its turn in time
+    with queue(tmp_path).slot(TABLE):  # it ends its turn in time
         order.append("second")
     first.join()
     assert order == ["first", "second"]
@@ -87,33 +87,33 @@ def test_a_writer_that_lives_is_waited_for_longer_and_then_passed(
     first = threading.Thread(target=sleep_in_turn, args=(entered, leave))
     first.start()
     entered.wait()
-    with lanes(tmp_path).turn(TABLE):  # it does not
+    with queue(tmp_path).slot(TABLE):  # it does not
         leave.set()
     first.join()
 
 
 def test_without_bells_turns_come_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_bell, "_new_socket", lambda: None)
+    monkeypatch.setattr(wake_up, "_new_socket", lambda: None)
     test_turns_come_one_after_the_other_and_in_order(tmp_path)
 
 
 def test_a_turn_that_raises_ends(tmp_path: Path) -> None:
     for _ in range(2):
         try:
-            with lanes(tmp_path).turn(TABLE):
+            with queue(tmp_path).slot(TABLE):
                 raise KeyError
         except KeyError:
             continue
 
 
 def test_tables_have_lanes_of_their_own(tmp_path: Path) -> None:
-    with lanes(tmp_path).turn(TABLE), lanes(tmp_path).turn(parse_table_name("shop.stock")):
-        assert len(list((tmp_path / "lanes").iterdir())) == 2
+    with queue(tmp_path).slot(TABLE), queue(tmp_path).slot(parse_table_name("shop.stock")):
+        assert len(list((tmp_path / "queue").iterdir())) == 2
 
 
 def test_without_a_place_for_lanes_nobody_waits(tmp_path: Path) -> None:
-    (tmp_path / "lanes").write_text("a file, where a directory should be")
-    with lanes(tmp_path).turn(TABLE), lanes(tmp_path).turn(TABLE):
+    (tmp_path / "queue").write_text("a file, where a directory should be")
+    with queue(tmp_path).slot(TABLE), queue(tmp_path).slot(TABLE):
         pass
-    with NO_LANES.turn(TABLE), NO_LANES.turn(TABLE):
+    with NO_QUEUE.slot(TABLE), NO_QUEUE.slot(TABLE):
         pass

@@ -21,10 +21,10 @@ import pytest
 import icefield
 from icefield.ambient import SystemAmbient
 from icefield.catalog.commit_queue import queue as lane
-from icefield.catalog.commit_queue import tickets as lane_file
-from icefield.catalog.commit_queue.queue import FileLanes
+from icefield.catalog.commit_queue import tickets as tickets
+from icefield.catalog.commit_queue.queue import FileQueue
 from icefield.catalog.commit_queue.tickets import QueueFile
-from icefield.catalog.commit_queue.wake_up import LOOK_S, Bell
+from icefield.catalog.commit_queue.wake_up import LOOK_S, WakeUp
 from icefield.model.names import parse_table_name
 
 TABLE = parse_table_name("shop.orders")
@@ -34,12 +34,12 @@ QUEUES = """
 import sys, threading, time
 from pathlib import Path
 from icefield.ambient import SystemAmbient
-from icefield.catalog.commit_queue.queue import FileLanes
+from icefield.catalog.commit_queue.queue import FileQueue
 from icefield.model.names import parse_table_name
 folder, writers = Path(sys.argv[1]), int(sys.argv[2])
 entered = threading.Event()
 def take():
-    with FileLanes(folder, SystemAmbient()).turn(parse_table_name("shop.orders")):
+    with FileQueue(folder, SystemAmbient()).slot(parse_table_name("shop.orders")):
         entered.set()
         time.sleep(600)
 for _ in range(writers):
@@ -62,16 +62,16 @@ with open(sys.argv[1], "r+b") as file:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "lanes"
+    return tmp_path / "queue"
 
 
-def lanes(folder: Path) -> FileLanes:
-    return FileLanes(folder, SystemAmbient())
+def queue(folder: Path) -> FileQueue:
+    return FileQueue(folder, SystemAmbient())
 
 
 def take_turns(folder: Path, count: int = 2) -> None:
     for _ in range(count):
-        with lanes(folder).turn(TABLE):
+        with queue(folder).slot(TABLE):
             pass
 
 
@@ -93,7 +93,7 @@ def queue_file(folder: Path) -> Path:
     return found
 
 
-def numbers_of(file: Path) -> lane_file.Numbers:
+def numbers_of(file: Path) -> tickets.Numbers:
     with QueueFile(file, SystemAmbient()) as queue:
         return queue.numbers()
 
@@ -147,7 +147,7 @@ def test_a_stopped_writer_that_has_the_turn_is_passed(folder: Path, monkeypatch:
         assert numbers_of(file).served == 5
 
 
-class QuickBell(Bell):
+class QuickBell(WakeUp):
     """A bell whose time passes at once, and is counted."""
 
     waited_s = 0.0
@@ -158,7 +158,7 @@ class QuickBell(Bell):
 
 
 def test_many_stopped_writers_hold_nobody_up_for_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "Bell", QuickBell)
+    monkeypatch.setattr(lane, "WakeUp", QuickBell)
     with child(QUEUES, folder, 40) as writers:
         writers.send_signal(signal.SIGSTOP)
         QuickBell.waited_s = 0.0
@@ -170,20 +170,20 @@ def test_many_stopped_writers_hold_nobody_up_for_long(folder: Path, monkeypatch:
 
 
 def test_a_stopped_holder_of_the_lock_stops_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_file, "LOCK_DEADLINE_S", 0.05)
+    monkeypatch.setattr(tickets, "LOCK_DEADLINE_S", 0.05)
     file = queue_file(folder)
     with child(LOCKS, file) as holder:
         holder.send_signal(signal.SIGSTOP)
         take_turns(folder, 1)
-        monkeypatch.setattr(lane_file, "LOCK_DEADLINE_S", NEVER_S)
+        monkeypatch.setattr(tickets, "LOCK_DEADLINE_S", NEVER_S)
         take_turns(folder, 3)  # in a new queue
         assert numbers_of(file) == (3, 3, 0)
 
 
 def test_a_lock_that_is_held_when_a_turn_ends_stops_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_file, "LOCK_DEADLINE_S", 0.05)
+    monkeypatch.setattr(tickets, "LOCK_DEADLINE_S", 0.05)
     file = queue_file(folder)
-    with lanes(folder).turn(TABLE):
+    with queue(folder).slot(TABLE):
         holder = child(LOCKS, file)
         holder.__enter__()
     take_turns(folder)
@@ -214,10 +214,10 @@ def test_a_damaged_file_is_repaired(folder: Path, content: bytes, monkeypatch: p
     order: list[int] = []
 
     def come_second() -> None:
-        with lanes(folder).turn(TABLE):
+        with queue(folder).slot(TABLE):
             order.append(2)
 
-    with lanes(folder).turn(TABLE):
+    with queue(folder).slot(TABLE):
         second = threading.Thread(target=come_second)
         second.start()
         while numbers_of(file).drawn - numbers_of(file).served < 2:
@@ -229,7 +229,7 @@ def test_a_damaged_file_is_repaired(folder: Path, content: bytes, monkeypatch: p
 
 def test_a_file_that_is_cut_short_while_writers_wait_lets_them_go(folder: Path) -> None:
     file = queue_file(folder)
-    with lanes(folder).turn(TABLE):
+    with queue(folder).slot(TABLE):
         waiting = threading.Thread(target=take_turns, args=(folder, 1))
         waiting.start()
         while numbers_of(file).drawn < 3:
@@ -290,7 +290,7 @@ def test_a_place_that_cannot_be_written_has_no_queue(folder: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_that_outlives_its_parent_holds_nobody_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "PATIENCE_S", 0.1)
-    with lanes(folder).turn(TABLE):
+    with queue(folder).slot(TABLE):
         reader, writer = os.pipe()
         if (forked := os.fork()) == 0:
             os.close(writer)
@@ -307,7 +307,7 @@ def test_commits_go_on_with_a_damaged_queue(tmp_path: Path, content: bytes) -> N
     with icefield.connect(tmp_path / "lake", durable=False) as lake:
         table = lake.create_table("a.t", "id long")
         table.append(pa.table({"id": [1]}))
-        for file in (tmp_path / "lake" / "catalog.lanes").iterdir():
+        for file in (tmp_path / "lake" / "catalog.queue").iterdir():
             file.write_bytes(content)
         table.append(pa.table({"id": [2]}))
         assert sorted(table.scan().to_arrow().read_all()["id"].to_pylist()) == [1, 2]

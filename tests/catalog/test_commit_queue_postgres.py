@@ -14,16 +14,16 @@ from tests.catalog.dropping_proxy import DroppingProxy
 from tests.postgres import PostgresServer, free_port
 
 import icefield
-from icefield.catalog.commit_queue import postgres as postgres_lane
-from icefield.catalog.commit_queue.postgres import PostgresLanes, lane_key
+from icefield.catalog.commit_queue import postgres as postgres_queue
+from icefield.catalog.commit_queue.postgres import PostgresQueue, queue_key
 from icefield.model.names import parse_table_name
 
 TABLE, OTHER = parse_table_name("shop.orders"), parse_table_name("shop.stock")
 DIES = """
 import os, sys
-from icefield.catalog.commit_queue.postgres import PostgresLanes
+from icefield.catalog.commit_queue.postgres import PostgresQueue
 from icefield.model.names import parse_table_name
-with PostgresLanes(sys.argv[1], "c").turn(parse_table_name("shop.orders")):
+with PostgresQueue(sys.argv[1], "c").slot(parse_table_name("shop.orders")):
     os._exit(0)
 """
 
@@ -45,11 +45,11 @@ def test_turns_come_one_after_the_other_and_in_order(postgres_server: PostgresSe
     order: list[int] = []
 
     def take(number: int) -> None:
-        with closing(PostgresLanes(postgres_url, "c")) as lanes, lanes.turn(TABLE):
+        with closing(PostgresQueue(postgres_url, "c")) as queue, queue.slot(TABLE):
             order.append(number)
 
     writers = [threading.Thread(target=take, args=(number,)) for number in range(4)]
-    with closing(PostgresLanes(postgres_url, "c")) as lanes, lanes.turn(TABLE):
+    with closing(PostgresQueue(postgres_url, "c")) as queue, queue.slot(TABLE):
         for number, writer in enumerate(writers):
             writer.start()
             wait_until(postgres_server, number + 1)
@@ -62,10 +62,10 @@ def test_turns_come_one_after_the_other_and_in_order(postgres_server: PostgresSe
 
 def test_the_threads_of_a_process_share_one_connection(postgres_server: PostgresServer, postgres_url: str) -> None:
     inside: list[int] = []
-    with closing(PostgresLanes(postgres_url, "c")) as lanes:
+    with closing(PostgresQueue(postgres_url, "c")) as queue:
 
         def take(number: int) -> None:
-            with lanes.turn(TABLE):
+            with queue.slot(TABLE):
                 assert not inside
                 inside.append(number)
                 assert waiting(postgres_server) == 0
@@ -81,42 +81,42 @@ def test_the_threads_of_a_process_share_one_connection(postgres_server: Postgres
 
 
 def test_tables_and_catalogs_have_lanes_of_their_own(postgres_url: str) -> None:
-    assert len({lane_key("c", TABLE), lane_key("c", OTHER), lane_key("d", TABLE)}) == 3
+    assert len({queue_key("c", TABLE), queue_key("c", OTHER), queue_key("d", TABLE)}) == 3
     with (
-        closing(PostgresLanes(postgres_url, "c")) as lanes,
-        closing(PostgresLanes(postgres_url, "d")) as others,
-        lanes.turn(TABLE),
-        lanes.turn(OTHER),
-        others.turn(TABLE),
+        closing(PostgresQueue(postgres_url, "c")) as queue,
+        closing(PostgresQueue(postgres_url, "d")) as others,
+        queue.slot(TABLE),
+        queue.slot(OTHER),
+        others.slot(TABLE),
     ):
         pass
 
 
 def test_a_writer_that_died_in_its_turn_is_passed(postgres_url: str) -> None:
     subprocess.run([sys.executable, "-c", DIES, postgres_url], check=True)
-    with closing(PostgresLanes(postgres_url, "c")) as lanes, lanes.turn(TABLE):
+    with closing(PostgresQueue(postgres_url, "c")) as queue, queue.slot(TABLE):
         pass
 
 
 def test_a_writer_that_sleeps_in_its_turn_is_passed(
     postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_lane, "LONGEST_TURN_S", 0.05)
-    with closing(PostgresLanes(postgres_url, "c")) as sleeper, closing(PostgresLanes(postgres_url, "c")) as next_one:
-        with sleeper.turn(TABLE), next_one.turn(TABLE):
+    monkeypatch.setattr(postgres_queue, "LONGEST_TURN_S", 0.05)
+    with closing(PostgresQueue(postgres_url, "c")) as sleeper, closing(PostgresQueue(postgres_url, "c")) as next_one:
+        with sleeper.slot(TABLE), next_one.slot(TABLE):
             wait_until(postgres_server, 0)
         monkeypatch.undo()
-        with sleeper.turn(TABLE):  # it was put out, and can come again
+        with sleeper.slot(TABLE):  # it was put out, and can come again
             wait_until(postgres_server, 1, granted=True)
 
 
 def test_who_waited_too_long_goes_on_without(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_lane, "PATIENCE_S", 0.05)
-    with closing(PostgresLanes(postgres_url, "c")) as first, closing(PostgresLanes(postgres_url, "c")) as second:
-        with first.turn(TABLE), second.turn(TABLE):
+    monkeypatch.setattr(postgres_queue, "PATIENCE_S", 0.05)
+    with closing(PostgresQueue(postgres_url, "c")) as first, closing(PostgresQueue(postgres_url, "c")) as second:
+        with first.slot(TABLE), second.slot(TABLE):
             pass
-        with first.turn(TABLE):
-            thread = threading.Thread(target=lambda: first.turn(TABLE).__enter__())
+        with first.slot(TABLE):
+            thread = threading.Thread(target=lambda: first.slot(TABLE).__enter__())
             thread.start()
             thread.join(10)
             assert not thread.is_alive()
@@ -132,14 +132,14 @@ def test_behind_a_pooler_nobody_waits_and_nobody_holds_a_connection(
     )
     with (
         closing(proxy),
-        closing(PostgresLanes(postgres_url, "c")) as direct,
-        closing(PostgresLanes(url, "c")) as first,
-        closing(PostgresLanes(url, "c")) as second,
+        closing(PostgresQueue(postgres_url, "c")) as direct,
+        closing(PostgresQueue(url, "c")) as first,
+        closing(PostgresQueue(url, "c")) as second,
     ):
-        with first.turn(TABLE), second.turn(TABLE):
+        with first.slot(TABLE), second.slot(TABLE):
             assert waiting(postgres_server, granted=True) == 0
             assert postgres_server.query(in_transaction) == [(0,)]
-        with direct.turn(TABLE):
+        with direct.slot(TABLE):
             assert waiting(postgres_server, granted=True) == 1
             assert postgres_server.query(in_transaction) == [(1,)]
 
@@ -147,24 +147,24 @@ def test_behind_a_pooler_nobody_waits_and_nobody_holds_a_connection(
 def test_who_waited_too_long_gives_the_connection_back_and_does_not_wait_again(
     postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_lane, "PATIENCE_S", 0.05)
-    with closing(PostgresLanes(postgres_url, "c")) as first, closing(PostgresLanes(postgres_url, "c")) as second:
-        with first.turn(TABLE):
-            with second.turn(TABLE):
+    monkeypatch.setattr(postgres_queue, "PATIENCE_S", 0.05)
+    with closing(PostgresQueue(postgres_url, "c")) as first, closing(PostgresQueue(postgres_url, "c")) as second:
+        with first.slot(TABLE):
+            with second.slot(TABLE):
                 aborted = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction (aborted)'"
                 assert postgres_server.query(aborted) == [(0,)]
-            monkeypatch.setattr(postgres_lane, "PATIENCE_S", 10_000.0)
-            for _ in range(postgres_lane.TURNS_WITHOUT):
-                with second.turn(TABLE):
+            monkeypatch.setattr(postgres_queue, "PATIENCE_S", 10_000.0)
+            for _ in range(postgres_queue.SLOTS_WITHOUT):
+                with second.slot(TABLE):
                     pass
-        with second.turn(TABLE):  # and then there are turns again
+        with second.slot(TABLE):  # and then there are turns again
             assert waiting(postgres_server, granted=True) == 1
 
 
 def test_a_turn_that_raises_ends(postgres_url: str) -> None:
-    with closing(PostgresLanes(postgres_url, "c")) as lanes:
+    with closing(PostgresQueue(postgres_url, "c")) as queue:
         for _ in range(2):
-            with pytest.raises(KeyError), lanes.turn(TABLE):
+            with pytest.raises(KeyError), queue.slot(TABLE):
                 raise KeyError
 
 
@@ -182,7 +182,7 @@ def test_commits_go_on_when_their_lane_is_lost(
 
 
 def test_a_server_that_is_not_there_has_no_lanes(postgres_server: PostgresServer) -> None:
-    with closing(PostgresLanes(postgres_server.url(port=free_port()), "c")) as lanes, lanes.turn(TABLE):
+    with closing(PostgresQueue(postgres_server.url(port=free_port()), "c")) as queue, queue.slot(TABLE):
         pass
 
 

@@ -8,14 +8,14 @@ import uuid
 import pytest
 
 from icefield.ambient import SeededAmbient, SystemAmbient
-from icefield.catalog.commit_queue import wake_up as lane_bell
-from icefield.catalog.commit_queue.wake_up import LONGEST_PAUSE_S, LOOK_S, PAUSE_PER_PLACE_S, Bell, ring
+from icefield.catalog.commit_queue import wake_up as wake_up
+from icefield.catalog.commit_queue.wake_up import LONGEST_PAUSE_S, LOOK_S, PAUSE_PER_PLACE_S, WakeUp, wake
 
 RINGS = """
 import sys
-from icefield.catalog.commit_queue.wake_up import ring
-assert ring(sys.argv[1], 7)
-assert not ring(sys.argv[1], 8)
+from icefield.catalog.commit_queue.wake_up import wake
+assert wake(sys.argv[1], 7)
+assert not wake(sys.argv[1], 8)
 """
 
 
@@ -25,34 +25,34 @@ def lane() -> str:
 
 
 def test_another_process_rings_and_whoever_waits_wakes(lane: str) -> None:
-    with Bell(lane, 7, SystemAmbient()) as bell:
-        assert bell.wait(1) == LOOK_S
+    with WakeUp(lane, 7, SystemAmbient()) as wake_up:
+        assert wake_up.wait(1) == LOOK_S
         subprocess.run([sys.executable, "-c", RINGS, lane], check=True)
-        assert bell.wait(1) == 0
-        assert bell.wait(1) == LOOK_S
-    assert not ring(lane, 7)
+        assert wake_up.wait(1) == 0
+        assert wake_up.wait(1) == LOOK_S
+    assert not wake(lane, 7)
 
 
 def test_a_ring_that_came_before_the_wait_is_not_lost(lane: str) -> None:
-    with Bell(lane, 1, SystemAmbient()) as bell:
-        threading.Thread(target=ring, args=(lane, 1)).start()
-        while bell.wait(1):
+    with WakeUp(lane, 1, SystemAmbient()) as wake_up:
+        threading.Thread(target=wake, args=(lane, 1)).start()
+        while wake_up.wait(1):
             pass
 
 
 def test_a_bell_that_is_rung_too_often_still_counts_as_alive(lane: str) -> None:
-    with Bell(lane, 1, SystemAmbient()):
-        assert all(ring(lane, 1) for _ in range(1000))
+    with WakeUp(lane, 1, SystemAmbient()):
+        assert all(wake(lane, 1) for _ in range(1000))
 
 
 def test_a_ticket_whose_bell_is_taken_waits_without_one(lane: str) -> None:
-    with Bell(lane, 1, SystemAmbient()), Bell(lane, 1, SeededAmbient(1)) as second:
+    with WakeUp(lane, 1, SystemAmbient()), WakeUp(lane, 1, SeededAmbient(1)) as second:
         assert second.wait(2) == 2 * PAUSE_PER_PLACE_S
         assert second.wait(1000) == LONGEST_PAUSE_S
 
 
 def test_where_there_are_no_bells_whoever_waits_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_bell, "_new_socket", lambda: None)
-    with Bell("no-bells", 1, SeededAmbient(1)) as bell:
+    monkeypatch.setattr(wake_up, "_new_socket", lambda: None)
+    with WakeUp("no-bells", 1, SeededAmbient(1)) as bell:
         assert bell.wait(1) == PAUSE_PER_PLACE_S
-        assert not ring("no-bells", 1)
+        assert not wake("no-bells", 1)

@@ -254,13 +254,13 @@ class MovingStore(DirectoryStore):
 def test_pointers_of_several_tables_are_those_of_one_moment(catalog: ObjectStoreCatalog, root: str) -> None:
     catalog.swap([PointerSwap(U, None, "0")])
     catalog.swap([PointerSwap(T, "t0", "0")])
-    turns, one_at_a_time = iter(range(3)), threading.Lock()
+    slots, one_at_a_time = iter(range(3)), threading.Lock()
 
     def move_both() -> None:
         with one_at_a_time:
-            if (turn := next(turns, None)) is not None:
-                catalog.swap([PointerSwap(T, str(turn), str(turn + 1))])
-                catalog.swap([PointerSwap(U, str(turn), str(turn + 1))])
+            if (slot := next(slots, None)) is not None:
+                catalog.swap([PointerSwap(T, str(slot), str(slot + 1))])
+                catalog.swap([PointerSwap(U, str(slot), str(slot + 1))])
 
     found = ObjectStoreCatalog(MovingStore(move_both), root).pointers([T, U])
     assert found == {T: "3", U: "3"}
@@ -268,12 +268,12 @@ def test_pointers_of_several_tables_are_those_of_one_moment(catalog: ObjectStore
 
 def test_tables_that_never_rest_are_not_read_as_of_one_moment(catalog: ObjectStoreCatalog, root: str) -> None:
     catalog.swap([PointerSwap(U, None, "u0")])
-    turns, one_at_a_time = itertools.count(), threading.Lock()
+    slots, one_at_a_time = itertools.count(), threading.Lock()
 
     def move() -> None:
         with one_at_a_time:
-            turn = next(turns)
-            catalog.swap([PointerSwap(T, f"t{turn}", f"t{turn + 1}")])
+            slot = next(slots)
+            catalog.swap([PointerSwap(T, f"t{slot}", f"t{slot + 1}")])
 
     with pytest.raises(CatalogError, match="change too fast"):
         ObjectStoreCatalog(MovingStore(move), root).pointers([T, U])

@@ -239,7 +239,7 @@ def test_a_connection_lost_before_the_commit_changes_nothing_and_is_tried_again_
 def test_a_catalog_outlives_a_restart_and_a_crash_of_the_server(
     postgres_server: PostgresServer, catalog: SqlCatalog
 ) -> None:
-    for turn, end in enumerate((postgres_server.stop, postgres_server.crash)):
+    for slot, end in enumerate((postgres_server.stop, postgres_server.crash)):
         end()
         try:
             for call in (lambda: catalog.pointer(T), lambda: catalog.swap([PointerSwap(T, "0", "x")])):
@@ -247,8 +247,8 @@ def test_a_catalog_outlives_a_restart_and_a_crash_of_the_server(
                     call()
         finally:
             postgres_server.start()
-        assert catalog.pointer(T) == str(turn)
-        catalog.swap([PointerSwap(T, str(turn), str(turn + 1))])
+        assert catalog.pointer(T) == str(slot)
+        catalog.swap([PointerSwap(T, str(slot), str(slot + 1))])
 
 
 def test_a_connection_on_which_a_transaction_was_refused_is_used_again(

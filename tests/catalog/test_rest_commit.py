@@ -123,8 +123,8 @@ def test_every_kind_of_change_goes_through(lake: Lake, table: Table) -> None:
         change.add_partition_field("id")
     table.set_properties({"a": "1", "b": "2"})
     table.set_properties({}, removals=["a"])
-    table.tag("first", at=table.snapshots()[0].snapshot_id)
-    table.upgrade(3)
+    table.create_tag("first", at=table.snapshots()[0].snapshot_id)
+    table.upgrade_format_version(3)
     table.append(pa.table({"id": pa.array([9], pa.int64()), "s": ["x"]}))
     again = lake.table("a.t")
     assert ids_of(again) == [1, 3, 9]
@@ -328,7 +328,7 @@ def test_what_is_refused_although_nothing_moved_is_refused(server: RestServer, t
 def test_what_is_refused_for_being_stale_is_proposed_again(server: RestServer, table: Table) -> None:
     """Another branch took the sequence number; Iceberg's own server says 400 to that."""
     table.append(rows(1))
-    table.branch("other")
+    table.create_branch("other")
     server.fail("POST", COMMIT, before(lambda: others(server, lambda t: t.at("other").append(rows(2)))))
     table.append(rows(3))
     assert ids_of(table) == [1, 3]

@@ -167,17 +167,17 @@ def test_a_table_that_we_create_rename_and_drop_is_so_for_pyiceberg(shared: Shar
 def test_both_write_at_once_and_no_acknowledged_commit_is_lost(shared: Shared) -> None:
     shared.theirs.create_namespace("shop")
     shared.theirs.create_table("shop.orders", SCHEMA)
-    start, turns = threading.Barrier(2), 12
+    start, slots = threading.Barrier(2), 12
 
     def write_theirs() -> None:
         with closing(shared.open_theirs()) as theirs:
             start.wait(30)
-            for turn in range(turns):
+            for slot in range(slots):
                 while True:
                     table = theirs.load_table("shop.orders")
-                    assert table.properties.get("theirs", "0") == str(turn)
+                    assert table.properties.get("theirs", "0") == str(slot)
                     try:
-                        table.transaction().set_properties(theirs=str(turn + 1)).commit_transaction()
+                        table.transaction().set_properties(theirs=str(slot + 1)).commit_transaction()
                         break
                     except CommitFailedException:
                         continue
@@ -193,7 +193,7 @@ def test_both_write_at_once_and_no_acknowledged_commit_is_lost(shared: Shared) -
     thread = threading.Thread(target=run)
     thread.start()
     start.wait(30)
-    for _ in range(turns):
+    for _ in range(slots):
         while True:
             try:
                 rewrite_metadata(shared.ours, shared.warehouse, "ours")
@@ -202,7 +202,7 @@ def test_both_write_at_once_and_no_acknowledged_commit_is_lost(shared: Shared) -
                 continue
     thread.join()
     assert failures == []
-    assert shared.theirs.load_table("shop.orders").properties == {"ours": str(turns), "theirs": str(turns)}
+    assert shared.theirs.load_table("shop.orders").properties == {"ours": str(slots), "theirs": str(slots)}
 
 
 def test_views_get_their_column_while_we_are_open(place: str, tmp_path: Path) -> None:

@@ -68,10 +68,10 @@ def race_threads(catalog: Catalog) -> int:
     together = threading.Barrier(WORKERS)
 
     def count_up(_: int) -> None:
-        for turn in range(INCREMENTS):
+        for slot in range(INCREMENTS):
             while True:
                 pointer = catalog.pointer(TABLE)
-                if turn == 0 and pointer == "0":
+                if slot == 0 and pointer == "0":
                     together.wait(30)
                 try:
                     catalog.swap([PointerSwap(TABLE, pointer, str(int(pointer) + 1))])
@@ -149,8 +149,8 @@ def test_a_reader_of_two_tables_never_sees_half_a_swap(catalog: Catalog) -> None
     done = threading.Event()
 
     def write() -> None:
-        for turn in range(200):
-            before, after = str(turn), str(turn + 1)
+        for slot in range(200):
+            before, after = str(slot), str(slot + 1)
             catalog.swap([PointerSwap(TABLE, before, after), PointerSwap(OTHER, before, after)])
         done.set()
 

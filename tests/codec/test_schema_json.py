@@ -86,9 +86,9 @@ def test_defaults_are_spelled_as_the_specification_spells_them() -> None:
     field = NestedField(1, "a", DecimalType(4, 2), False, None, Decimal("14.20"), Decimal("-1.00"))
     (encoded,) = encode_schema(Schema((field,)))["fields"]
     assert (encoded["initial-default"], encoded["write-default"]) == ("14.20", "-1.00")
-    point = field_of(type={"type": "struct", "fields": []}, **{"initial-default": {}, "write-default": None})
-    assert decode_schema(point).fields[0].initial_default == EMPTY_STRUCT
-    assert decode_schema(point).fields[0].write_default is None
+    version = field_of(type={"type": "struct", "fields": []}, **{"initial-default": {}, "write-default": None})
+    assert decode_schema(version).fields[0].initial_default == EMPTY_STRUCT
+    assert decode_schema(version).fields[0].write_default is None
 
 
 @pytest.mark.parametrize("key", ["initial-default", "write-default"])

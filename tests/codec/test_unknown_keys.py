@@ -41,7 +41,7 @@ def marked(lake: Lake, request: pytest.FixtureRequest) -> Table:
     """A table whose metadata another writer has put keys into, at every depth."""
     made = lake.create_table("a.t", SHAPE, partition_by=["day(ts)"], order_by=["id desc"], format_version=request.param)
     made.append(pa.table({"id": pa.array([1], pa.int64())}))
-    made.branch("dev")
+    made.create_branch("dev")
     document = load_json(made)
     for key in ("schemas", "partition-specs", "sort-orders"):
         mark_all(document[key], key)
@@ -68,7 +68,7 @@ def test_keys_of_fields_follow_them_into_later_schemas_specs_and_orders(marked: 
         change.add_column("s.new", "int")
         change.add_column("m.value.new", "int")
         change.rename_column("s.l.element.b", "bb")
-        change.widen_column("s.a", "long")
+        change.update_column_type("s.a", "long")
         change.move_column("ts", first=True)
         change.add_partition_field("bucket(4, id)")
     after = load_json(marked)

@@ -11,7 +11,7 @@ from tests.commit.faults import Around
 import icefield
 from icefield.ambient import SeededAmbient
 from icefield.catalog.catalog import PointerSwap
-from icefield.commit.action import Target
+from icefield.commit.action import CommitTarget
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.loop import OwnFiles
 from icefield.commit.validate.references import find_referenced
@@ -77,7 +77,7 @@ def change_two_tables(lake: Lake) -> None:
 
 OPERATIONS: dict[str, Callable[[Lake], object]] = {
     "append": lambda lake: lake.table(NAME).append(rows(7, 8, 9)),
-    "append under a token": lambda lake: lake.table(NAME).append(rows(7, 8, 9), token="x"),
+    "append under a token": lambda lake: lake.table(NAME).append(rows(7, 8, 9), idempotency_key="x"),
     "overwrite": lambda lake: lake.table(NAME).overwrite(rows(7, 8), where="id < 3", check_rows=False),
     "overwrite partitions": lambda lake: lake.table(NAME).overwrite_partitions(rows(7, 8)),
     "delete": lambda lake: lake.table(NAME).delete("id = 1 OR id = 5"),
@@ -138,8 +138,8 @@ def test_an_interrupt_while_the_catalog_is_asked_removes_nothing(operation: str)
         lake.table(name).scan().to_arrow().read_all()
 
 
-def write_files(table: Table, *ids_: int, token: str | None = None) -> tuple[TableWrite, pa.Table]:
-    write = TableWrite.begin(table._head, table._store, table._ambient, Target(token=token))
+def write_files(table: Table, *ids_: int, idempotency_key: str | None = None) -> tuple[TableWrite, pa.Table]:
+    write = TableWrite.begin(table._head, table._store, table._ambient, CommitTarget(idempotency_key=idempotency_key))
     return write, write.write(rows(*ids_))
 
 
@@ -153,7 +153,7 @@ def test_the_same_files_committed_twice_under_one_key_stay(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, raced: bool
 ) -> None:
     table = lake.table(NAME)
-    write, written = write_files(table, 7, 8, token="x")
+    write, written = write_files(table, 7, 8, idempotency_key="x")
     other = TableWrite(lake.head(NAME), lake.store, lake.ambient, write.target, write.base)
     if raced:
         swap = lake.catalog.swap
@@ -206,7 +206,7 @@ def test_what_a_transaction_throws_away_was_not_committed_by_another(lake: Lake)
     table = lake.table(NAME)
     write, written = write_files(table, 7)
     with suppress(RuntimeError), lake.transaction() as tx:
-        inside = TableWrite.begin(tx.table(NAME)._head, lake.store, lake.ambient, Target())
+        inside = TableWrite.begin(tx.table(NAME)._head, lake.store, lake.ambient, CommitTarget())
         inside.append_files(written)
         write.append_files(written)
         raise RuntimeError
@@ -219,7 +219,7 @@ def test_a_change_that_fails_inside_a_transaction_leaves_nothing_even_if_the_tra
         with pytest.raises(IcefieldError):
             tx.table(NAME).at("nowhere").append(rows(9))
         inside = tx.table(NAME)
-        write = TableWrite.begin(inside._head, lake.store, lake.ambient, Target("nowhere"))
+        write = TableWrite.begin(inside._head, lake.store, lake.ambient, CommitTarget("nowhere"))
         with pytest.raises(IcefieldError):
             write.append(rows(9))
     assert files(lake) == before

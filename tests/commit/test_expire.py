@@ -56,28 +56,28 @@ def test_young_snapshots_stay(table: Table) -> None:
 
 def test_a_branch_keeps_as_many_as_it_says(table: Table) -> None:
     before = ids(table)
-    table.branch("b", at=before[3], min_snapshots_to_keep=3)
+    table.create_branch("b", at=before[3], min_snapshots_to_keep=3)
     table.expire_snapshots(FUTURE)
     assert ids(table) == before[1:]
 
 
 def test_the_age_of_a_branch_comes_before_the_time_that_is_given(table: Table) -> None:
     before = ids(table)
-    table.branch("b", at=before[3], max_snapshot_age_ms=10**9)
+    table.create_branch("b", at=before[3], max_snapshot_age_ms=10**9)
     table.expire_snapshots(FUTURE)
     assert ids(table) == before
 
 
 def test_a_tag_keeps_its_snapshot_and_no_other(table: Table) -> None:
     before = ids(table)
-    table.tag("q", at=before[1])
+    table.create_tag("q", at=before[1])
     table.expire_snapshots(FUTURE)
     assert ids(table) == [before[1], before[-1]]
 
 
 def test_refs_past_their_age_go(lake: Lake, table: Table) -> None:
     before = ids(table)
-    table.tag("q", at=before[1], max_ref_age_ms=1)
+    table.create_tag("q", at=before[1], max_ref_age_ms=1)
     lake.ambient.sleep(0.01)
     table.expire_snapshots(FUTURE)
     assert (set(table.refs()), ids(table)) == ({"main"}, before[-1:])
@@ -85,7 +85,7 @@ def test_refs_past_their_age_go(lake: Lake, table: Table) -> None:
 
 def test_snapshots_that_no_ref_leads_to_go_by_their_age(table: Table) -> None:
     before = ids(table)
-    table.roll_back(before[2])
+    table.rollback(before[2])
     assert table.expire_snapshots(keep_last=1) == []
     table.expire_snapshots(FUTURE, keep_last=9)
     assert ids(table) == before[:3]
@@ -93,7 +93,7 @@ def test_snapshots_that_no_ref_leads_to_go_by_their_age(table: Table) -> None:
 
 def test_r08_a_tag_that_comes_meanwhile_keeps_its_snapshot(lake: Lake, table: Table) -> None:
     before = ids(table)
-    race(lake, lambda: lake.table("t.t").tag("q", at=before[1]), lambda: table.expire_snapshots(FUTURE))
+    race(lake, lambda: lake.table("t.t").create_tag("q", at=before[1]), lambda: table.expire_snapshots(FUTURE))
     assert ids(table) == [before[1], before[-1]]
     assert table.scan(as_of="q").count() == 2
 
@@ -101,13 +101,13 @@ def test_r08_a_tag_that_comes_meanwhile_keeps_its_snapshot(lake: Lake, table: Ta
 def test_r08_a_tag_on_a_snapshot_that_goes_meanwhile_fails(lake: Lake, table: Table) -> None:
     before = ids(table)
     with pytest.raises(NoSuchSnapshot):
-        race(lake, lambda: lake.table("t.t").expire_snapshots(FUTURE), lambda: table.tag("q", at=before[1]))
+        race(lake, lambda: lake.table("t.t").expire_snapshots(FUTURE), lambda: table.create_tag("q", at=before[1]))
     assert set(table.refs()) == {"main"}
 
 
 def test_r08_a_snapshot_that_a_ref_points_at_cannot_be_removed_even_by_name(table: Table) -> None:
     before = ids(table)
-    table.tag("q", at=before[1])
+    table.create_tag("q", at=before[1])
     with pytest.raises(InvalidInput, match="the tag 'q' points at it"):
         table.remove_snapshots([before[1]])
     with pytest.raises(CommitConflict):
@@ -118,7 +118,7 @@ def test_r08_a_snapshot_that_a_ref_points_at_cannot_be_removed_even_by_name(tabl
 
 def test_r09_what_a_branch_was_rolled_back_to_stays(lake: Lake, table: Table) -> None:
     before = ids(table)
-    race(lake, lambda: lake.table("t.t").roll_back(before[1]), lambda: table.expire_snapshots(FUTURE))
+    race(lake, lambda: lake.table("t.t").rollback(before[1]), lambda: table.expire_snapshots(FUTURE))
     assert ids(table) == [before[1]]
     assert table.count() == 2
 
@@ -126,7 +126,7 @@ def test_r09_what_a_branch_was_rolled_back_to_stays(lake: Lake, table: Table) ->
 def test_r09_a_roll_back_to_what_expires_meanwhile_fails(lake: Lake, table: Table) -> None:
     before = ids(table)
     with pytest.raises(NoSuchSnapshot):
-        race(lake, lambda: lake.table("t.t").expire_snapshots(FUTURE), lambda: table.roll_back(before[1]))
+        race(lake, lambda: lake.table("t.t").expire_snapshots(FUTURE), lambda: table.rollback(before[1]))
     assert table.count() == 5
 
 

@@ -9,7 +9,7 @@ from tests.commit.racing import files_of, reachable
 from tests.commit.test_loop import through
 
 from icefield.commit.snapshot.manifest_filter import remove_files
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.validate.read_set import ReadSet
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
@@ -125,8 +125,8 @@ def test_r05_a_file_that_was_removed_meanwhile_does_not_come_back(memory_lake: L
 def test_r04_without_the_guard_a_row_of_the_first_commit_survives_unseen(
     memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    all_of_them = Footing.snapshots_since
-    monkeypatch.setattr(Footing, "snapshots_since", lambda self, base: list(all_of_them(self, base))[:1])
+    all_of_them = ReadSet.snapshots_since
+    monkeypatch.setattr(ReadSet, "snapshots_since", lambda self, base: list(all_of_them(self, base))[:1])
 
     def two_commits() -> None:
         table.append(rows((7, "mon")))
@@ -153,7 +153,7 @@ def test_r05_without_the_guard_a_removed_row_comes_back(
 def test_the_conflict_tests_go_red_without_the_guard(
     memory_lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Footing, "check_added_rows", lambda *_: None)
+    monkeypatch.setattr(ReadSet, "check_added_rows", lambda *_: None)
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.append(rows((7, "mon")))])
     through(memory_lake, racing).overwrite(rows((9, "mon")), where="day = 'mon'")
     assert (7, "mon") in rows_of(table), "without the guard an unseen row survives the overwrite in silence"

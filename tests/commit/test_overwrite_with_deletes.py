@@ -13,8 +13,8 @@ from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.codec.manifest.schema import ADDED, POSITION_DELETES, entry_arrow_schema
 from icefield.codec.puffin.deletion_vector import deletion_vector_blob
 from icefield.codec.puffin.puffin import encode_puffin
-from icefield.commit.action import Change, Workshop
-from icefield.commit.loop import Committer, Part
+from icefield.commit.action import ProposedChange, WriteContext
+from icefield.commit.loop import Committer, TableCommit
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
 from icefield.commit.snapshot.manifests import ManifestShape, describe_manifest
 from icefield.commit.snapshot.summary import NOTHING
@@ -34,10 +34,10 @@ class DeletePositions:
     data_file: str
     positions: tuple[int, ...]
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        location = f"{base.location}/data/{workshop.ambient.random_uuid()}.puffin"
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        location = f"{base.location}/data/{context.ambient.random_uuid()}.puffin"
         puffin, footer = encode_puffin([deletion_vector_blob(np.array(self.positions, np.int64), self.data_file)])
-        workshop.store.put_new(location, puffin)
+        context.store.put_new(location, puffin)
         shape = ManifestShape(base.schema, base.spec, DELETE_MANIFEST)
         entry = {
             "status": ADDED,
@@ -51,12 +51,12 @@ class DeletePositions:
             "content_size_in_bytes": footer.blobs[0].length,
         }
         entries = pa.Table.from_pylist([entry], schema=entry_arrow_schema(shape.partition))
-        manifest = f"{base.location}/metadata/{workshop.ambient.random_uuid()}.avro"
+        manifest = f"{base.location}/metadata/{context.ambient.random_uuid()}.avro"
         data = encode_manifest(entries, shape.header(base.format_version), shape.partition, manifest)
-        workshop.store.put_new(manifest, data)
+        context.store.put_new(manifest, data)
         new = [describe_manifest(manifest, len(data), entries, shape)]
-        draft = SnapshotDraft(workshop.ambient.random_id(), Operation.DELETE, new, NOTHING)
-        return propose_snapshot(draft, base, workshop)
+        draft = SnapshotDraft(context.ambient.random_id(), Operation.DELETE, new, NOTHING)
+        return propose_snapshot(draft, base, context)
 
     def reusable_files(self) -> tuple[str, ...]:
         return ()
@@ -80,7 +80,7 @@ def table(lake: Lake) -> Table:
 
 def delete(lake: Lake, table: Table, action: DeletePositions) -> None:
     committer = Committer(lake.catalog, lake.store, lake.ambient)
-    committer.commit([Part(parse_table_name(table.name), [action], table.metadata.table_uuid)])
+    committer.commit([TableCommit(parse_table_name(table.name), [action], table.metadata.table_uuid)])
 
 
 def ids(table: Table) -> list[int]:

@@ -64,7 +64,7 @@ RIVALS: dict[str, Callable[[Table], object]] = {
     "append": lambda t: t.append(pa.table({"id": [3], "name": ["z"], "n": pa.array([3], pa.int32())})),
     "schema": evolve,
     "properties": lambda t: t.set_properties({"a": "9"}),
-    "branch": lambda t: t.branch("b"),
+    "branch": lambda t: t.create_branch("b"),
 }
 
 

@@ -11,7 +11,7 @@ from tests.commit.racing import files_of, race, reachable
 
 import icefield
 from icefield.commit.actions.rewrite import MovedRows, RewriteFiles
-from icefield.commit.validate.read_set import Origin
+from icefield.commit.validate.read_set import StartingSnapshot
 from icefield.errors import ConcurrentChange
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
@@ -127,11 +127,11 @@ def test_r07_goes_red_when_the_list_is_made_from_the_newest_version(
 ) -> None:
     propose = RewriteFiles.propose
 
-    def from_the_newest(self: RewriteFiles, base: object, workshop: object) -> object:
+    def from_the_newest(self: RewriteFiles, base: object, context: object) -> object:
         files = lake.table("t.t").scan(where="p = 'a'")._plan
-        assert files.point.snapshot is not None
-        self.footing = replace(self.footing, plan=files, origin=Origin(files.point.snapshot.snapshot_id))
-        return propose(self, base, workshop)  # type: ignore[arg-type]
+        assert files.version.snapshot is not None
+        self.read_set = replace(self.read_set, plan=files, start=StartingSnapshot(files.version.snapshot.snapshot_id))
+        return propose(self, base, context)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RewriteFiles, "propose", from_the_newest)
     race(lake, lambda: lake.table("t.t").append(rows((8, "a"))), table.compact)

@@ -9,7 +9,7 @@ import pytest
 from tests.commit.racing import files_of, race, reachable
 
 import icefield
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.validate.read_set import ReadSet
 from icefield.errors import ConcurrentChange, InvalidInput, Unsupported
 from icefield.expr.bind.bound import TRUE
 from icefield.lake import Lake
@@ -168,7 +168,7 @@ def test_r03_places_in_a_file_that_compaction_removed_are_not_deleted_from(lake:
 
 def test_r03_goes_red_without_the_guard(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.append(rows((5, "a", 0)))
-    monkeypatch.setattr(Footing, "is_disturbed", lambda *_: False)
+    monkeypatch.setattr(ReadSet, "is_disturbed", lambda *_: False)
     race(lake, lambda: lake.table("t.t").compact(), lambda: table.delete("id = 2"))
     assert (2, 0) in rows_of(table), "the delete landed and took nothing"
 
@@ -230,7 +230,7 @@ def test_a_table_that_is_upgraded_meanwhile_gets_vectors(lake: Lake) -> None:
     table = lake.create_table("t.up", "id long, p string, n long", properties=IN_PLACE)
     table.append(rows((1, "a", 0), (2, "a", 0), (3, "a", 0)))
     table.delete("id = 3")
-    race(lake, lambda: lake.table("t.up").upgrade(3), lambda: table.delete("id = 1"))
+    race(lake, lambda: lake.table("t.up").upgrade_format_version(3), lambda: table.delete("id = 1"))
     assert rows_of(table) == [(2, 0)]
     head = table.metadata.current_snapshot
     assert head is not None

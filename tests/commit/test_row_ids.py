@@ -89,7 +89,7 @@ def test_every_row_has_one_id_for_ever(seed: int, version: int, upgrade_after: i
         table = make(lake, version)
         for step in range(9):
             if step == upgrade_after:
-                table.upgrade(3)
+                table.upgrade_format_version(3)
             some = rows(*((dice.randrange(50), dice.choice(DAYS)) for _ in range(dice.randint(1, 6))))
             match dice.randrange(4):
                 case 0:
@@ -135,7 +135,7 @@ def test_the_first_commit_after_an_upgrade_gives_ids_to_old_rows_and_the_next_on
     table.append(rows((1, "mon"), (2, "tue")))
     table.append(rows((3, "mon")))
     old = table.snapshots()[-1]
-    table.upgrade(3)
+    table.upgrade_format_version(3)
     assert table.metadata.next_row_id == 0
     assert {e["first_row_id"] for e in entries_of(memory_lake, old)} == {None}
     table.append(rows((4, "mon")))

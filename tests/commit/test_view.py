@@ -7,7 +7,7 @@ import pytest
 from tests.commit.faults import LosesReplies, RacingCatalog, RecordingStore
 
 from icefield.catalog.catalog import Kind
-from icefield.commit.publish.views import load_view_metadata
+from icefield.commit.operations.views import load_view_metadata
 from icefield.commit.view import ViewCommitter
 from icefield.errors import AlreadyExists, CommitConflict, CommitStateUnknown, NotFound
 from icefield.lake import Lake

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icefield.config.configuration import LakeSettings
-from icefield.config.file import Surroundings
+from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import find_settings
 from icefield.errors import InvalidInput
 
@@ -49,7 +49,7 @@ class Place:
 
     def find(self, target: str | None = None, default_target: str | None = None, **said: Any) -> LakeSettings:
         given = {**said, **({} if target is None else {"target": target})}
-        return find_settings(given, Surroundings(self.variables, self.folder), default_target)
+        return find_settings(given, ProcessEnvironment(self.variables, self.folder), default_target)
 
     def refusal(self, target: str | None = None, **said: Any) -> str:
         with pytest.raises(InvalidInput) as refused:

@@ -33,19 +33,19 @@ def rows(*ids: int) -> pa.Table:
 
 
 def append(lake: Lake) -> None:
-    lake.table("a.t").append(rows(5, 6), token="append")
+    lake.table("a.t").append(rows(5, 6), idempotency_key="append")
 
 
 def overwrite(lake: Lake) -> None:
-    lake.table("a.t").overwrite(rows(7), where="id >= 2 AND id <= 3", token="overwrite", check_rows=False)
+    lake.table("a.t").overwrite(rows(7), where="id >= 2 AND id <= 3", idempotency_key="overwrite", check_rows=False)
 
 
 def delete(lake: Lake) -> None:
-    lake.table("a.t").delete("id <= 2", token="delete")  # a whole file, so that no data file is written
+    lake.table("a.t").delete("id <= 2", idempotency_key="delete")  # a whole file, so that no data file is written
 
 
 def change_rows(lake: Lake) -> None:
-    lake.table("a.t").upsert(rows(3, 10), on=["id"], token="row-delta")  # a delete file and a data file
+    lake.table("a.t").upsert(rows(3, 10), on=["id"], idempotency_key="row-delta")  # a delete file and a data file
 
 
 def expire(lake: Lake) -> None:
@@ -63,8 +63,8 @@ def create(lake: Lake) -> None:
 
 def transact(lake: Lake) -> None:
     with lake.transaction() as tx:
-        tx.table("a.t").append(rows(8), token="transfer")
-        tx.table("a.u").overwrite(rows(9), where="id = 4", token="transfer", check_rows=False)
+        tx.table("a.t").append(rows(8), idempotency_key="transfer")
+        tx.table("a.u").overwrite(rows(9), where="id = 4", idempotency_key="transfer", check_rows=False)
 
 
 def compact(lake: Lake) -> None:

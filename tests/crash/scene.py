@@ -144,7 +144,7 @@ class Scene:
     def _check(self) -> Content:
         """Check that the lake is as before or as after, whole, and can go on; return which it was."""
         # The place of the dead in a lane is passed, but only after a while, and that is for the tests of lanes.
-        shutil.rmtree(self.folder / "catalog.lanes", ignore_errors=True)
+        shutil.rmtree(self.folder / "catalog.queue", ignore_errors=True)
         with self.open(LATER_SEED) as lake:
             files = fingerprint(lake, self.folder)
             if files in self._seen:

@@ -45,7 +45,7 @@ def test_columns_are_added_renamed_moved_dropped_and_widened_in_one_commit(table
     with table.evolve() as change:
         change.add_column("note", "string", after="id", doc="free text")
         change.rename_column("a", "alpha")
-        change.widen_column("alpha", "long")
+        change.update_column_type("alpha", "long")
         change.drop_column("l")
         change.move_column("b", first=True)
         change.add_column("s.z", "double", before="x")
@@ -127,14 +127,14 @@ def test_union_by_name_adds_and_widens(table: Table) -> None:
         (lambda c: c.drop_column("l.element"), "no name of its own"),
         (lambda c: c.rename_column("a", "b"), "that name is taken"),
         (lambda c: c.rename_column("a", ""), "to nothing"),
-        (lambda c: c.widen_column("a", "string"), "cannot change column 'a' from int to string"),
-        (lambda c: c.widen_column("id", "int"), "from long to int"),
+        (lambda c: c.update_column_type("a", "string"), "cannot change column 'a' from int to string"),
+        (lambda c: c.update_column_type("id", "int"), "from long to int"),
         (lambda c: c.move_column("a"), "say where"),
         (lambda c: c.set_identifier_fields(["a"]), "must be required"),
         (lambda c: c.add_partition_field("day(a)"), "cannot be applied to int"),
         (lambda c: c.add_partition_field("bucket(4, a)", name="b"), "has the name of a column"),
         (lambda c: c.drop_partition_field("nope"), "no partition field 'nope'"),
-        (lambda c: c.set_order(["nope"]), "no column 'nope'"),
+        (lambda c: c.set_sort_order(["nope"]), "no column 'nope'"),
         (lambda c: c.union_by_name("a string"), "cannot unite column 'a'"),
     ],
 )
@@ -204,7 +204,7 @@ def test_files_of_every_old_spec_stay_readable_and_prunable(memory_lake: Lake) -
         scan = table.scan(where=f"id = {wanted}")
         assert scan.count() == 1
         assert set(scan.files()["spec_id"].to_pylist()) == {spec_id}
-        assert scan.explain().plan.funnel.files_pruned_by_partition + scan.explain().plan.funnel.manifests_pruned > 0
+        assert scan.explain().plan.metrics.files_pruned_by_partition + scan.explain().plan.metrics.manifests_pruned > 0
     with table.evolve() as change:
         change.drop_partition_field("scatter")
         change.drop_partition_field("name")
@@ -230,10 +230,10 @@ def test_dropping_a_partition_source_needs_the_field_dropped_first(memory_lake: 
 
 def test_order_is_set_and_unset(table: Table) -> None:
     with table.evolve() as change:
-        change.set_order(["a desc", "id"])
+        change.set_sort_order(["a desc", "id"])
     assert [str(f.direction) for f in table.metadata.sort_order.fields] == ["desc", "asc"]
     with table.evolve() as change:
-        change.set_order([])
+        change.set_sort_order([])
     assert table.metadata.sort_order.is_unsorted
     assert len(table.metadata.sort_orders) == 2
 
@@ -298,7 +298,7 @@ def test_a_table_that_was_always_sorted_can_lose_its_order(memory_lake: Lake) ->
     memory_lake.drop_table("a.sorted")
     memory_lake.register_table("a.sorted", location)
     with memory_lake.table("a.sorted").evolve() as change:
-        change.set_order([])
+        change.set_sort_order([])
     assert memory_lake.table("a.sorted").metadata.sort_order.is_unsorted
 
 
@@ -312,7 +312,7 @@ def test_a_partition_field_is_dropped_and_added_again_and_again(
     for turn in range(3):
         table.append(pa.table({"id": [3 * turn, 3 * turn + 1, 3 * turn + 2], "p": ["x", "null", None]}))
         if upgraded and turn == 1:
-            table.upgrade(3)
+            table.upgrade_format_version(3)
         with table.evolve() as change:
             change.drop_partition_field("p")
             if turn == 0:
@@ -339,7 +339,7 @@ def test_the_source_of_a_dropped_partition_field_of_version_1_can_go_after_an_up
     with pytest.raises(InvalidInput, match=r"source of partition field 'p'.*upgrade\(2\)"), table.evolve() as change:
         change.drop_column("p")
     assert table.metadata_location == before
-    table.upgrade(2)
+    table.upgrade_format_version(2)
     with table.evolve() as change:
         change.drop_column("p")
     table.append(pa.table({"id": [3]}))

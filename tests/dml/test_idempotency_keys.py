@@ -8,8 +8,8 @@ import pytest
 
 import icefield
 from icefield import StreamBatch
-from icefield.commit.validate.idempotency_key import Token
-from icefield.commit.validate.key_history import TOKEN_KEY
+from icefield.commit.validate.idempotency_key import IdempotencyKey
+from icefield.commit.validate.key_history import IDEMPOTENCY_KEY
 from icefield.errors import CommitStateUnknown, ConcurrentChange, InvalidInput
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshots
@@ -35,13 +35,13 @@ def files(lake: Lake) -> set[str]:
 
 
 def test_r18_an_append_that_is_made_again_returns_the_first_result(lake: Lake, table: Table) -> None:
-    first = table.append(rows(1), token="job-7/batch-3")
+    first = table.append(rows(1), idempotency_key="job-7/batch-3")
     table.append(rows(2))
     before = files(lake)
-    again = lake.table("t.t").append(rows(1), token="job-7/batch-3")
+    again = lake.table("t.t").append(rows(1), idempotency_key="job-7/batch-3")
     assert again == first
     assert again is not None
-    assert again.summary[TOKEN_KEY] == "job-7/batch-3"
+    assert again.summary[IDEMPOTENCY_KEY] == "job-7/batch-3"
     assert table.count() == 2
     assert files(lake) == before
 
@@ -49,19 +49,19 @@ def test_r18_an_append_that_is_made_again_returns_the_first_result(lake: Lake, t
 def test_r18_without_the_guard_a_second_run_appends_again(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table.append(rows(1), token="job-7/batch-3")
+    table.append(rows(1), idempotency_key="job-7/batch-3")
     monkeypatch.setattr(Snapshots, "find_all_by_summary", lambda *_: iter(()))
-    monkeypatch.setattr("icefield.commit.validate.idempotency_key.recorded_tokens", lambda *_: ())
-    lake.table("t.t").append(rows(1), token="job-7/batch-3")
+    monkeypatch.setattr("icefield.commit.validate.idempotency_key.recorded_keys", lambda *_: ())
+    lake.table("t.t").append(rows(1), idempotency_key="job-7/batch-3")
     assert table.count() == 2
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda t: t.append(rows(1), token="x"),
-        lambda t: t.overwrite(rows(1), token="x"),
-        lambda t: t.delete("id = 0", token="x"),
+        lambda t: t.append(rows(1), idempotency_key="x"),
+        lambda t: t.overwrite(rows(1), idempotency_key="x"),
+        lambda t: t.delete("id = 0", idempotency_key="x"),
     ],
     ids=["append", "overwrite", "delete"],
 )
@@ -98,35 +98,37 @@ def test_a_lost_answer_and_a_second_try_append_once(lake: Lake, table: Table, mo
     with monkeypatch.context() as broken:
         broken.setattr(lake.catalog, "swap", land_and_lose_the_answer)
         broken.setattr(lake.ambient, "sleep", lambda _: broken.setattr(lake.catalog, "pointer", unreachable))
-        broken.setattr("icefield.commit.retry.SettledSwap._look", lambda *_: unreachable())
+        broken.setattr("icefield.commit.retry.ResolvedSwap._look", lambda *_: unreachable())
         with pytest.raises(CommitStateUnknown):
-            table.append(rows(1), token="once")
+            table.append(rows(1), idempotency_key="once")
     assert lake.catalog.pointer == pointer
-    lake.table("t.t").append(rows(1), token="once")
+    lake.table("t.t").append(rows(1), idempotency_key="once")
     assert lake.table("t.t").count() == 1
 
 
-@pytest.mark.parametrize("token", ["", "a b", 'quote"', "ü", "x" * 201, 7])
-def test_what_is_no_token_is_refused(table: Table, token: str) -> None:
-    with pytest.raises(InvalidInput, match="token"):
-        table.append(rows(1), token=token)
+@pytest.mark.parametrize("idempotency_key", ["", "a b", 'quote"', "ü", "x" * 201, 7])
+def test_what_is_no_token_is_refused(table: Table, idempotency_key: str) -> None:
+    with pytest.raises(InvalidInput, match="not a valid idempotency key"):
+        table.append(rows(1), idempotency_key=idempotency_key)
     assert table.snapshots() == []
 
 
 def test_a_token_that_is_part_of_another_is_another(table: Table) -> None:
-    table.append(rows(1), token="batch-10")
-    table.append(rows(2), token="batch-1")
+    table.append(rows(1), idempotency_key="batch-10")
+    table.append(rows(2), idempotency_key="batch-1")
     assert table.count() == 2
 
 
 LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
-VERBS: dict[str, Callable[[Table, Token], object]] = {
-    "append": lambda t, token: t.append(rows(9), token=token),
-    "overwrite": lambda t, token: t.overwrite(rows(9), where="id = 1", check_rows=False, token=token),
-    "upsert": lambda t, token: t.upsert(rows(9), on=["id"], token=token),
-    "delete": lambda t, token: t.delete("id = 1", token=token),
+VERBS: dict[str, Callable[[Table, IdempotencyKey], object]] = {
+    "append": lambda t, idempotency_key: t.append(rows(9), idempotency_key=idempotency_key),
+    "overwrite": lambda t, idempotency_key: t.overwrite(
+        rows(9), where="id = 1", check_rows=False, idempotency_key=idempotency_key
+    ),
+    "upsert": lambda t, idempotency_key: t.upsert(rows(9), on=["id"], idempotency_key=idempotency_key),
+    "delete": lambda t, idempotency_key: t.delete("id = 1", idempotency_key=idempotency_key),
 }
-TOKENS: list[Token] = ["job-7", StreamBatch("clicks", 7)]
+IDEMPOTENCY_KEYS: list[IdempotencyKey] = ["job-7", StreamBatch("clicks", 7)]
 
 
 def ids(table: Table) -> list[int]:
@@ -142,38 +144,38 @@ def expire(table: Table, *, by: str) -> None:
     table.remove_snapshots([s.snapshot_id for s in table.snapshots() if s.snapshot_id not in heads])
 
 
-@pytest.mark.parametrize("token", TOKENS, ids=str)
+@pytest.mark.parametrize("idempotency_key", IDEMPOTENCY_KEYS, ids=str)
 @pytest.mark.parametrize("by", ["icefield", "another engine"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_key_outlives_its_snapshot(table: Table, verb: str, by: str, token: Token) -> None:
+def test_a_key_outlives_its_snapshot(table: Table, verb: str, by: str, idempotency_key: IdempotencyKey) -> None:
     table.append(rows(1, 2))
-    VERBS[verb](table, token)
+    VERBS[verb](table, idempotency_key)
     table.append(rows(3))
     expire(table, by=by)
     before = ids(table), len(table.snapshots())
-    assert VERBS[verb](table, token) is None
+    assert VERBS[verb](table, idempotency_key) is None
     assert (ids(table), len(table.snapshots())) == before
 
 
 @pytest.mark.parametrize("expired", [False, True])
 def test_a_token_of_another_branch_is_refused_and_not_swallowed(table: Table, expired: bool) -> None:
     table.append(rows(0))
-    table.branch("staging")
-    table.at("staging").append(rows(1), token="x")
+    table.create_branch("staging")
+    table.at("staging").append(rows(1), idempotency_key="x")
     if expired:
         table.at("staging").append(rows(2))
         table.expire_snapshots(LATER)
-    with pytest.raises(InvalidInput, match="another branch|on the branch 'staging'"):
-        table.append(rows(1), token="x")
+    with pytest.raises(InvalidInput, match="another branch|on branch 'staging'"):
+        table.append(rows(1), idempotency_key="x")
     assert ids(table) == [0]
-    table.drop_ref("staging")
+    table.drop_branch("staging")
     if expired:
         table.expire_snapshots(LATER)
-        table.append(rows(1), token="x")
+        table.append(rows(1), idempotency_key="x")
         assert ids(table) == [0, 1]
     else:
         with pytest.raises(InvalidInput, match="not in the history of main"):
-            table.append(rows(1), token="x")
+            table.append(rows(1), idempotency_key="x")
         assert ids(table) == [0]
 
 
@@ -181,96 +183,98 @@ def test_a_token_of_another_branch_is_refused_and_not_swallowed(table: Table, ex
 def test_a_token_that_was_rolled_back_has_not_landed(table: Table, expired: bool) -> None:
     first = table.append(rows(0))
     assert first is not None
-    table.append(rows(1), token="x")
-    table.roll_back(first.snapshot_id)
+    table.append(rows(1), idempotency_key="x")
+    table.rollback(first.snapshot_id)
     if expired:
         table.expire_snapshots(LATER)
-        table.append(rows(1), token="x")
+        table.append(rows(1), idempotency_key="x")
         assert ids(table) == [0, 1]
     else:
         with pytest.raises(InvalidInput, match="was rolled back"):
-            table.append(rows(1), token="x")
+            table.append(rows(1), idempotency_key="x")
         assert ids(table) == [0]
 
 
-@pytest.mark.parametrize("token", TOKENS, ids=str)
+@pytest.mark.parametrize("idempotency_key", IDEMPOTENCY_KEYS, ids=str)
 @pytest.mark.parametrize("expired", [False, True])
-def test_what_is_published_has_landed(table: Table, token: Token, expired: bool) -> None:
+def test_what_is_published_has_landed(table: Table, idempotency_key: IdempotencyKey, expired: bool) -> None:
     table.append(rows(0))
-    table.branch("staging")
+    table.create_branch("staging")
     staging = table.at("staging")
-    staging.append(rows(1), token=token)
+    staging.append(rows(1), idempotency_key=idempotency_key)
     staging.append(rows(2))
     table.publish("staging")
-    table.drop_ref("staging")
+    table.drop_branch("staging")
     if expired:
         table.expire_snapshots(LATER)
-    table.append(rows(1), token=token)
+    table.append(rows(1), idempotency_key=idempotency_key)
     assert ids(table) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("token", TOKENS, ids=str)
-def test_a_new_branch_has_what_landed_before_it(table: Table, token: Token) -> None:
-    table.append(rows(1), token=token)
+@pytest.mark.parametrize("idempotency_key", IDEMPOTENCY_KEYS, ids=str)
+def test_a_new_branch_has_what_landed_before_it(table: Table, idempotency_key: IdempotencyKey) -> None:
+    table.append(rows(1), idempotency_key=idempotency_key)
     head = table.append(rows(2))
     assert head is not None
-    table.append(rows(3), token="later")
-    table.branch("b", at=head.snapshot_id)
+    table.append(rows(3), idempotency_key="later")
+    table.create_branch("b", at=head.snapshot_id)
     table.at("b").append(rows(4))
     table.expire_snapshots(LATER)
-    table.at("b").append(rows(1), token=token)
+    table.at("b").append(rows(1), idempotency_key=idempotency_key)
     assert ids(table.at("b")) == [1, 2, 4]
     with pytest.raises(InvalidInput, match="not in the history of b"):
-        table.at("b").append(rows(3), token="later")
+        table.at("b").append(rows(3), idempotency_key="later")
 
 
 def test_the_window_of_plain_tokens_is_bounded(table: Table) -> None:
-    table.set_properties({"icefield.commit-tokens.kept": "3"})
+    table.set_properties({"icefield.idempotency-keys.kept": "3"})
     for number in range(5):
-        table.append(rows(number), token=f"job-{number}")
+        table.append(rows(number), idempotency_key=f"job-{number}")
     table.append(rows(9))
     expire(table, by="icefield")
-    assert table.properties["icefield.commit-tokens@main"] == "job-2 job-3 job-4"
+    assert table.properties["icefield.idempotency-keys@main"] == "job-2 job-3 job-4"
     for number in range(2, 5):
-        table.append(rows(number), token=f"job-{number}")
+        table.append(rows(number), idempotency_key=f"job-{number}")
     assert ids(table) == [0, 1, 2, 3, 4, 9]
 
 
 def test_a_stream_has_one_mark_however_long_it_runs(table: Table) -> None:
     for number in (1, 2, 4):
-        table.append(rows(number), token=StreamBatch("clicks", number))
+        table.append(rows(number), idempotency_key=StreamBatch("clicks", number))
     marks = {key: value for key, value in table.properties.items() if key.startswith("icefield.")}
     assert marks == {"icefield.stream.clicks@main": "4"}
-    assert table.append(rows(3), token=StreamBatch("clicks", 3)) is None  # passed: a gap cannot be filled later
-    found = table.append(rows(2), token=StreamBatch("clicks", 2))
+    assert (
+        table.append(rows(3), idempotency_key=StreamBatch("clicks", 3)) is None
+    )  # passed: a gap cannot be filled later
+    found = table.append(rows(2), idempotency_key=StreamBatch("clicks", 2))
     assert found is not None
     assert found.snapshot_id == table.snapshots()[1].snapshot_id
-    table.append(rows(3), token=StreamBatch("views", 3))
+    table.append(rows(3), idempotency_key=StreamBatch("views", 3))
     assert ids(table) == [1, 2, 3, 4]
 
 
 def test_a_stream_that_is_rolled_back_goes_on_from_there(table: Table) -> None:
-    table.append(rows(1), token=StreamBatch("clicks", 10))
-    kept = table.append(rows(2), token=StreamBatch("clicks", 20))
+    table.append(rows(1), idempotency_key=StreamBatch("clicks", 10))
+    kept = table.append(rows(2), idempotency_key=StreamBatch("clicks", 20))
     assert kept is not None
-    table.append(rows(3), token=StreamBatch("clicks", 30))
-    table.append(rows(7), token=StreamBatch("views", 1))
-    table.roll_back(kept.snapshot_id)
-    table.append(rows(4), token=StreamBatch("clicks", 30))
-    table.append(rows(8), token=StreamBatch("views", 1))
-    table.append(rows(9), token=StreamBatch("clicks", 20))
+    table.append(rows(3), idempotency_key=StreamBatch("clicks", 30))
+    table.append(rows(7), idempotency_key=StreamBatch("views", 1))
+    table.rollback(kept.snapshot_id)
+    table.append(rows(4), idempotency_key=StreamBatch("clicks", 30))
+    table.append(rows(8), idempotency_key=StreamBatch("views", 1))
+    table.append(rows(9), idempotency_key=StreamBatch("clicks", 20))
     assert ids(table) == [1, 2, 4, 8]
 
 
 def test_a_mark_that_another_engine_left_behind_a_roll_back_is_refused(table: Table) -> None:
     first = table.append(rows(0))
     assert first is not None
-    table.append(rows(1), token=StreamBatch("clicks", 1))
+    table.append(rows(1), idempotency_key=StreamBatch("clicks", 1))
     mark = {"icefield.stream.clicks@main": "1"}
-    table.roll_back(first.snapshot_id)
+    table.rollback(first.snapshot_id)
     table.set_properties(mark)
     with pytest.raises(InvalidInput, match="batch 1 of stream 'clicks'.*was rolled back"):
-        table.append(rows(0), token=StreamBatch("clicks", 0))
+        table.append(rows(0), idempotency_key=StreamBatch("clicks", 0))
     assert ids(table) == [0]
 
 
@@ -281,13 +285,13 @@ def test_two_writers_of_one_stream_lose_no_batch_in_silence(
 
     def let_the_next_batch_land_first(changes: object) -> None:
         monkeypatch.setattr(lake.catalog, "swap", swap)
-        lake.table("t.t").append(rows(2), token=StreamBatch("clicks", 2))
+        lake.table("t.t").append(rows(2), idempotency_key=StreamBatch("clicks", 2))
         swap(changes)  # type: ignore[arg-type]
 
     before = files(lake)
     monkeypatch.setattr(lake.catalog, "swap", let_the_next_batch_land_first)
-    with pytest.raises(ConcurrentChange, match="another writer brought batch 2"):
-        table.append(rows(1), token=StreamBatch("clicks", 1))
+    with pytest.raises(ConcurrentChange, match="another writer concurrently wrote batch 2"):
+        table.append(rows(1), idempotency_key=StreamBatch("clicks", 1))
     assert ids(table) == [2]
     assert len([f for f in files(lake) - before if f.endswith(".parquet")]) == 1
 
@@ -295,22 +299,22 @@ def test_two_writers_of_one_stream_lose_no_batch_in_silence(
 def test_streams_are_bounded_in_number(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icefield.commit.validate.key_history.MAX_STREAMS", 2)
     for name in ("a", "b"):
-        table.append(rows(1), token=StreamBatch(name, 1))
+        table.append(rows(1), idempotency_key=StreamBatch(name, 1))
     with pytest.raises(InvalidInput, match="2 streams already"):
-        table.append(rows(1), token=StreamBatch("c", 1))
-    table.append(rows(2), token=StreamBatch("b", 2))
+        table.append(rows(1), idempotency_key=StreamBatch("c", 1))
+    table.append(rows(2), idempotency_key=StreamBatch("b", 2))
     table.set_properties({}, removals=["icefield.stream.a@main"])
-    table.append(rows(3), token=StreamBatch("c", 1))
+    table.append(rows(3), idempotency_key=StreamBatch("c", 1))
 
 
-@pytest.mark.parametrize("token", TOKENS, ids=str)
-def test_a_transaction_over_two_tables_is_made_once(lake: Lake, table: Table, token: Token) -> None:
+@pytest.mark.parametrize("idempotency_key", IDEMPOTENCY_KEYS, ids=str)
+def test_a_transaction_over_two_tables_is_made_once(lake: Lake, table: Table, idempotency_key: IdempotencyKey) -> None:
     lake.create_table("t.u", "id long")
 
     def run() -> None:
         with lake.transaction() as tx:
-            tx.table("t.t").append(rows(1), token=token)
-            tx.table("t.u").append(rows(2), token=token)
+            tx.table("t.t").append(rows(1), idempotency_key=idempotency_key)
+            tx.table("t.u").append(rows(2), idempotency_key=idempotency_key)
 
     run()
     for name in ("t.t", "t.u"):
@@ -321,14 +325,14 @@ def test_a_transaction_over_two_tables_is_made_once(lake: Lake, table: Table, to
 
 
 def test_a_replaced_table_has_not_what_landed_before(lake: Lake, table: Table) -> None:
-    table.append(rows(1), token=StreamBatch("clicks", 5))
+    table.append(rows(1), idempotency_key=StreamBatch("clicks", 5))
     lake.create_table("t.t", "id long", replace=True)
-    table.append(rows(2), token=StreamBatch("clicks", 1))
+    table.append(rows(2), idempotency_key=StreamBatch("clicks", 1))
     assert ids(table) == [2]
 
 
 @pytest.mark.parametrize(
-    "token",
+    "idempotency_key",
     [
         StreamBatch("", 1),
         StreamBatch("a@b", 1),
@@ -337,59 +341,59 @@ def test_a_replaced_table_has_not_what_landed_before(lake: Lake, table: Table) -
         StreamBatch("a", 1 << 63),
     ],
 )
-def test_what_is_no_batch_of_a_stream_is_refused(table: Table, token: StreamBatch) -> None:
+def test_what_is_no_batch_of_a_stream_is_refused(table: Table, idempotency_key: StreamBatch) -> None:
     with pytest.raises(InvalidInput, match="stream"):
-        table.append(rows(1), token=token)
+        table.append(rows(1), idempotency_key=idempotency_key)
     assert table.snapshots() == []
 
 
 def test_a_branch_from_a_tag_whose_way_to_main_expired_knows_its_batches(table: Table) -> None:
     for batch in (1, 2, 3, 4, 5):
-        table.append(rows(batch), token=StreamBatch("clicks", batch))
+        table.append(rows(batch), idempotency_key=StreamBatch("clicks", batch))
         if batch == 3:
-            table.tag("q1")
+            table.create_tag("q1")
     table.expire_snapshots(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC), keep_last=1)
-    table.branch("fix", at="q1")
+    table.create_branch("fix", at="q1")
     fix = table.at("fix")
     for batch in (1, 2, 3):
-        fix.append(rows(batch), token=StreamBatch("clicks", batch))
+        fix.append(rows(batch), idempotency_key=StreamBatch("clicks", batch))
     assert fix.count() == 3
-    fix.append(rows(4), token=StreamBatch("clicks", 4))
+    fix.append(rows(4), idempotency_key=StreamBatch("clicks", 4))
     assert fix.count() == 4
 
 
 def test_a_mark_that_no_batch_can_have_is_refused(table: Table) -> None:
     table.set_properties({"icefield.stream.clicks@main": "9" * 5000})
     with pytest.raises(InvalidInput, match="must be the number of a batch"):
-        table.append(rows(1), token=StreamBatch("clicks", 3))
+        table.append(rows(1), idempotency_key=StreamBatch("clicks", 3))
 
 
-@pytest.mark.parametrize("token", TOKENS, ids=str)
-def test_a_new_branch_has_what_landed_and_expired_before_it(table: Table, token: Token) -> None:
-    table.append(rows(1), token=token)
+@pytest.mark.parametrize("idempotency_key", IDEMPOTENCY_KEYS, ids=str)
+def test_a_new_branch_has_what_landed_and_expired_before_it(table: Table, idempotency_key: IdempotencyKey) -> None:
+    table.append(rows(1), idempotency_key=idempotency_key)
     table.append(rows(2))
     table.expire_snapshots(LATER)
-    table.branch("b")
-    assert table.at("b").append(rows(1), token=token) is None
+    table.create_branch("b")
+    assert table.at("b").append(rows(1), idempotency_key=idempotency_key) is None
     assert ids(table.at("b")) == [1, 2]
 
 
 def test_a_roll_back_goes_back_to_the_mark_of_a_batch_that_has_expired(table: Table) -> None:
-    table.append(rows(1), token=StreamBatch("clicks", 1))
+    table.append(rows(1), idempotency_key=StreamBatch("clicks", 1))
     kept = table.append(rows(2))
     assert kept is not None
-    table.append(rows(3), token=StreamBatch("clicks", 2))
+    table.append(rows(3), idempotency_key=StreamBatch("clicks", 2))
     table.expire_snapshots(LATER, keep_last=2)
-    table.roll_back(kept.snapshot_id)
-    assert table.append(rows(1), token=StreamBatch("clicks", 1)) is None
-    table.append(rows(3), token=StreamBatch("clicks", 2))
+    table.rollback(kept.snapshot_id)
+    assert table.append(rows(1), idempotency_key=StreamBatch("clicks", 1)) is None
+    table.append(rows(3), idempotency_key=StreamBatch("clicks", 2))
     assert ids(table) == [1, 2, 3]
 
 
 def test_a_batch_in_the_history_has_landed_whatever_the_mark_says(table: Table) -> None:
-    made = table.append(rows(1), token=StreamBatch("clicks", 1))
+    made = table.append(rows(1), idempotency_key=StreamBatch("clicks", 1))
     table.set_properties({}, removals=["icefield.stream.clicks@main"])
-    assert table.append(rows(1), token=StreamBatch("clicks", 1)) == made
+    assert table.append(rows(1), idempotency_key=StreamBatch("clicks", 1)) == made
     assert ids(table) == [1]
 
 
@@ -397,12 +401,12 @@ def test_a_token_that_another_engine_rolled_back_has_not_landed_whatever_expired
     first, second = (table.append(rows(number)) for number in (0, 1))
     assert first is not None
     assert second is not None
-    table.append(rows(2), token="once")
-    table.tag("undone")
-    remembered = {"icefield.commit-tokens@main": table.properties["icefield.commit-tokens@main"]}
-    table.roll_back(second.snapshot_id)
+    table.append(rows(2), idempotency_key="once")
+    table.create_tag("undone")
+    remembered = {"icefield.idempotency-keys@main": table.properties["icefield.idempotency-keys@main"]}
+    table.rollback(second.snapshot_id)
     table.set_properties(remembered)  # which other engines do not know of
     table.remove_snapshots([first.snapshot_id])
     with pytest.raises(InvalidInput, match="was used by snapshot .* not in the history of main"):
-        table.append(rows(2), token="once")
+        table.append(rows(2), idempotency_key="once")
     assert ids(table) == [0, 1]

@@ -201,9 +201,9 @@ def test_an_append_that_came_meanwhile_stays(table: Table) -> None:
 
 def test_a_merge_under_a_token_is_made_once(table: Table) -> None:
     new = rows(id=pa.array([2], pa.int32()), note=["x"])
-    first = table.append(new, merge_schema=True, token="job-1")
+    first = table.append(new, merge_schema=True, idempotency_key="job-1")
     assert first is not None
-    assert table.append(new, merge_schema=True, token="job-1") == first
+    assert table.append(new, merge_schema=True, idempotency_key="job-1") == first
     assert table.count() == 2
 
 

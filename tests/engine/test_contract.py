@@ -226,7 +226,7 @@ def test_a_row_that_two_changes_replace_is_a_conflict(lake: Lake, engine: Engine
 
 def test_a_table_that_is_upgraded_meanwhile_gets_vectors(lake: Lake, engine: EngineUnderTest) -> None:
     table = make(lake, "merge-on-read", 2)
-    _meanwhile(table, lambda: lake.table("a.t").upgrade(3))
+    _meanwhile(table, lambda: lake.table("a.t").upgrade_format_version(3))
     table.delete("id in (1, 5)", engine=engine)
     assert ids_of(table) == [3, 4, 6]
     kinds = table.inspect("delete_files").to_arrow().read_all().column("file_format").to_pylist()

@@ -17,7 +17,7 @@ from icefield.explain.file_reason import FileReason, Finding, Stage
 from icefield.expr.prune.residual import residual
 from icefield.expr.render.describe import describe
 from icefield.lake import Lake
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.storage.location import local_path
 from icefield.table.table import Table
 
@@ -43,7 +43,7 @@ def file_of(table: Table, month: int) -> str:
 
 
 def why(table: Table, where: str, month: int) -> FileReason:
-    return table.scan(where).why(file_of(table, month))
+    return table.scan(where).explain_file(file_of(table, month))
 
 
 def found(reason: FileReason, stage: Stage, condition: int = 0) -> tuple[str, str, Finding]:
@@ -103,7 +103,7 @@ def test_conditions_that_only_together_rule_a_file_out_are_said_to(memory_lake: 
     made = memory_lake.create_table("a.c", "p long, v long", partition_by=["p"], properties=unknown)
     made.append(pa.table({"p": [1, 1], "v": [20, 30]}))
     (location,) = made.scan().files()["file_path"].to_pylist()
-    reason = made.scan("(p = 1 AND v < 10) OR (p = 2 AND v > 10)").why(location)
+    reason = made.scan("(p = 1 AND v < 10) OR (p = 2 AND v > 10)").explain_file(location)
     assert reason.outcome == "not read: no condition rules it out alone, but all that was seen together does"
 
 
@@ -112,7 +112,7 @@ def test_a_column_without_statistics_has_nothing_to_judge_by(memory_lake: Lake) 
     made = memory_lake.create_table("a.n", "v long", properties=properties)
     made.append(pa.table({"v": [20, 30]}))
     (location,) = made.scan().files()["file_path"].to_pylist()
-    reason = made.scan("v > 3 AND _pos > 0").why(location)
+    reason = made.scan("v > 3 AND _pos > 0").explain_file(location)
     assert [found(reason, Stage.STATISTICS, n)[1:] for n in (0, 1)] == [("", Finding.SILENT)] * 2
 
 
@@ -127,12 +127,12 @@ def test_deletes_that_apply_to_the_file_are_listed(table: Table) -> None:
 
 def test_the_end_of_a_location_names_the_file_if_it_names_one(table: Table) -> None:
     whole = file_of(table, 1)
-    reason = table.scan().why(whole.rsplit("/", 1)[1])
+    reason = table.scan().explain_file(whole.rsplit("/", 1)[1])
     assert reason.location == whole
     with pytest.raises(InvalidInput, match="no data file 'nothing.parquet'"):
-        table.scan().why("nothing.parquet")
+        table.scan().explain_file("nothing.parquet")
     with pytest.raises(InvalidInput, match="no data file ''"):
-        table.scan().why("")
+        table.scan().explain_file("")
 
 
 def test_a_location_that_names_two_files_is_refused(memory_lake: Lake) -> None:
@@ -143,7 +143,7 @@ def test_a_location_that_names_two_files_is_refused(memory_lake: Lake) -> None:
     memory_lake.store.put_new(f"{made.location}/other/{name}", data)
     made.add_files([f"{made.location}/other/{name}"], partition={"p": 1})
     with pytest.raises(InvalidInput, match="names 2 data files"):
-        made.scan().why(name)
+        made.scan().explain_file(name)
 
 
 def test_a_whole_location_wins_over_what_it_may_be_short_for(memory_lake: Lake) -> None:
@@ -153,7 +153,7 @@ def test_a_whole_location_wins_over_what_it_may_be_short_for(memory_lake: Lake) 
     longer = f"{made.location}/other/{first.removeprefix('memory:').lstrip('/')}"
     memory_lake.store.put_new(longer, memory_lake.store.read(first))
     made.add_files([longer], partition={"p": 1})
-    assert made.scan().why(first).location == first
+    assert made.scan().explain_file(first).location == first
 
 
 def test_only_manifests_that_may_list_the_file_are_opened(lake: Lake, tmp_path: Path) -> None:
@@ -162,11 +162,11 @@ def test_only_manifests_that_may_list_the_file_are_opened(lake: Lake, tmp_path: 
         made.append(pa.table({"p": [p], "id": [p]}))
     wanted = next(f for f in made.scan().files().to_pylist() if f["partition"] == "p=1")
     manifests = {row["path"] for row in made.inspect("manifests").to_arrow().read_all().to_pylist()}
-    mine = made.scan().why(wanted["file_path"]).manifest
+    mine = made.scan().explain_file(wanted["file_path"]).manifest
     with icefield.connect(tmp_path / "lake", durable=False) as other:
         for location in manifests - {mine}:
             Path(local_path(location)).unlink()
-        assert other.table("a.w").scan("p = 1").why(wanted["file_path"]).is_read
+        assert other.table("a.w").scan("p = 1").explain_file(wanted["file_path"]).is_read
 
 
 def test_values_for_programs_have_no_objects_in_them(table: Table) -> None:
@@ -193,7 +193,7 @@ def test_the_reason_for_a_file_is_what_planning_did(case: tuple[Any, Any, Any, A
     plan = planned(lake, made.metadata, where).files
     codes = dict(zip(plan["file_path"].to_pylist(), plan["proven"].to_pylist(), strict=True))
     for location in made.scan().files()["file_path"].to_pylist():
-        reason = explain_file(lake.store, made.metadata, find_point(made.metadata, None), where, location)
+        reason = explain_file(lake.store, made.metadata, resolve_version(made.metadata, None), where, location)
         assert reason.is_read == (location in codes)
         if reason.is_read:
             assert reason.left == describe(residual(where, codes[location]))

@@ -21,7 +21,7 @@ from icefield.model.names import TableName
 from icefield.parquet.read.read import table_reader
 from icefield.parquet.read.task import DeleteKind, FileTask
 from icefield.plan.plan import plan_scan
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.types.metadata_columns import with_metadata_columns
 
 DATA_TABLES = (
@@ -52,7 +52,7 @@ class DamagedStore(GoldenStore):
 def _tasks(table: str) -> tuple[TableMetadata, tuple[FileTask, ...]]:
     (expected,) = (e for e in EXPECTED if e["name"] == table)
     metadata = load(expected["metadata"])
-    plan = plan_scan(GoldenStore(), metadata, find_point(metadata, None), TRUE)
+    plan = plan_scan(GoldenStore(), metadata, resolve_version(metadata, None), TRUE)
     # Damaged files have other sizes, and are to be decoded all the same.
     return metadata, tuple(replace(task, file_size_bytes=None) for task in plan.tasks(plan.files))
 

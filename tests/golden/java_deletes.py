@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, Workshop
+from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, WriteContext
 
 _MERGE_ON_READ = "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read'"
 _CREATE = (
@@ -11,7 +11,7 @@ _CREATE = (
 _TEN = "INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ id, concat('s', id) FROM range({}, {})"
 
 
-def position_deletes(t: Workshop) -> None:
+def position_deletes(t: WriteContext) -> None:
     """Position deletes of one data file, by a delete and an update, which takes in the deletes before it."""
     t.sql(
         _CREATE,
@@ -21,7 +21,7 @@ def position_deletes(t: Workshop) -> None:
     )
 
 
-def partition_position_deletes(t: Workshop) -> None:
+def partition_position_deletes(t: WriteContext) -> None:
     """Position deletes of several data files in one, per partition."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p) "
@@ -32,7 +32,7 @@ def partition_position_deletes(t: Workshop) -> None:
     )
 
 
-def deletes_after_compaction(t: Workshop) -> None:
+def deletes_after_compaction(t: WriteContext) -> None:
     """A compaction that took deletes in; the delete files it left are removed or harmless."""
     t.sql(
         _CREATE,
@@ -44,7 +44,7 @@ def deletes_after_compaction(t: Workshop) -> None:
     )
 
 
-def equality_deletes(t: Workshop) -> None:
+def equality_deletes(t: WriteContext) -> None:
     """Equality deletes on one column, with null as a key; the same keys inserted again afterwards."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING, k INT) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -55,7 +55,7 @@ def equality_deletes(t: Workshop) -> None:
     t.sql("INSERT INTO {t} VALUES (20, 'again', 2), (21, null, null)")
 
 
-def equality_deletes_on_two(t: Workshop) -> None:
+def equality_deletes_on_two(t: WriteContext) -> None:
     """Equality deletes on two columns, where both must match, also as null; then on one of them."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING, k INT) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -67,7 +67,7 @@ def equality_deletes_on_two(t: Workshop) -> None:
     t.delete_equal(t.table(), "one", [{"s": "d"}])
 
 
-def equality_deletes_in_partition(t: Workshop) -> None:
+def equality_deletes_in_partition(t: WriteContext) -> None:
     """An equality delete file that belongs to one partition."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING, k INT) USING iceberg PARTITIONED BY (p) "
@@ -78,7 +78,7 @@ def equality_deletes_in_partition(t: Workshop) -> None:
     t.delete_equal(table, "p0", [{"k": 1}, {"k": 2}], partition=t.partition_of(table, {"p": "p0"}))
 
 
-def equality_deletes_everywhere(t: Workshop) -> None:
+def equality_deletes_everywhere(t: WriteContext) -> None:
     """An equality delete file of the unpartitioned spec, which applies to files of every spec."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING, k INT) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -90,7 +90,7 @@ def equality_deletes_everywhere(t: Workshop) -> None:
     t.delete_equal(table, "all", [{"k": 1}, {"k": 2}], spec=table.specs()[0])
 
 
-def equality_deletes_of_types(t: Workshop) -> None:
+def equality_deletes_of_types(t: WriteContext) -> None:
     """Equality deletes by a uuid, a decimal, a date and a timestamp at once, and by a column widened since."""
     kinds = ("long", "uuid", "decimal(20, 2)", "date", "timestamptz", "int")
     names = ("id", "u", "de", "dt", "tz", "n")
@@ -113,7 +113,7 @@ def equality_deletes_of_types(t: Workshop) -> None:
     table.updateSchema().updateColumn("n", long).commit()
 
 
-def v3_equality_deletes(t: Workshop) -> None:
+def v3_equality_deletes(t: WriteContext) -> None:
     """Equality deletes and a deletion vector of one data file, in version 3."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING, k INT) USING iceberg "

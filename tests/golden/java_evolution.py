@@ -1,9 +1,9 @@
 """Tables of Iceberg Java: schemas and specs that changed, versions, branches, files that were added as they are."""
 
-from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, Workshop
+from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, WriteContext
 
 
-def schema_evolution(t: Workshop) -> None:
+def schema_evolution(t: WriteContext) -> None:
     """Columns renamed, dropped, added again under an old name, moved, widened: int, float and decimal."""
     t.sql(
         "CREATE TABLE {t} (id INT, a STRING, b FLOAT, c STRING, de DECIMAL(6, 2)) USING iceberg "
@@ -21,7 +21,7 @@ def schema_evolution(t: Workshop) -> None:
     )
 
 
-def swapped_names(t: Workshop) -> None:
+def swapped_names(t: WriteContext) -> None:
     """Two columns of one type that exchanged their names."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, a STRING, b STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -33,7 +33,7 @@ def swapped_names(t: Workshop) -> None:
     )
 
 
-def nested_evolution(t: Workshop) -> None:
+def nested_evolution(t: WriteContext) -> None:
     """Fields of structs, in a column, a list and a map, that were renamed, added, dropped, widened and moved."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, st STRUCT<x: INT, y: STRING, z: STRING>, l ARRAY<STRUCT<p: INT>>, "
@@ -53,7 +53,7 @@ def nested_evolution(t: Workshop) -> None:
     )
 
 
-def partition_evolution(t: Workshop) -> None:
+def partition_evolution(t: WriteContext) -> None:
     """Three specs: days(ts); then bucket(id) as well; then days dropped, identity and truncate added."""
     insert = (
         "INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ id, concat('c', id % 3), "
@@ -72,7 +72,7 @@ def partition_evolution(t: Workshop) -> None:
     )
 
 
-def v1_partition_evolution(t: Workshop) -> None:
+def v1_partition_evolution(t: WriteContext) -> None:
     """Version 1: a dropped field stays in the spec, as void."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p, bucket(2, id)) "
@@ -83,7 +83,7 @@ def v1_partition_evolution(t: Workshop) -> None:
     )
 
 
-def dropped_source(t: Workshop) -> None:
+def dropped_source(t: WriteContext) -> None:
     """A partition field was dropped, then its source column too; old files still carry its values."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING, s STRING) USING iceberg PARTITIONED BY (p) "
@@ -95,7 +95,7 @@ def dropped_source(t: Workshop) -> None:
     )
 
 
-def upgraded(t: Workshop) -> None:
+def upgraded(t: WriteContext) -> None:
     """Written in version 1, then in 2, then in 3; rows of old files get their row ids by the commit in 3."""
     t.sql("CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '1')")
     for at in range(3):
@@ -105,7 +105,7 @@ def upgraded(t: Workshop) -> None:
         )
 
 
-def upgraded_unwritten(t: Workshop) -> None:
+def upgraded_unwritten(t: WriteContext) -> None:
     """Upgraded from 2 to 3, but not written since: no row has an id."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -114,7 +114,7 @@ def upgraded_unwritten(t: Workshop) -> None:
     )
 
 
-def branch_and_tag(t: Workshop) -> None:
+def branch_and_tag(t: WriteContext) -> None:
     """A tag, a branch that went its own way, and a schema that changed between: a branch takes the new one."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -128,7 +128,7 @@ def branch_and_tag(t: Workshop) -> None:
     )
 
 
-def name_mapping(t: Workshop) -> None:
+def name_mapping(t: WriteContext) -> None:
     """Parquet files without ids, read by the name mapping; columns were renamed since.
 
     One was dropped and added again: the mapping gives its name, and so the old values, to the new column.
@@ -147,7 +147,7 @@ def name_mapping(t: Workshop) -> None:
     )
 
 
-def hive_partitioned(t: Workshop) -> None:
+def hive_partitioned(t: WriteContext) -> None:
     """Parquet files of a Hive directory without ids; the partition column is in their paths only."""
     rows = t.spark.sql("SELECT id, concat('s', id) AS s, cast(id % 2 AS int) AS p FROM range(0, 4)")
     rows.coalesce(1).write.partitionBy("p").parquet(f"{t.folder}/raw")

@@ -1,6 +1,6 @@
 """What the recipes of Iceberg Java share: SQL, records and data files through its Java API, and its own readings.
 
-Runs in the environment of the interop tests. `Workshop` makes one table in /icefield-golden and describes it.
+Runs in the environment of the interop tests. `WriteContext` makes one table in /icefield-golden and describes it.
 """
 
 import json
@@ -28,7 +28,7 @@ class Recipe:
     it, so that the rows expected are those that were written. catalog: how locations are spelt.
     """
 
-    make: Callable[["Workshop"], None]
+    make: Callable[["WriteContext"], None]
     filters: Sequence[str] = ()
     by_spark: bool = True
     history: bool = False
@@ -54,7 +54,7 @@ def start() -> Any:
     return spark
 
 
-class Workshop:
+class WriteContext:
     """One table in the making."""
 
     def __init__(self, spark: Any, recipe: Recipe) -> None:

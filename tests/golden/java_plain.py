@@ -2,12 +2,12 @@
 
 import json
 
-from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, Workshop
+from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, WriteContext
 
 _TEN = "SELECT /*+ COALESCE(1) */ id, concat('s', id) AS s FROM range({first}, {last})"
 
 
-def v1_plain(t: Workshop) -> None:
+def v1_plain(t: WriteContext) -> None:
     """Format version 1, two appends."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '1')",
@@ -16,7 +16,7 @@ def v1_plain(t: Workshop) -> None:
     )
 
 
-def v1_partitioned_delete(t: Workshop) -> None:
+def v1_partitioned_delete(t: WriteContext) -> None:
     """Format version 1, partitioned; a partition deleted by metadata alone, then a file copied without a row."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p) "
@@ -27,7 +27,7 @@ def v1_partitioned_delete(t: Workshop) -> None:
     )
 
 
-def v1_manifests_in_snapshot(t: Workshop) -> None:
+def v1_manifests_in_snapshot(t: WriteContext) -> None:
     """A snapshot of version 1 that lists its manifests itself, as before manifest lists.
 
     Java no longer writes such snapshots, but reads them: the metadata file is edited after Java wrote it.
@@ -52,7 +52,7 @@ def v1_manifests_in_snapshot(t: Workshop) -> None:
     path.with_name(f".{path.name}.crc").unlink()
 
 
-def history(t: Workshop) -> None:
+def history(t: WriteContext) -> None:
     """Three snapshots: an append, an append, a whole overwrite."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -62,7 +62,7 @@ def history(t: Workshop) -> None:
     )
 
 
-def plain_locations(t: Workshop) -> None:
+def plain_locations(t: WriteContext) -> None:
     """Locations are paths without a scheme."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -70,12 +70,12 @@ def plain_locations(t: Workshop) -> None:
     )
 
 
-def empty(t: Workshop) -> None:
+def empty(t: WriteContext) -> None:
     """Never written: no snapshot."""
     t.sql("CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')")
 
 
-def emptied(t: Workshop) -> None:
+def emptied(t: WriteContext) -> None:
     """Written, then emptied by a delete: the last snapshot has no live file."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -84,7 +84,7 @@ def emptied(t: Workshop) -> None:
     )
 
 
-def gzip_metadata(t: Workshop) -> None:
+def gzip_metadata(t: WriteContext) -> None:
     """The metadata file is compressed with gzip."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg "
@@ -93,7 +93,7 @@ def gzip_metadata(t: Workshop) -> None:
     )
 
 
-def parquet_codecs(t: Workshop) -> None:
+def parquet_codecs(t: WriteContext) -> None:
     """Data files compressed with snappy, gzip and not at all."""
     t.sql("CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '2')")
     for at, codec in enumerate(("snappy", "gzip", "uncompressed")):
@@ -103,7 +103,7 @@ def parquet_codecs(t: Workshop) -> None:
         )
 
 
-def metrics_modes(t: Workshop) -> None:
+def metrics_modes(t: WriteContext) -> None:
     """Statistics per column: none, only counts, truncated, whole."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, nothing STRING, counted STRING, cut STRING, whole STRING) USING iceberg "
@@ -115,7 +115,7 @@ def metrics_modes(t: Workshop) -> None:
     )
 
 
-def required_and_sorted(t: Workshop) -> None:
+def required_and_sorted(t: WriteContext) -> None:
     """Required columns, identifier fields, and a sort order with a transform."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT NOT NULL, s STRING NOT NULL, o STRING) USING iceberg "
@@ -126,7 +126,7 @@ def required_and_sorted(t: Workshop) -> None:
     )
 
 
-def not_a_number(t: Workshop) -> None:
+def not_a_number(t: WriteContext) -> None:
     """NaN, both infinities, both zeros and null, as float and as double; one file holds NaN alone."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, d DOUBLE, f FLOAT) USING iceberg TBLPROPERTIES ('format-version' = '2')",
@@ -137,7 +137,7 @@ def not_a_number(t: Workshop) -> None:
     )
 
 
-def statistics_file(t: Workshop) -> None:
+def statistics_file(t: WriteContext) -> None:
     """A Puffin file of table statistics and a file of partition statistics."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p) "
@@ -148,7 +148,7 @@ def statistics_file(t: Workshop) -> None:
     )
 
 
-def cut_bounds(t: Workshop) -> None:
+def cut_bounds(t: WriteContext) -> None:
     """Bounds that are cut: within surrogate pairs, before the greatest code point, binary of 0xff; one file per row."""
     texts = (
         "'" + "\U0001f600" * 20 + "'",  # sixteen code points, but thirty-two units of UTF-16

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, Workshop
+from tests.golden.java_maker import PLAIN_LOCATIONS, Recipe, WriteContext
 
 _PRIMITIVES = (
     "boolean",
@@ -63,7 +63,7 @@ _HIGH = (
 )
 
 
-def types(t: Workshop) -> None:
+def types(t: WriteContext) -> None:
     """Every primitive type of version 2: its lowest and its highest value, and null."""
     names = [_column(kind) for kind in _PRIMITIVES]
     table = t.create(_schema(["id", *names], ["long", *_PRIMITIVES]), 2)
@@ -71,7 +71,7 @@ def types(t: Workshop) -> None:
     t.append(table, "all", [{"id": 1, **rows[0]}, {"id": 2, **rows[1]}, {"id": 3}])
 
 
-def spark_types(t: Workshop) -> None:
+def spark_types(t: WriteContext) -> None:
     """The types that Spark writes, with nulls, over two files."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, i INT, s STRING, d DOUBLE, f FLOAT, b BOOLEAN, dt DATE, tz TIMESTAMP, "
@@ -87,7 +87,7 @@ def spark_types(t: Workshop) -> None:
         )
 
 
-def nested(t: Workshop) -> None:
+def nested(t: WriteContext) -> None:
     """Structs, lists and maps in each other, with null and nothing at each level."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, st STRUCT<x: INT, y: STRUCT<z: STRING, w: DECIMAL(20, 3)>>, l ARRAY<INT>, "
@@ -104,7 +104,7 @@ def nested(t: Workshop) -> None:
     )
 
 
-def values_by_bucket(t: Workshop) -> None:
+def values_by_bucket(t: WriteContext) -> None:
     """Buckets of the types that Spark cannot write: time, uuid, fixed, binary; each row in a file of its own."""
     kinds = ("time", "uuid", "fixed[5]", "binary", "timestamp")
     names = [_column(kind) for kind in kinds]
@@ -115,7 +115,7 @@ def values_by_bucket(t: Workshop) -> None:
     t.append(table, "row", [{"id": 1, **low}, {"id": 2, **high}, {"id": 3}])
 
 
-def _transforms(t: Workshop, version: int) -> None:
+def _transforms(t: WriteContext, version: int) -> None:
     t.sql(
         "CREATE TABLE {t} (id BIGINT, i INT, s STRING, de DECIMAL(9, 2), b BINARY, y DATE, m TIMESTAMP_NTZ, "
         "d TIMESTAMP, h TIMESTAMP, n INT) USING iceberg PARTITIONED BY (bucket(5, id), truncate(10, i), "
@@ -134,32 +134,32 @@ def _transforms(t: Workshop, version: int) -> None:
     )
 
 
-def v1_transforms(t: Workshop) -> None:
+def v1_transforms(t: WriteContext) -> None:
     """Every transform in version 1: negative values, before 1970, null."""
     _transforms(t, 1)
 
 
-def v2_transforms(t: Workshop) -> None:
+def v2_transforms(t: WriteContext) -> None:
     """Every transform in version 2: negative values, before 1970, null."""
     _transforms(t, 2)
 
 
-def v3_transforms(t: Workshop) -> None:
+def v3_transforms(t: WriteContext) -> None:
     """Every transform in version 3: negative values, before 1970, null."""
     _transforms(t, 3)
 
 
-def avro_data(t: Workshop) -> None:
+def avro_data(t: WriteContext) -> None:
     """Data files in Avro."""
     _formatted(t, "avro")
 
 
-def orc_data(t: Workshop) -> None:
+def orc_data(t: WriteContext) -> None:
     """Data files in ORC."""
     _formatted(t, "orc")
 
 
-def _formatted(t: Workshop, name: str) -> None:
+def _formatted(t: WriteContext, name: str) -> None:
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg "
         f"TBLPROPERTIES ('format-version' = '2', 'write.format.default' = '{name}')",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.golden.java_maker import Recipe, Workshop
+from tests.golden.java_maker import Recipe, WriteContext
 
 _MERGE_ON_READ = (
     "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read'"
@@ -14,23 +14,23 @@ _CREATE = (
 _TEN = "INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ id, concat('s', id) FROM range({}, {})"
 
 
-def v3_plain(t: Workshop) -> None:
+def v3_plain(t: WriteContext) -> None:
     """Two appends in version 3."""
     t.sql("CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '3')")
     t.sql(_TEN.format(0, 3), _TEN.format(3, 6))
 
 
-def deletion_vector(t: Workshop) -> None:
+def deletion_vector(t: WriteContext) -> None:
     """One deletion vector."""
     t.sql(_CREATE, _TEN.format(0, 6), "DELETE FROM {t} WHERE id IN (2, 3)")
 
 
-def deletion_vector_replaced(t: Workshop) -> None:
+def deletion_vector_replaced(t: WriteContext) -> None:
     """A deletion vector that a later one replaced; the history still reads the first."""
     t.sql(_CREATE, _TEN.format(0, 6), "DELETE FROM {t} WHERE id IN (2, 3)", "DELETE FROM {t} WHERE id = 5")
 
 
-def deletion_vectors_in_one_file(t: Workshop) -> None:
+def deletion_vectors_in_one_file(t: WriteContext) -> None:
     """Four deletion vectors, of the files of two partitions, that share a Puffin file."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p) "
@@ -41,7 +41,7 @@ def deletion_vectors_in_one_file(t: Workshop) -> None:
     )
 
 
-def position_deletes_upgraded(t: Workshop) -> None:
+def position_deletes_upgraded(t: WriteContext) -> None:
     """Position deletes of version 2, one of them replaced by a deletion vector after the upgrade."""
     t.sql(
         _CREATE.replace("'3'", "'2'"),
@@ -53,7 +53,7 @@ def position_deletes_upgraded(t: Workshop) -> None:
     )
 
 
-def row_lineage(t: Workshop) -> None:
+def row_lineage(t: WriteContext) -> None:
     """Row ids through an update and a merge: kept by rows that changed, new for rows that came."""
     t.sql(
         _CREATE,
@@ -64,7 +64,7 @@ def row_lineage(t: Workshop) -> None:
     )
 
 
-def row_lineage_copied(t: Workshop) -> None:
+def row_lineage_copied(t: WriteContext) -> None:
     """Row ids through an update that copies the file: unchanged rows keep their sequence number as well."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '3')",
@@ -73,7 +73,7 @@ def row_lineage_copied(t: Workshop) -> None:
     )
 
 
-def row_lineage_compacted(t: Workshop) -> None:
+def row_lineage_compacted(t: WriteContext) -> None:
     """Row ids through a compaction, which writes them into the files."""
     t.sql(
         _CREATE,
@@ -85,7 +85,7 @@ def row_lineage_compacted(t: Workshop) -> None:
     )
 
 
-def defaults(t: Workshop) -> None:
+def defaults(t: WriteContext) -> None:
     """Columns added with a default: older files read it; a null that was written stays null."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '3')", _TEN.format(0, 2)
@@ -94,7 +94,7 @@ def defaults(t: Workshop) -> None:
     t.sql("INSERT INTO {t} VALUES (2, 's2', 7, 'own', DATE '2026-01-01'), (3, 's3', null, null, null)")
 
 
-def defaults_of_types(t: Workshop) -> None:
+def defaults_of_types(t: WriteContext) -> None:
     """A default of every primitive type."""
     table = t.create(_schema("long"), 3)
     t.append(table, "before", [{"id": 1}])
@@ -123,7 +123,7 @@ def defaults_of_types(t: Workshop) -> None:
     t.append(table, "after", [{"id": 2}])
 
 
-def _add_defaults(t: Workshop, columns: dict[str, tuple[str, str]]) -> None:
+def _add_defaults(t: WriteContext, columns: dict[str, tuple[str, str]]) -> None:
     change = t.table().updateSchema()
     for name, (kind, text) in columns.items():
         type_ = t.iceberg.types.Types.fromPrimitiveString(kind)
@@ -131,7 +131,7 @@ def _add_defaults(t: Workshop, columns: dict[str, tuple[str, str]]) -> None:
     change.commit()
 
 
-def _literal(t: Workshop, kind: Any, text: str) -> Any:
+def _literal(t: WriteContext, kind: Any, text: str) -> Any:
     name = kind.typeId().toString()
     literal = t.iceberg.expressions.Expressions.lit
     if name == "BOOLEAN":
@@ -143,7 +143,7 @@ def _literal(t: Workshop, kind: Any, text: str) -> Any:
     return literal(float(text)).to(kind) if name in ("FLOAT", "DOUBLE") else literal(text).to(kind)
 
 
-def required_default(t: Workshop) -> None:
+def required_default(t: WriteContext) -> None:
     """A required column that was added with a default, and a write default changed afterwards."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING) USING iceberg TBLPROPERTIES ('format-version' = '3')", _TEN.format(0, 2)
@@ -154,7 +154,7 @@ def required_default(t: Workshop) -> None:
     t.sql("INSERT INTO {t} VALUES (2, 's2', 'own')")
 
 
-def nested_defaults(t: Workshop) -> None:
+def nested_defaults(t: WriteContext) -> None:
     """Defaults of fields within a struct, within the struct of a list; a null struct stays null."""
     t.sql(
         "CREATE TABLE {t} (id BIGINT, st STRUCT<x: INT>, l ARRAY<STRUCT<p: INT>>) USING iceberg "
@@ -170,7 +170,7 @@ def nested_defaults(t: Workshop) -> None:
     t.sql("INSERT INTO {t} VALUES (3, named_struct('x', 3, 'y', 'own'), array(named_struct('p', 3, 'q', 33)))")
 
 
-def nanoseconds(t: Workshop) -> None:
+def nanoseconds(t: WriteContext) -> None:
     """timestamp_ns and timestamptz_ns: before 1970, to the nanosecond, the ends of the range, null."""
     table = t.create(_schema("long", "timestamp_ns", "timestamptz_ns"), 3)
     t.append(
@@ -185,7 +185,7 @@ def nanoseconds(t: Workshop) -> None:
     )
 
 
-def nanoseconds_partitioned(t: Workshop) -> None:
+def nanoseconds_partitioned(t: WriteContext) -> None:
     """Transforms of nanoseconds: day, hour and bucket."""
     spec = [("day", "a"), ("hour", "b"), ("bucket", "a", 8)]
     table = t.create(_schema("long", "timestamp_ns", "timestamptz_ns"), 3, spec)
@@ -197,13 +197,13 @@ def nanoseconds_partitioned(t: Workshop) -> None:
     t.append(table, "row", rows)
 
 
-def unknown_type(t: Workshop) -> None:
+def unknown_type(t: WriteContext) -> None:
     """A column of the type unknown, which is in no file and always null."""
     table = t.create(_schema("long", "unknown", "string"), 3)
     t.append(table, "rows", [{"id": 1, "b": "x"}, {"id": 2}])
 
 
-def variants(t: Workshop) -> None:
+def variants(t: WriteContext) -> None:
     """Variants: a number, a text, an object, an array, the variant null, and null.
 
     Java cannot read them in this environment (a library of Spark 3.5 is too old): the rows are those that it wrote.
@@ -223,7 +223,7 @@ def variants(t: Workshop) -> None:
     t.append(table, "rows", [*rows, {"id": 9}])
 
 
-def geospatial(t: Workshop) -> None:
+def geospatial(t: WriteContext) -> None:
     """Columns of geometry and geography; Java writes no such values, so there are no rows."""
     t.create(_schema("long", "geometry", "geometry(srid:3857)", "geography", "geography(srid:4269, karney)"), 3)
 

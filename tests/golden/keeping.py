@@ -11,7 +11,7 @@ from tests.golden.expected import Expected, save
 TABLES = Path(__file__).parent / "tables"
 
 
-class Workshop(Protocol):
+class WriteContext(Protocol):
     """One table in the making."""
 
     recipe: Any
@@ -26,32 +26,32 @@ class Workshop(Protocol):
         ...
 
 
-def keep_all(workshops: Iterable[Workshop]) -> int:
+def keep_all(workshops: Iterable[WriteContext]) -> int:
     """Make and keep tables; return how many failed."""
-    return sum(not _made(workshop) for workshop in workshops)
+    return sum(not _made(context) for context in workshops)
 
 
-def _made(workshop: Workshop) -> bool:
-    name = workshop.recipe.name
+def _made(context: WriteContext) -> bool:
+    name = context.recipe.name
     try:
-        workshop.recipe.make(workshop)
-        expected = workshop.describe()
+        context.recipe.make(context)
+        expected = context.describe()
     except Exception:
         traceback.print_exc()
         print(f"{name}: failed", flush=True)
         return False
-    size = _keep(workshop)
+    size = _keep(context)
     save(expected)
     print(f"{name}: {len(expected['rows'])} rows, {size} bytes", flush=True)
     return True
 
 
-def _keep(workshop: Workshop) -> int:
+def _keep(context: WriteContext) -> int:
     """Copy the newest state of a table into the repository; return its size in bytes."""
-    target = TABLES / workshop.folder.name
-    newest = workshop.metadata_path().name
+    target = TABLES / context.folder.name
+    newest = context.metadata_path().name
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(workshop.folder, target, ignore=shutil.ignore_patterns("*.crc", "_SUCCESS"))
+    shutil.copytree(context.folder, target, ignore=shutil.ignore_patterns("*.crc", "_SUCCESS"))
     for older in target.glob("metadata/*metadata.json"):
         if older.name != newest:
             older.unlink()

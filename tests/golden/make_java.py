@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.golden import java_deletes, java_evolution, java_plain, java_types, java_v3, java_views
-from tests.golden.java_maker import ROOT, Recipe, Workshop, start
+from tests.golden.java_maker import ROOT, Recipe, WriteContext, start
 from tests.golden.keeping import keep_all
 
 RECIPES: tuple[Recipe, ...] = (
@@ -27,7 +27,7 @@ def main(names: list[str]) -> int:
     try:
         if not names:
             java_views.make(spark)
-        return keep_all(Workshop(spark, recipe) for recipe in RECIPES if not names or recipe.name in names)
+        return keep_all(WriteContext(spark, recipe) for recipe in RECIPES if not names or recipe.name in names)
     finally:
         spark.stop()
         shutil.rmtree(ROOT)

@@ -38,7 +38,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 from tests.golden.keeping import keep_all
-from tests.golden.pyiceberg_maker import NAMESPACE, PLAIN_LOCATIONS, Recipe, Workshop
+from tests.golden.pyiceberg_maker import NAMESPACE, PLAIN_LOCATIONS, Recipe, WriteContext
 from tests.golden.store import ROOT
 
 _PLAIN = pa.schema([("id", pa.int64()), ("s", pa.string())])
@@ -50,7 +50,7 @@ def main(names: list[str]) -> int:
     catalog = SqlCatalog("golden", uri="sqlite:///:memory:", warehouse=f"file://{ROOT}")
     catalog.create_namespace(NAMESPACE)
     try:
-        return keep_all(Workshop(catalog, recipe) for recipe in RECIPES if not names or recipe.name in names)
+        return keep_all(WriteContext(catalog, recipe) for recipe in RECIPES if not names or recipe.name in names)
     finally:
         catalog.close()
         shutil.rmtree(ROOT)
@@ -61,7 +61,7 @@ def _rows(first: int, last: int) -> pa.Table:
     return pa.table({"id": list(ids), "s": [f"s{i}" for i in ids]}, _PLAIN)
 
 
-def plain(t: Workshop) -> None:
+def plain(t: WriteContext) -> None:
     """Two appends, and an overwrite of the rows that match a filter."""
     table = t.create(_PLAIN)
     table.append(_rows(0, 3))
@@ -69,7 +69,7 @@ def plain(t: Workshop) -> None:
     table.overwrite(_rows(10, 11), overwrite_filter="id = 4")
 
 
-def v1_plain(t: Workshop) -> None:
+def v1_plain(t: WriteContext) -> None:
     """Format version 1, partitioned by identity; one partition deleted."""
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "s"))
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "s", StringType()))
@@ -78,7 +78,7 @@ def v1_plain(t: Workshop) -> None:
     table.delete("s = 's1'")
 
 
-def types(t: Workshop) -> None:
+def types(t: WriteContext) -> None:
     """Every primitive type of version 2, with null, and nested ones."""
     kinds = {
         "boolean": (BooleanType(), True),
@@ -108,7 +108,7 @@ def types(t: Workshop) -> None:
     table.append(pa.Table.from_pylist([full, {"id": 2}], like))
 
 
-def identity_partitions(t: Workshop) -> None:
+def identity_partitions(t: WriteContext) -> None:
     """Partitions by identity of five types, with names that need escaping, before 1970, null."""
     kinds = {"y": DateType(), "m": TimestampType(), "n": IntegerType(), "b": BooleanType(), "i": StringType()}
     fields = [NestedField(at, name, kind) for at, (name, kind) in enumerate(kinds.items(), 2)]
@@ -124,7 +124,7 @@ def identity_partitions(t: Workshop) -> None:
     table.append(pa.Table.from_pylist([*rows, {"id": 9}], like))
 
 
-def schema_evolution(t: Workshop) -> None:
+def schema_evolution(t: WriteContext) -> None:
     """A column renamed, one dropped and added again, one widened, one moved, one added to a struct."""
     schema = Schema(
         NestedField(1, "id", IntegerType()),
@@ -148,7 +148,7 @@ def schema_evolution(t: Workshop) -> None:
     table.append(pa.Table.from_pylist(second, schema_to_pyarrow(table.schema(), include_field_ids=False)))
 
 
-def partition_evolution(t: Workshop) -> None:
+def partition_evolution(t: WriteContext) -> None:
     """Unpartitioned, then by identity."""
     table = t.create(_PLAIN)
     table.append(_rows(0, 3))
@@ -157,14 +157,14 @@ def partition_evolution(t: Workshop) -> None:
     table.append(_rows(3, 5))
 
 
-def copied_delete(t: Workshop) -> None:
+def copied_delete(t: WriteContext) -> None:
     """A delete that copies the file without the rows; the history reads the first."""
     table = t.create(_PLAIN)
     table.append(_rows(0, 5))
     table.delete("id = 2")
 
 
-def name_mapping(t: Workshop) -> None:
+def name_mapping(t: WriteContext) -> None:
     """A Parquet file without ids, added as it is; a column renamed since."""
     t.folder.mkdir(parents=True)
     pq.write_table(_rows(0, 4), t.folder / "raw.parquet")
@@ -174,7 +174,7 @@ def name_mapping(t: Workshop) -> None:
         change.rename_column("s", "text")
 
 
-def branch_and_tag(t: Workshop) -> None:
+def branch_and_tag(t: WriteContext) -> None:
     """A tag, and a branch that went its own way."""
     table = t.create(_PLAIN)
     table.append(_rows(0, 2))
@@ -185,22 +185,22 @@ def branch_and_tag(t: Workshop) -> None:
     table.append(_rows(2, 3))
 
 
-def manifests_in_zstd(t: Workshop) -> None:
+def manifests_in_zstd(t: WriteContext) -> None:
     """Manifests compressed with zstd."""
     t.create(_PLAIN, write_avro_compression__codec="zstd").append(_rows(0, 3))
 
 
-def manifests_uncompressed(t: Workshop) -> None:
+def manifests_uncompressed(t: WriteContext) -> None:
     """Manifests that are not compressed."""
     t.create(_PLAIN, write_avro_compression__codec="null").append(_rows(0, 3))
 
 
-def object_storage(t: Workshop) -> None:
+def object_storage(t: WriteContext) -> None:
     """Data files below hashed directories, as for object stores."""
     t.create(_PLAIN, write_object__storage_enabled="true").append(_rows(0, 3))
 
 
-def upserted(t: Workshop) -> None:
+def upserted(t: WriteContext) -> None:
     """Identifier fields, and rows replaced by key."""
     schema = Schema(
         NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType()), identifier_field_ids=[1]
@@ -211,7 +211,7 @@ def upserted(t: Workshop) -> None:
     table.upsert(pa.table({"id": [3, 4], "s": ["changed", "s4"]}, like))
 
 
-def emptied(t: Workshop) -> None:
+def emptied(t: WriteContext) -> None:
     """Written, then emptied by a delete."""
     table = t.create(_PLAIN)
     table.append(_rows(0, 2))

@@ -29,7 +29,7 @@ class Recipe:
     history: read each snapshot. root: how locations are spelt.
     """
 
-    make: Callable[["Workshop"], None]
+    make: Callable[["WriteContext"], None]
     filters: Sequence[str] = ()
     history: bool = False
     root: str = FILE_LOCATIONS
@@ -43,7 +43,7 @@ class Recipe:
         return " ".join((self.make.__doc__ or "").split())
 
 
-class Workshop:
+class WriteContext:
     """One table in the making."""
 
     def __init__(self, catalog: SqlCatalog, recipe: Recipe) -> None:

@@ -12,7 +12,7 @@ from tests.golden.store import GoldenStore
 from icefield.commit.load import load_table_metadata
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
-from icefield.plan.versions import AsOf, find_point
+from icefield.plan.versions import AsOf, resolve_version
 from icefield.table.scan import TableScan
 from icefield.types.arrow import arrow_schema
 
@@ -43,7 +43,7 @@ def scan(
     """Plan a read of a golden table."""
     metadata = load(expected["metadata"])
     name = TableName(("golden",), expected["name"])
-    return TableScan(GoldenStore(), name, metadata, find_point(metadata, as_of), where, select)
+    return TableScan(GoldenStore(), name, metadata, resolve_version(metadata, as_of), where, select)
 
 
 def differences(expected: Expected, read: Read) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def differences(expected: Expected, read: Read) -> dict[str, Any]:
 def _readings(expected: Expected) -> Iterator[tuple[str, TableScan, list[str], list[Any]]]:
     columns = expected["columns"]
     yield "rows", scan(expected), columns, expected["rows"]
-    for point in expected["points"]:
-        yield f"as of {point['as_of']}", scan(expected, point["as_of"]), point["columns"], point["rows"]
+    for version in expected["points"]:
+        yield f"as of {version['as_of']}", scan(expected, version["as_of"]), version["columns"], version["rows"]
     for filtered in expected.get("filters", ()):
         yield filtered["where"], scan(expected, where=filtered["where"]), columns, filtered["rows"]
 

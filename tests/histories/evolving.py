@@ -66,7 +66,7 @@ class Evolving:
                 return "rename_partition_field"
             case _:
                 term = draw_partition_term(self._random, self._model.schema, self._features)
-                self._change.set_order([f"{term} desc"] if term else [])
+                self._change.set_sort_order([f"{term} desc"] if term else [])
                 return "set_order"
 
     def _add(self) -> None:
@@ -131,7 +131,7 @@ class Evolving:
         if widened:
             kind = self._wider(widened)
             assert kind
-            self._change.widen_column(self._name(widened), kind)
+            self._change.update_column_type(self._name(widened), kind)
             self._model.widen(widened.field_id, kind)
 
     def _wider(self, old: NestedField) -> Type | None:

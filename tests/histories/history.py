@@ -177,7 +177,7 @@ class History:
     def _upgrade(self) -> None:
         later = [v for v in self.features.versions if v > self.model.format_version]
         version = self.random.choice(later)
-        self.table.upgrade(version)
+        self.table.upgrade_format_version(version)
         self.model.format_version = version
         self.steps.append(f"upgrade to {version}")
 

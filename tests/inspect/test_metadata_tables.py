@@ -22,7 +22,7 @@ from icefield.inspect.source import Inspected
 from icefield.lake import Lake
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.plan.partition.struct import partition_struct
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.table.inspection import TableInspection
 from icefield.table.table import Table
 from icefield.types.datatypes import DateType, DecimalType, LongType, StringType, TimestampType, UnknownType, UUIDType
@@ -219,7 +219,7 @@ def test_columns_are_given_in_the_order_asked_and_structs_in_part(table: Table) 
 def test_a_version_is_looked_at_as_it_was(changing: Table) -> None:
     table = changing
     first = table.snapshots()[0]
-    table.tag("first", at=first.snapshot_id)
+    table.create_tag("first", at=first.snapshot_id)
     assert len(read(table, "files", as_of="first")) == 2
     assert read(table, "files", as_of=first.snapshot_id) == read(table, "files", as_of="first")
     with pytest.raises(NoSuchSnapshot):
@@ -230,7 +230,7 @@ def test_a_version_is_looked_at_as_it_was(changing: Table) -> None:
 
 def test_a_branch_shows_its_own_files(changing: Table) -> None:
     table = changing
-    table.branch("side")
+    table.create_branch("side")
     side = table.at("side")
     side.append(rows((7, "side")))
     assert len(read(side, "files")) == len(read(table, "files")) + 1
@@ -294,7 +294,7 @@ def test_a_partition_s_last_update_is_not_told_when_that_snapshot_is_gone(memory
 def test_history_tells_what_was_rolled_back(changing: Table) -> None:
     table = changing
     third = table.snapshots()[2]
-    table.roll_back(third.snapshot_id)
+    table.rollback(third.snapshot_id)
     table.append(rows((30, "e")))
     told = [(row["snapshot_id"], row["is_current_ancestor"]) for row in read(table, "history")]
     assert told[:3] == [(s.snapshot_id, True) for s in table.snapshots()[:3]]
@@ -332,7 +332,7 @@ def test_bounds_from_before_a_type_was_widened_are_readable(memory_lake: Lake) -
     made = memory_lake.create_table("a.t", "n int")
     made.append(pa.table({"n": pa.array([1, 5], pa.int32())}))
     with made.evolve() as change:
-        change.widen_column("n", "long")
+        change.update_column_type("n", "long")
     made.append(pa.table({"n": [2**40]}))
     told = read(made, "files", select=["readable_metrics.n.lower_bound"])
     assert sorted(row["readable_metrics"]["n"]["lower_bound"] for row in told) == [1, 2**40]
@@ -380,7 +380,7 @@ def test_one_id_for_different_partition_fields_is_refused(table: Table) -> None:
 @pytest.mark.parametrize("expected", cases())
 def test_what_others_wrote_can_be_looked_at(expected: Expected) -> None:
     metadata = load(expected["metadata"])
-    source = Inspected(GoldenStore(), metadata, expected["metadata"], find_point(metadata, None))
+    source = Inspected(GoldenStore(), metadata, expected["metadata"], resolve_version(metadata, None))
     names = ("files", "partitions", "position_deletes", "manifests", "all_entries", "snapshots")
     found = {name: TableInspection(open_metadata_table(name, source)).to_arrow().read_all() for name in names}
     for whole in found.values():

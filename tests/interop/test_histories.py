@@ -49,7 +49,7 @@ def test_java_does_not_know_what_is_left_out(gallery: Gallery, java: IcebergJava
     table = gallery.lake.create_table("histories.java_gaps", "id long, day date", format_version=3)
     table.append(pa.table({"id": [1], "day": [dt.date(2020, 1, 2)]}))
     with table.evolve() as change:
-        change.widen_column("day", "timestamp")
+        change.update_column_type("day", "timestamp")
     with pytest.raises(IcebergJavaError):
         java.read(table.metadata_location, ["day"])
     assert java.read(table.metadata_location, ["id"])["id"].to_pylist() == [1]

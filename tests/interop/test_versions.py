@@ -99,7 +99,7 @@ def test_an_upgrade_by_either_side_goes_on_at_the_other(
     shared = SharedTable(gallery.lake, java, interop_folder, "upgraded", 1)
     shared.append_by_java(1, 2, 3)
     table = shared.ours()
-    table.upgrade(2)
+    table.upgrade_format_version(2)
     table.append(rows(4))
     shared.hand_over(table)
     assert shared.ids_by_java() == [1, 2, 3, 4]
@@ -140,7 +140,7 @@ def test_java_reads_what_we_make_of_old_writers_tables(
     make_old(lake, table)
     table = lake.table(name)
     assert sorted(java.read(table.metadata_location, ["id"])["id"].to_pylist()) == [1, 2, 3]
-    table.upgrade(stop)
+    table.upgrade_format_version(stop)
     table.append(rows(4))
     table.overwrite(rows(5), where="id = 1", check_rows=False)
     assert sorted(java.read(table.metadata_location, ["id"])["id"].to_pylist()) == [2, 3, 4, 5]

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from tests.histories.model import Row
 from tests.histories.values import arrow_values
 
-from icefield.commit.action import Target
+from icefield.commit.action import CommitTarget
 from icefield.commit.actions.append import AppendFiles
 from icefield.parquet.metrics import FileMetrics
-from icefield.parquet.write.data_files import DescribedFile, as_columns
+from icefield.parquet.write.data_files import DataFile, as_columns
 from icefield.storage.location import location_of_path
 from icefield.table.table import Table
 from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type
@@ -64,9 +64,9 @@ def write_by_arrow(random: Random, path: Path, file: ForeignFile) -> str:
 def commit_file(table: Table, path: Path, rows: int, key: tuple[Any, ...] = ()) -> None:
     """Commit a file as another engine would, without statistics and without a check of its types."""
     base = table.refresh()
-    described = DescribedFile(location_of_path(str(path)), key, rows, path.stat().st_size, FileMetrics())
+    described = DataFile(location_of_path(str(path)), key, rows, path.stat().st_size, FileMetrics())
     columns = as_columns([described], base.spec, base.schema)
-    table._head.commit([AppendFiles(columns, base.spec, base.schema, Target())])
+    table._head.commit([AppendFiles(columns, base.spec, base.schema, CommitTarget())])
 
 
 def _stored_otherwise(random: Random, array: pa.Array) -> pa.Array:

@@ -255,7 +255,7 @@ class Drawing:
         path = self._path(field.field_id)
         try:
             with table.evolve() as change:
-                change.widen_column(path, wider)
+                change.update_column_type(path, wider)
         except InvalidInput as refused:  # its partitions would change
             assert is_partition_source(table, field)
             return f"{path} not widened: {refused}"
@@ -269,7 +269,7 @@ class Drawing:
             return None
         path = self._path(inner[-1].field_id)
         with self._case.table.evolve() as change:
-            change.widen_column(path, wider)
+            change.update_column_type(path, wider)
         kind = with_children(field.type, (*inner[:-1], replace(inner[-1], type=wider)))
         self._case.model.change(field.field_id, type=kind)
         return f"{path} {inner[-1].type} to {wider}"

@@ -46,7 +46,7 @@ from icefield.model.updates import (
     Update,
     UpgradeFormatVersion,
 )
-from icefield.model.updates_applied import MADE, are_made
+from icefield.model.updates_applied import MADE, updates_applied
 from icefield.types.datatypes import LongType, NestedField, StringType
 from icefield.types.schema import Schema
 from icefield.types.transforms import Identity
@@ -182,10 +182,10 @@ EFFECTS: list[list[Update]] = [
 def test_updates_show_once_they_are_made_and_not_before(updates: list[Update]) -> None:
     base = table()
     wanted = apply(base, updates, 9)
-    assert not are_made(base, updates, wanted)
-    assert are_made(wanted, updates, wanted)
+    assert not updates_applied(base, updates, wanted)
+    assert updates_applied(wanted, updates, wanted)
     later = apply(wanted, [SetProperties({"other": "x"})], 10)
-    assert are_made(later, updates, wanted), "what others did beside it does not count"
+    assert updates_applied(later, updates, wanted), "what others did beside it does not count"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_updates_show_once_they_are_made_and_not_before(updates: list[Update]) -
 def test_removed_statistics_show(setting: Update, removing: Update) -> None:
     base = apply(table(), [setting], 2)
     wanted = apply(base, [removing], 3)
-    assert (are_made(base, [removing], wanted), are_made(wanted, [removing], wanted)) == (False, True)
+    assert (updates_applied(base, [removing], wanted), updates_applied(wanted, [removing], wanted)) == (False, True)
 
 
 def test_updates_have_a_rule_each() -> None:
@@ -210,4 +210,4 @@ def test_another_try_at_a_snapshot_is_not_this_one() -> None:
     other = replace(snapshot(2, 1), manifest_list="x://another")
     made = apply(base, [AddSnapshot(other)], 9)
     ours: list[Update] = [AddSnapshot(snapshot(2, 1))]
-    assert not are_made(made, ours, apply(base, ours, 9))
+    assert not updates_applied(made, ours, apply(base, ours, 9))

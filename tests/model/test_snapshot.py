@@ -130,10 +130,11 @@ def test_ancestors_always_end(parents: dict[int, int], random: st.DrawFn) -> Non
 
 def test_a_snapshot_is_found_by_its_summary_and_others_stay_undecoded() -> None:
     entries = [
-        Carried(Snapshot(i, i, i, "memory://l", summary={"token": f"batch-{i}", "other": "batch-3"})) for i in range(20)
+        Carried(Snapshot(i, i, i, "memory://l", summary={"idempotency_key": f"batch-{i}", "other": "batch-3"}))
+        for i in range(20)
     ]
     snapshots = Snapshots(tuple(entries))
-    found = next(snapshots.find_all_by_summary("token", "batch-3"))
+    found = next(snapshots.find_all_by_summary("idempotency_key", "batch-3"))
     assert found is not None
     assert found.snapshot_id == 3
-    assert list(snapshots.find_all_by_summary("token", "batch")) == []
+    assert list(snapshots.find_all_by_summary("idempotency_key", "batch")) == []

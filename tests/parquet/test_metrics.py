@@ -16,9 +16,9 @@ from tests.schema_cases import PRIMITIVES, primitive_schema, schemas
 
 from icefield.errors import InvalidInput
 from icefield.parquet.metrics import (
-    Beside,
     FileMetrics,
     MetricsMode,
+    WriterMetrics,
     footer_metrics,
     metrics_modes,
     parse_metrics_mode,
@@ -65,7 +65,7 @@ def footer_and_metrics(
     footer = pq.read_metadata(sink)
     properties = {f"write.metadata.metrics.column.{name}": mode for name, mode in columns.items()}
     modes = metrics_modes(schema, {"write.metadata.metrics.default": default, **properties})
-    return footer, footer_metrics(footer, schema.leaves, modes, Beside(nans))
+    return footer, footer_metrics(footer, schema.leaves, modes, WriterMetrics(nans))
 
 
 def values_at(leaf: Leaf, rows: Sequence[Row]) -> list[Any]:
@@ -223,7 +223,7 @@ def test_text_that_is_not_utf_8_has_no_bounds_and_breaks_nothing() -> None:
     texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
     sink = io.BytesIO()
     pq.write_table(pa.table([texts], arrow_schema(schema)), sink)
-    metrics = footer_metrics(pq.read_metadata(sink), schema.leaves, metrics_modes(schema, {}), Beside())
+    metrics = footer_metrics(pq.read_metadata(sink), schema.leaves, metrics_modes(schema, {}), WriterMetrics())
     assert (metrics.lower_bounds, metrics.upper_bounds, metrics.value_counts) == ({}, {}, {1: 2})
 
 

@@ -84,8 +84,8 @@ def read_batches(
     return TableFiles((schema,)).reader(store).read(FileTask(location, 0, 1, 0), schema, select, where)
 
 
-def read_rest(store: Any, location: str, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
-    return TableFiles((schema,)).reader(store).read_rest(FileTask(location, 0, 1, 0), schema, where)
+def read_non_matching(store: Any, location: str, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+    return TableFiles((schema,)).reader(store).read_non_matching(FileTask(location, 0, 1, 0), schema, where)
 
 
 def read(
@@ -302,7 +302,7 @@ def test_a_filter_gives_exactly_the_rows_that_match_and_the_rest_all_others(
     store, location = stored(groups, schema, store_schema=store_schema)
     rows = [row for group in groups for row in group]
     assert same(read(store, location, schema, where)) == same([row for row in rows if matches(where, row)])
-    rest = [row for batch in read_rest(store, location, schema, where) for row in rows_from(batch, schema)]
+    rest = [row for batch in read_non_matching(store, location, schema, where) for row in rows_from(batch, schema)]
     assert same(rest) == same([row for row in rows if not matches(where, row)])
 
 
@@ -325,7 +325,9 @@ def test_the_rest_are_the_rows_for_which_the_filter_is_false_or_null() -> None:
     store, location = stored([rows], schema)
 
     def rest(where: str) -> list[Row]:
-        return [row for b in read_rest(store, location, schema, bind(where, schema)) for row in rows_from(b, schema)]
+        return [
+            row for b in read_non_matching(store, location, schema, bind(where, schema)) for row in rows_from(b, schema)
+        ]
 
     assert rest("a = 1") == rows[1:]
     assert rest("a <> 1") == [rows[0], rows[1], rows[3]]
@@ -341,7 +343,7 @@ def test_the_rest_has_every_column_whatever_they_are_called() -> None:
     schema = Schema((NestedField(1, "a.b", LongType()), NestedField(2, "a", inner)))
     row = {1: 7, 2: {3: 8}}
     store, location = stored([[row]], schema)
-    assert [r for b in read_rest(store, location, schema, FALSE) for r in rows_from(b, schema)] == [row]
+    assert [r for b in read_non_matching(store, location, schema, FALSE) for r in rows_from(b, schema)] == [row]
 
 
 # Reading no more than must be.

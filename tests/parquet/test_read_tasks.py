@@ -173,9 +173,9 @@ def test_defaults_inside_structs_follow_the_table_of_the_spec() -> None:
     old = parse_schema("p struct<x int>")
     store = MemoryStore()
     put(store, [{"p": {"x": 3}}, {"p": None}], arrow_schema(old))
-    point, x = old.fields[0], old.by_id[2]
+    version, x = old.fields[0], old.by_id[2]
     fields = (replace(x, initial_default=0), NestedField(3, "y", x.type, initial_default=0))
-    grown = replace(point, type=StructType(fields))
+    grown = replace(version, type=StructType(fields))
     assert read(store, TASK, schema=Schema((grown,))) == [{"p": {"x": 3, "y": 0}}, {"p": None}]
     other = ten_rows()
     moved = tuple(replace(f, field_id=f.field_id + 50) for f in fields)

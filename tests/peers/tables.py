@@ -95,12 +95,12 @@ def odd_names() -> TableCase:
 
 def nested() -> TableCase:
     """Structs, lists and maps: null, empty, with nulls inside, inside each other."""
-    point = pa.struct([pa.field("x", pa.float64(), nullable=False), ("y", pa.int32())])
+    version = pa.struct([pa.field("x", pa.float64(), nullable=False), ("y", pa.int32())])
     schema = _schema(
-        s=pa.struct([("a", pa.int32()), ("b", pa.string()), ("p", point)]),
+        s=pa.struct([("a", pa.int32()), ("b", pa.string()), ("p", version)]),
         l=pa.list_(pa.string()),
         m=pa.map_(pa.string(), pa.int64()),
-        ls=pa.list_(point),
+        ls=pa.list_(version),
         ll=pa.list_(pa.list_(pa.date32())),
         sl=pa.struct([("l", pa.list_(pa.decimal128(20, 3))), ("m", pa.map_(pa.int32(), pa.bool_()))]),
         ml=pa.map_(pa.string(), pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.binary()))]))),
@@ -198,22 +198,22 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _nested_rows() -> list[dict[str, Any]]:
-    point, days = {"x": 1.5, "y": None}, SAMPLES["date"].values
+    version, days = {"x": 1.5, "y": None}, SAMPLES["date"].values
     maps: list[Any] = [{"m": [("kk", b"\0\xff"), ("nil", None)]}, None, {"m": None}, {"m": []}]
     return [
         {"id": 0},
         {
             "id": 1,
-            "s": {"a": 1, "b": "one", "p": point},
+            "s": {"a": 1, "b": "one", "p": version},
             "l": ["a", None, ""],
             "m": [("x", 1), ("y", None)],
-            "ls": [point, {"x": -0.0, "y": 3}],
+            "ls": [version, {"x": -0.0, "y": 3}],
             "ll": [[days[0], None], [], None, [days[-1]]],
             "sl": {"l": [], "m": [(1, True), (-1, None)]},
             "ml": [("k", maps), ("none", None), ("e", [])],
         },
         {"id": 2, "s": {"a": None, "b": None, "p": None}, "l": [], "m": [], "ls": [], "ll": [], "sl": {}, "ml": []},
-        {"id": 3, "s": {"a": 9, "b": None, "p": {"x": NAN, "y": 0}}, "ls": [None, point], "ll": [[]]},
+        {"id": 3, "s": {"a": 9, "b": None, "p": {"x": NAN, "y": 0}}, "ls": [None, version], "ll": [[]]},
         {"id": 4, "s": None, "l": None, "m": None, "ls": None, "ll": None, "sl": None, "ml": None},
         {
             "id": 5,

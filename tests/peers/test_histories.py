@@ -87,7 +87,7 @@ def test_duckdb_refuses_a_manifest_list_that_is_older_than_its_table(
 ) -> None:
     table = gallery.lake.create_table("histories.upgraded", "id long", format_version=1)
     table.append(pa.table({"id": [1]}))
-    table.upgrade(2)
+    table.upgrade_format_version(2)
     with pytest.raises(DuckDBError, match="sequence_number"):
         duckdb_reader.read(table.metadata_location)
 
@@ -118,7 +118,7 @@ def _table_of_dates(gallery: Gallery, name: str) -> Table:
     table = gallery.lake.create_table(f"histories.{name}", "day date", format_version=3)
     table.append(pa.table({"day": [dt.date(2020, 1, 2)]}))
     with table.evolve() as change:
-        change.widen_column("day", "timestamp")
+        change.update_column_type("day", "timestamp")
     return table
 
 

@@ -61,10 +61,10 @@ def fill(table: Table) -> int:
     with table.evolve() as change:
         change.add_partition_field("day(ts)")
         change.drop_partition_field("name")
-        change.widen_column("price", "decimal(12, 2)")
+        change.update_column_type("price", "decimal(12, 2)")
     table.append(rows(table, 12, 18))
-    table.tag("early", max_ref_age_ms=10**12)
-    table.branch("side", min_snapshots_to_keep=3, max_snapshot_age_ms=10**11)
+    table.create_tag("early", max_ref_age_ms=10**12)
+    table.create_branch("side", min_snapshots_to_keep=3, max_snapshot_age_ms=10**11)
     table.at("side").append(rows(table, 18, 20))
     snapshot = table.overwrite(rows(table, 0, 2), where="id < 4")
     assert snapshot is not None

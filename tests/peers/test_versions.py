@@ -65,7 +65,7 @@ def test_pyiceberg_reads_an_upgraded_table(lake: Lake, stops: tuple[int, ...]) -
     table = make(lake, 1)
     expected = [2, 3, 5, 7]
     for version in stops:
-        table.upgrade(version)
+        table.upgrade_format_version(version)
         assert ids_of(table) == sorted(expected)
         table.append(rows(10 * version))
         expected.append(10 * version)

@@ -86,9 +86,9 @@ def test_rows_deleted_by_position_since_are_read_all_the_same(memory_lake: Lake)
 
 def test_versions_are_named_by_id_time_and_ref(table: Table) -> None:
     table.append(ids(1))
-    table.tag("start")
+    table.create_tag("start")
     at = datetime.datetime.fromtimestamp(table.snapshots()[0].timestamp_ms / 1000, datetime.UTC)
-    table.branch("side")
+    table.create_branch("side")
     table.at("side").append(ids(2))
     table.append(ids(3))
     assert appended(table, "start") == appended(table, at) == [3]
@@ -110,7 +110,7 @@ def test_snapshots_in_one_millisecond_are_told_apart_by_their_order() -> None:
 
 def test_a_start_that_is_no_ancestor_is_refused(table: Table) -> None:
     first = made(table.append(ids(1)))
-    table.branch("side")
+    table.create_branch("side")
     other = made(table.at("side").append(ids(2)))
     second = made(table.append(ids(3)))
     with pytest.raises(InvalidInput, match=f"{other} is not an ancestor of snapshot {second}"):
@@ -155,7 +155,7 @@ def test_changed_files_are_told_with_who_changed_them(memory_lake: Lake) -> None
 
 def test_changes_are_told_between_branches_and_backwards_too(table: Table) -> None:
     first = made(table.append(ids(1)))
-    table.branch("side")
+    table.create_branch("side")
     side = made(table.at("side").append(ids(11)))
     main = made(table.append(ids(21)))
 
@@ -243,7 +243,7 @@ def test_an_expired_start_is_told_from_one_that_was_rolled_back(table: Table) ->
     for start in (known[0], None):
         with pytest.raises(InvalidInput, match=f"snapshot {known[1]} on the way has expired"):
             table.scan_appends(start)
-    table.roll_back(known[2])
+    table.rollback(known[2])
     with pytest.raises(InvalidInput, match=f"snapshot {known[3]} is not an ancestor .* was rolled back"):
         table.scan_appends(known[3])
 

@@ -26,7 +26,7 @@ from icefield.parquet.read.read import table_reader
 from icefield.parquet.read.task import FileTask
 from icefield.plan import plan as planning
 from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.table.table import Table
 from icefield.types.arrow import arrow_array, python_values
 from icefield.types.datatypes import LongType, NestedField
@@ -70,7 +70,7 @@ def build(columns: Sequence[Reference], spec: Sequence[str], writes: Sequence[Wr
 
 
 def planned(lake: Lake, metadata: TableMetadata, where: Bound) -> ScanPlan:
-    return plan_scan(lake.store, metadata, find_point(metadata, None), where)
+    return plan_scan(lake.store, metadata, resolve_version(metadata, None), where)
 
 
 def rows_in(lake: Lake, metadata: TableMetadata, columns: Sequence[Reference], files: pa.Table) -> list[Row]:
@@ -99,11 +99,11 @@ def check_plan(columns: Sequence[Reference], spec: Sequence[str], writes: Sequen
     read = rows_in(lake, metadata, columns, plan.files)
     assert sum(matches(where, row) for row in read) == expected, "a file with a matching row was pruned"
     assert all(matches(where, row) for row in rows_in(lake, metadata, columns, plan.whole_files))
-    funnel = plan.funnel
-    assert funnel.rows == len(every_row)
-    assert funnel.rows_read == len(read)
-    pruned = funnel.files_in_pruned_manifests + funnel.files_pruned_by_partition + funnel.files_pruned_by_statistics
-    assert funnel.files == funnel.files_read + pruned
+    metrics = plan.metrics
+    assert metrics.rows == len(every_row)
+    assert metrics.rows_read == len(read)
+    pruned = metrics.files_in_pruned_manifests + metrics.files_pruned_by_partition + metrics.files_pruned_by_statistics
+    assert metrics.files == metrics.files_read + pruned
 
 
 @settings(max_examples=60 * EFFORT)

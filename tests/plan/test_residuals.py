@@ -60,7 +60,7 @@ def test_a_file_that_partition_and_statistics_rule_out_together_is_not_read(memo
     # The partition rules out the second alternative, the statistics the first.
     plan = table.scan(where="(p = 1 AND v < 10) OR (p = 2 AND v > 10)").explain().plan
     assert plan.files.num_rows == 0
-    assert plan.funnel.files_pruned_by_statistics == 1
+    assert plan.metrics.files_pruned_by_statistics == 1
 
 
 def planned_files(*files: tuple[int, int]) -> pa.Table:

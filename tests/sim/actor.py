@@ -38,7 +38,7 @@ class Shared:
 class Job:
     """A change under a token, which any process may try any number of times."""
 
-    token: str
+    idempotency_key: str
     table: str
     key: int | None
     rows: Rows

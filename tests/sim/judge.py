@@ -66,9 +66,9 @@ class Judge:
         self.history.append(after)
         for state in after.values():
             self._parents |= state.parents
-        if intent.token is not None:
+        if intent.idempotency_key is not None:
             heads = [after[table].refs[MAIN] for table in moves]
-            self._jobs.setdefault(intent.token, []).extend(head for head in heads if head is not None)
+            self._jobs.setdefault(intent.idempotency_key, []).extend(head for head in heads if head is not None)
         for table in {*moves, *intent.effects}:
             if table not in before:
                 continue
@@ -96,8 +96,8 @@ class Judge:
         if intent.landed_at is not None:
             raise Violation(f"{intent} failed with {type(error).__name__}, but landed: {error}")
         blames_others = isinstance(error, ConcurrentChange) and not isinstance(error, intent.refusals)
-        refused_for_token = isinstance(error, InvalidInput) and intent.token is not None
-        if refused_for_token and (intent.token not in self._jobs or self._was_always_in_history(intent)):
+        refused_for_token = isinstance(error, InvalidInput) and intent.idempotency_key is not None
+        if refused_for_token and (intent.idempotency_key not in self._jobs or self._was_always_in_history(intent)):
             raise Violation(f"{intent} was refused for its token, which has not left the history: {error}")
         if blames_others and not self._others_since(intent):
             raise Violation(f"{intent} failed because of others, but nobody else was there: {error}")
@@ -148,7 +148,7 @@ class Judge:
         (table, *_) = intent.effects
         head = self.tables[table].refs[MAIN] if table in self.tables else None
         while head is not None:
-            if head in self._jobs.get(intent.token or "", ()):
+            if head in self._jobs.get(intent.idempotency_key or "", ()):
                 return True
             head = self._parents.get(head)
         return False

@@ -247,7 +247,7 @@ class Intent:
     actor: str
     what: str
     effects: Mapping[str, Effect]
-    token: str | None = None
+    idempotency_key: str | None = None
     idle_if: Callable[[State], bool] | None = None
     refusals: tuple[type[IcefieldError], ...] = ()
     began: int = 0

@@ -11,9 +11,9 @@ from tests.sim.simulation import Simulation
 from icefield.catalog.catalog import Entry, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.commit.actions import append
-from icefield.commit.retry import Outcome, SettledSwap
+from icefield.commit.retry import Outcome, ResolvedSwap
 from icefield.commit.snapshot.merge_manifests import merge_manifests
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.validate.read_set import ReadSet
 from icefield.commit.validate.transaction_reads import Reads
 from icefield.errors import CommitStateUnknown
 from icefield.model.snapshot import Snapshot
@@ -30,16 +30,16 @@ def swap_without_compare(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_check_of_what_was_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Footing, "check_added_rows", lambda *_: None)
+    patch.setattr(ReadSet, "check_added_rows", lambda *_: None)
 
 
 def check_of_the_last_snapshot_only(patch: pytest.MonkeyPatch) -> None:
-    snapshots_since = Footing.snapshots_since
+    snapshots_since = ReadSet.snapshots_since
 
-    def last(footing: Footing, base: Any) -> Iterator[Snapshot]:
-        yield from list(snapshots_since(footing, base))[:1]
+    def last(read_set: ReadSet, base: Any) -> Iterator[Snapshot]:
+        yield from list(snapshots_since(read_set, base))[:1]
 
-    patch.setattr(Footing, "snapshots_since", last)
+    patch.setattr(ReadSet, "snapshots_since", last)
 
 
 def cleaning_in_doubt(patch: pytest.MonkeyPatch) -> None:
@@ -81,20 +81,20 @@ def reads_that_nobody_checks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reads, "check", lambda *_: None)
 
 
-def tokens_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
-    for module in ("commit.append", "commit.files"):
+def keys_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
+    for module in ("commit.actions.append", "commit.actions.snapshot_update"):
         patch.setattr(f"icefield.{module}.was_made", lambda *_: False)
     patch.setattr("icefield.dml.write.find_landed", lambda *_: None)
 
 
 def _mistake(patch: pytest.MonkeyPatch, one: Outcome, other: Outcome) -> None:
-    look = SettledSwap._look
+    look = ResolvedSwap._look
 
-    def mistaken(swap: SettledSwap, change: PointerSwap) -> Outcome:
+    def mistaken(swap: ResolvedSwap, change: PointerSwap) -> Outcome:
         found = look(swap, change)
         return other if found is one else found
 
-    patch.setattr(SettledSwap, "_look", mistaken)
+    patch.setattr(ResolvedSwap, "_look", mistaken)
 
 
 PLANTS: tuple[Plant, ...] = (
@@ -108,5 +108,5 @@ PLANTS: tuple[Plant, ...] = (
     one_table_after_the_other,
     merge_that_drops_a_manifest,
     reads_that_nobody_checks,
-    tokens_that_nobody_looks_for,
+    keys_that_nobody_looks_for,
 )

@@ -18,7 +18,7 @@ from tests.sim.model import (
 )
 
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
-from icefield.model.snapshot import MAIN
+from icefield.model.snapshot import MAIN, RefKind
 
 
 def name_version(actor: Actor) -> None:
@@ -27,7 +27,7 @@ def name_version(actor: Actor) -> None:
     if not versions:
         return
     snapshot_id = actor.dice.choice(versions[-2:]).snapshot_id
-    make = table.branch if actor.dice.random() < 0.7 else table.tag
+    make = table.create_branch if actor.dice.random() < 0.7 else table.create_tag
     actor.attempt(
         f"{make.__name__} {name} of {table} at {snapshot_id}",
         {table.name: named(name, snapshot_id)},
@@ -38,11 +38,13 @@ def name_version(actor: Actor) -> None:
 
 def forget_version(actor: Actor) -> None:
     table, name = actor.table(), actor.dice.choice(("x", "y"))
+    known = table.refs().get(name)
+    drop = table.drop_tag if known is not None and known.kind is RefKind.TAG else table.drop_branch
     actor.attempt(
         f"drop {name} of {table}",
         {table.name: forgotten(name)},
-        lambda: table.drop_ref(name),
-        refusals=(NoSuchSnapshot,),
+        lambda: drop(name),
+        refusals=(NoSuchSnapshot, InvalidInput),
     )
 
 
@@ -61,7 +63,7 @@ def publish(actor: Actor) -> None:
     )
 
 
-def roll_back(actor: Actor) -> None:
+def rollback(actor: Actor) -> None:
     table = actor.table()
     past = list(table.metadata.ancestors(table.metadata.ref_head(MAIN)))
     if not past:
@@ -70,7 +72,7 @@ def roll_back(actor: Actor) -> None:
     actor.attempt(
         f"roll {table} back to {target}",
         {table.name: rolled_back(target)},
-        lambda: table.roll_back(target),
+        lambda: table.rollback(target),
         refusals=(InvalidInput, NoSuchSnapshot),
         idle_if=lambda state: state.refs[MAIN] == target,
     )

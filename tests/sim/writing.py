@@ -60,13 +60,15 @@ def run_job(actor: Actor) -> None:
     job = actor.dice.choice(jobs)
     table = actor.lake.table(job.table)
     effect: Effect = appended(job.rows)
-    change: Callable[[], object] = partial(table.append, arrow(job.rows), token=job.token)
+    change: Callable[[], object] = partial(table.append, arrow(job.rows), idempotency_key=job.idempotency_key)
     if job.key is not None:
         effect = overwritten(job.rows, job.key, MAIN, actor.shared.isolation)
         where = f"id = {job.key}"
-        change = partial(table.overwrite, arrow(job.rows), where=where, check_rows=False, token=job.token)
-    what = f"{job.token}: {job.rows} into {table} at {job.key}"
-    actor.attempt(what, {table.name: effect}, change, token=job.token, refusals=(InvalidInput,))
+        change = partial(
+            table.overwrite, arrow(job.rows), where=where, check_rows=False, idempotency_key=job.idempotency_key
+        )
+    what = f"{job.idempotency_key}: {job.rows} into {table} at {job.key}"
+    actor.attempt(what, {table.name: effect}, change, idempotency_key=job.idempotency_key, refusals=(InvalidInput,))
 
 
 def move_rows(actor: Actor) -> None:

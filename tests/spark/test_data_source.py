@@ -29,7 +29,7 @@ from icefield.errors import (
     Unsupported,
 )
 from icefield.lake import Lake
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.spark.data_source.data_source import IcefieldSource
 from icefield.spark.data_source.read import FilteringReader, SourceReader, SourceTable
 from icefield.spark.data_source.write import SourceWriter
@@ -134,7 +134,7 @@ def rows_of(frame: DataFrame) -> list[str]:
 
 def source_table(lake: Lake) -> SourceTable:
     metadata = lake.table("shop.orders").metadata
-    return SourceTable(lake.store, metadata, find_point(metadata, None))
+    return SourceTable(lake.store, metadata, resolve_version(metadata, None))
 
 
 def source(lake: Lake, /, **options: str) -> IcefieldSource:
@@ -308,8 +308,8 @@ def test_a_frame_keeps_its_version_and_options_choose_another(lake: Lake, table:
     frame = read(lake, columns="id")
     first = table.metadata.current_snapshot
     assert first
-    table.tag("q1")
-    table.branch("side")
+    table.create_tag("q1")
+    table.create_branch("side")
     table.at("side").delete("id < 90")
     table.delete("id < 50")
     # A server of Spark Connect loads a format anew for each action; lake.read keeps its version there too.
@@ -408,11 +408,11 @@ def test_append_and_overwrite(lake: Lake, spark: SparkSession, table: Table) -> 
 
 
 def test_a_write_goes_to_its_branch_and_under_its_token_once(lake: Lake, spark: SparkSession, table: Table) -> None:
-    table.branch("side")
+    table.create_branch("side")
     lake.spark  # noqa: B018 - registers the format
     for _ in range(2):
         frame = orders(spark, 100, 101).write.format("icefield").mode("append").option("branch", "side")
-        frame.option("token", "job-7").save("shop.orders")
+        frame.option("idempotency_key", "job-7").save("shop.orders")
     assert table.count() == 100
     assert table.at("side").count() == 101
 

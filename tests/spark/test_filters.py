@@ -96,7 +96,7 @@ def test_a_column_of_a_frame_goes_by_its_name(table: Table, spark: SparkSession)
 def test_a_column_prunes_like_its_text(table: Table, spark: SparkSession) -> None:
     by_column = table.scan(where=F.col("day") == dt.date(1970, 1, 1)).explain()
     assert by_column.filter == "day = DATE '1970-01-01'"
-    assert by_column.plan.funnel.files_read == 1
+    assert by_column.plan.metrics.files_read == 1
 
 
 def test_a_column_says_which_rows_to_delete_or_replace(table: Table, spark: SparkSession) -> None:

@@ -52,7 +52,7 @@ def table(lake: Lake) -> Table:
     made.delete("id = 2")
     with made.evolve() as change:
         change.rename_column("i", "j")
-        change.widen_column("f", "double")
+        change.update_column_type("f", "double")
         change.rename_column("s.g.t", "w")
         change.add_column("new", "struct<q: int>")
     add_file(made, [stored("other", pa.int64(), 1)], [[10]])

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from icefield.errors import StorageError
 from icefield.lake import Lake
 from icefield.spark.read import log_directory as file_log
-from icefield.spark.read.log_directory import NativeFile, Shelf, open_files
+from icefield.spark.read.log_directory import LogDirectory, NativeFile, open_files
 from icefield.spark.session.session import is_remote
 from icefield.spark.types import stored_field
 from icefield.storage.local import LocalStore
@@ -57,12 +57,12 @@ def test_a_table_that_cannot_be_written_is_read_by_a_server_on_this_machine_only
     spark: SparkSession, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "taken").touch()
-    shelf = Shelf(LocalStore(), location_of_path(str(tmp_path / "taken")))
+    log_directory = LogDirectory(LocalStore(), location_of_path(str(tmp_path / "taken")))
     (file,) = table.scan().files().to_pylist()
     files = [NativeFile(Path(local_path(file["file_path"])).as_uri(), file["file_size_in_bytes"], 0)]
     stored = StructType([stored_field(f) for f in table.schema.fields])
-    assert open_files(spark, files, stored, shelf).count() == 10
+    assert open_files(spark, files, stored, log_directory).count() == 10
     monkeypatch.setattr(file_log, "is_on_this_machine", lambda _: False)
     if is_remote(spark):
         with pytest.raises(StorageError, match="where the Spark Connect server finds it"):
-            open_files(spark, files, stored, shelf)
+            open_files(spark, files, stored, log_directory)

@@ -4,14 +4,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icefield.engine.rows import active_cluster
+from icefield.engine.rows import planning_executor
 from icefield.errors import CorruptFile
 from icefield.expr.bind.bind import bind
 from icefield.lake import Lake
 from icefield.plan import entries
 from icefield.plan.manifest_list import load_manifests
 from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.spark.planning import LEAST_COLD_BYTES, SparkCluster
 from icefield.spark.session.session import is_remote
 from icefield.storage.location import local_path
@@ -31,7 +31,7 @@ def make_table(lake: Lake) -> Table:
 
 def plan(lake: Lake, table: Table, where: str, cluster: SparkCluster | None) -> ScanPlan:
     metadata = table.metadata
-    return plan_scan(lake.store, metadata, find_point(metadata, None), bind(where, metadata.schema), cluster)
+    return plan_scan(lake.store, metadata, resolve_version(metadata, None), bind(where, metadata.schema), cluster)
 
 
 def test_a_plan_made_by_executors_is_the_same(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_a_plan_made_by_executors_is_the_same(spark: SparkSession, lake: Lake, m
     for where in ("id >= 0", "id = 15", "name > 'n3'", "id > 100"):
         here, there = plan(lake, table, where, None), plan(lake, table, where, cluster)
         assert there.files.to_pylist() == here.files.to_pylist()
-        assert there.funnel == here.funnel
+        assert there.metrics == here.metrics
 
 
 def test_a_damaged_manifest_is_the_same_fault_wherever_it_is_found(spark: SparkSession, lake: Lake) -> None:
@@ -55,14 +55,14 @@ def test_a_damaged_manifest_is_the_same_fault_wherever_it_is_found(spark: SparkS
 
 
 def test_it_pays_for_many_cold_bytes_and_enough_cores_only(spark: SparkSession) -> None:
-    assert not SparkCluster(spark).pays(LEAST_COLD_BYTES)  # two cores
+    assert not SparkCluster(spark).is_worthwhile(LEAST_COLD_BYTES)  # two cores
     # A server of Spark Connect does not say how many cores it has.
-    assert SparkCluster(spark, least_cores=2).pays(LEAST_COLD_BYTES) is not is_remote(spark)
-    assert not SparkCluster(spark, least_cores=2).pays(LEAST_COLD_BYTES - 1)
+    assert SparkCluster(spark, least_cores=2).is_worthwhile(LEAST_COLD_BYTES) is not is_remote(spark)
+    assert not SparkCluster(spark, least_cores=2).is_worthwhile(LEAST_COLD_BYTES - 1)
 
 
 def test_the_cluster_is_that_of_the_session_that_is_there(spark: SparkSession) -> None:
-    cluster = active_cluster()
+    cluster = planning_executor()
     assert isinstance(cluster, SparkCluster)
     cluster.session.range(1).createOrReplaceTempView("of_this_very_session")
     assert spark.catalog.dropTempView("of_this_very_session")

@@ -68,7 +68,7 @@ def test_widened_decimals(lake: Lake) -> None:
         table.append(pa.table(rows, types))
         with table.evolve() as change:
             for name in ("d", "s.d"):
-                change.widen_column(name, f"decimal({new[0]}, {new[1]})")
+                change.update_column_type(name, f"decimal({new[0]}, {new[1]})")
         texts = (f"< {wide}", f"> -{wide}", f"> {wide}", f"IN (1, {wide})", "= 1", "IS NULL")
         filters = [f"{name} {text}" for text in texts for name in ("d", "s.d")]
         cases.append((table, filters if at == 0 else filters[:4]))
@@ -194,7 +194,7 @@ def test_widened_numbers(lake: Lake) -> None:
     )
     with table.evolve() as change:
         for name, kind in (("n", "long"), ("f", "double"), ("s.n", "long")):
-            change.widen_column(name, kind)
+            change.update_column_type(name, kind)
     texts = ("< 4294967297", "> 4294967295", "> -4294967297", "= 4294967297", "IN (1, 8589934593)", "IS NULL", "!= 1")
     filters = [f"{name} {text}" for name in ("n", "s.n") for text in texts]
     check([(table, [*filters, "f > 0.1", "f = 0.1", "f <= 0.1", "f IN (1.5, 0.1)"])])
@@ -215,7 +215,7 @@ def test_units_that_spark_does_not_look_at(lake: Lake) -> None:
     dates = lake.create_table("u.date", "id long, t date", format_version=3)
     dates.append(pa.table({"id": [0, 1], "t": [dt.date(1970, 1, 2), None]}))
     with dates.evolve() as change:
-        change.widen_column("t", "timestamp_ns")
+        change.update_column_type("t", "timestamp_ns")
     day = 86_400_000_000_000
     for table in (dates, forget_schemas(lake, dates)):
         assert sorted(map(tuple, table.scan().to_spark().collect())) == [(0, day), (1, None)]

@@ -214,7 +214,7 @@ def test_evolved_columns_keep_their_values_under_pushdown(lake: Lake, spark: Spa
         change.rename_column("n.x", "tmp")
         change.rename_column("n.y", "x")
         change.rename_column("n.tmp", "y")
-        change.widen_column("w", "long")
+        change.update_column_type("w", "long")
     table.append(
         spark.range(10, 12).selectExpr("id", "id + 1000 AS a", "id AS b", "named_struct('x', -id, 'y', id) AS n")
     )

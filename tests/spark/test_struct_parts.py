@@ -65,7 +65,7 @@ def test_parts_of_structs_alone(lake: Lake, evolved: bool) -> None:
     table.append(pa.Table.from_pylist([ONE, TWO, {"id": 3}], schema=COLUMNS))
     if evolved:
         with table.evolve() as change:
-            change.widen_column("a.y", "double")
+            change.update_column_type("a.y", "double")
             change.add_column("whole.new", "int")
             change.rename_column("n.i.f", "g")
     frame = table.scan().to_spark()

@@ -74,7 +74,7 @@ def test_what_an_overwrite_does_not_name_gets_its_default(
     for table, as_arrow in zip(tables, [False, True], strict=True):
         if order_by:
             with table.evolve() as change:
-                change.set_order(order_by)
+                change.set_sort_order(order_by)
         table.append(
             spark.range(6).selectExpr(
                 "id", "cast(NULL AS string) AS word", "3 AS n", "named_struct('a', 1, 'b', cast(NULL AS long)) AS s"

@@ -148,10 +148,10 @@ def test_lost_updates_of_a_counter_are_refused(lake: Lake) -> None:
         ("n > 10", lambda t: t.upsert(rows((1, 9)), on=["id"]), True),
         ("id = 1", lambda t: (t.append(rows((1, 4))), t.delete("n = 4")), True),
         ("id = 1", lambda t: t.overwrite(rows((1, 10))), True),
-        (None, lambda t: (t.append(rows((4, 4))), t.roll_back(t.snapshots()[0].snapshot_id)), True),
+        (None, lambda t: (t.append(rows((4, 4))), t.rollback(t.snapshots()[0].snapshot_id)), True),
         (None, lambda t: (t.compact(), t.rewrite_manifests()), True),
         (None, lambda t: t.set_properties({"k": "v"}), True),
-        (None, lambda t: t.tag("x"), True),
+        (None, lambda t: t.create_tag("x"), True),
     ],
 )
 @pytest.mark.parametrize("mode", MODES, ids=str)
@@ -205,7 +205,7 @@ def test_a_version_by_its_id_is_the_same_for_ever(lake: Lake, table: Table) -> N
 
 @pytest.mark.parametrize("ref", ["main", "b"])
 def test_what_is_read_of_one_branch_is_not_disturbed_by_writers_of_another(lake: Lake, table: Table, ref: str) -> None:
-    table.branch("b")
+    table.create_branch("b")
 
     def change() -> None:
         run(

@@ -31,7 +31,7 @@ def table(lake: Lake) -> Table:
 
 
 def test_a_branch_is_written_apart_and_published_at_once(table: Table) -> None:
-    table.branch("staging")
+    table.create_branch("staging")
     staging = table.at("staging")
     staging.append(rows(3))
     staging.overwrite(rows(9), where="id = 1", check_rows=False)
@@ -44,7 +44,7 @@ def test_a_branch_is_written_apart_and_published_at_once(table: Table) -> None:
 
 
 def test_histories_that_parted_cannot_be_published(table: Table) -> None:
-    table.branch("staging")
+    table.create_branch("staging")
     table.at("staging").append(rows(3))
     table.append(rows(4))
     with pytest.raises(ConcurrentChange, match="not in the history of staging"):
@@ -53,7 +53,7 @@ def test_histories_that_parted_cannot_be_published(table: Table) -> None:
 
 
 def test_a_tag_stands_still(table: Table) -> None:
-    table.tag("q1", max_ref_age_ms=1000)
+    table.create_tag("q1", max_ref_age_ms=1000)
     table.append(rows(3))
     assert ids(table.at("q1")) == [1, 2]
     assert table.refs()["q1"].kind is RefKind.TAG
@@ -65,48 +65,56 @@ def test_a_tag_stands_still(table: Table) -> None:
 def test_refs_are_made_at_any_version_and_dropped(table: Table) -> None:
     first = table.snapshots()[0].snapshot_id
     table.append(rows(3))
-    table.branch("old", at=first, min_snapshots_to_keep=2)
+    table.create_branch("old", at=first, min_snapshots_to_keep=2)
     assert ids(table.at("old")) == [1, 2]
     with pytest.raises(AlreadyExists, match="branch 'old'"):
-        table.tag("old")
-    table.drop_ref("old")
+        table.create_tag("old")
+    with pytest.raises(InvalidInput, match="it is a branch") as caught:
+        table.drop_tag("old")
+    assert "drop_branch('old')" in str(caught.value)
+    table.drop_branch("old")
     with pytest.raises(NoSuchSnapshot, match="old"):
         table.at("old")
     for refused in ("main", "nothing"):
         with pytest.raises((InvalidInput, NoSuchSnapshot)):
-            table.drop_ref(refused)
+            table.drop_branch(refused)
+    table.create_tag("first", at=first)
+    with pytest.raises(InvalidInput, match="it is a tag"):
+        table.drop_branch("first")
+    table.drop_tag("first")
+    assert list(table.refs()) == ["main"]
 
 
 @pytest.mark.parametrize("rule", [{"max_age": 1}, {"max_ref_age_ms": 0}, {"min_snapshots_to_keep": "1"}])
 def test_rules_that_make_no_sense_are_refused(table: Table, rule: dict[str, int]) -> None:
     with pytest.raises(InvalidInput):
-        table.branch("b", **rule)
+        table.create_branch("b", **rule)
     with pytest.raises(InvalidInput, match="a tag has no rule"):
-        table.tag("t", min_snapshots_to_keep=1)
+        table.create_tag("t", min_snapshots_to_keep=1)
 
 
 def test_an_empty_table_has_nothing_to_name(lake: Lake) -> None:
     with pytest.raises(NoSuchSnapshot, match="no snapshot yet"):
-        lake.create_table("t.empty", "id long").tag("t")
+        lake.create_table("t.empty", "id long").create_tag("t")
 
 
 def test_a_branch_rolls_back_to_its_own_ancestors_only(table: Table) -> None:
     first = table.snapshots()[0].snapshot_id
     table.append(rows(3))
-    table.branch("other")
+    table.create_branch("other")
     table.at("other").append(rows(4))
     elsewhere = table.refs()["other"].snapshot_id
-    table.roll_back(first)
+    table.rollback(first)
     assert ids(table) == [1, 2]
     with pytest.raises(InvalidInput, match="not an ancestor of main"):
-        table.roll_back(elsewhere)
+        table.rollback(elsewhere)
     table.append(rows(5))
     assert ids(table) == [1, 2, 5]
 
 
 def test_writers_of_two_branches_do_not_conflict(lake: Lake, table: Table) -> None:
-    table.branch("a")
-    table.branch("b")
+    table.create_branch("a")
+    table.create_branch("b")
     one, other = lake.table("t.t").at("a"), lake.table("t.t").at("b")
     one.overwrite(rows(10), where="id = 1", check_rows=False)
     other.overwrite(rows(20), where="id = 1", check_rows=False)

@@ -223,13 +223,15 @@ def test_a_handle_of_a_transaction_that_is_over_is_refused_and_leaves_nothing(la
     assert (ids(lake.table("t.a")), ids(lake.table("t.b"))) == ([1, 2], [1])
 
 
-@pytest.mark.parametrize("token", ["job-1", icefield.StreamBatch("jobs", 1)])
-def test_a_change_that_another_run_made_meanwhile_leaves_no_file(lake: Lake, token: icefield.StreamBatch | str) -> None:
+@pytest.mark.parametrize("idempotency_key", ["job-1", icefield.StreamBatch("jobs", 1)])
+def test_a_change_that_another_run_made_meanwhile_leaves_no_file(
+    lake: Lake, idempotency_key: icefield.StreamBatch | str
+) -> None:
     with lake.transaction() as tx:
         inside = tx.table("t.a")
-        inside.append(rows(2), token=token)
+        inside.append(rows(2), idempotency_key=idempotency_key)
         inside.append(rows(3))
-        lake.table("t.a").append(rows(2), token=token)
+        lake.table("t.a").append(rows(2), idempotency_key=idempotency_key)
         between = files(lake)
     assert ids(lake.table("t.a")) == [1, 2, 3]
     new = {location for location in files(lake) - between if location.endswith(".parquet")}

@@ -75,7 +75,7 @@ def test_defaults_need_version_3(lake: Lake) -> None:
     table = lake.create_table("t.t", "id long")
     with pytest.raises(InvalidInput, match="version 3"), table.evolve() as change:
         change.add_column("n", "int", default=7)
-    table.upgrade()
+    table.upgrade_format_version()
     with table.evolve() as change:
         change.add_column("n", "int", default=7)
     assert table.schema.find_field("n").write_default == 7
@@ -88,7 +88,7 @@ def test_dates_become_timestamps_with_bounds_and_defaults(lake: Lake) -> None:
     table = lake.create_table("t.t", "id long, d date", partition_by=["month(d)"], format_version=3)
     table.append(pa.table({"id": [1, 2], "d": [datetime.date(2026, 1, 1), datetime.date(1969, 12, 31)]}))
     with table.evolve() as change:
-        change.widen_column("d", "timestamp")
+        change.update_column_type("d", "timestamp")
     noon = datetime.datetime(2026, 1, 2, 12)
     table.append(pa.table({"id": [3], "d": [noon]}))
     assert [r["d"] for r in rows_of(table)] == [
@@ -104,11 +104,11 @@ def test_dates_become_timestamps_with_bounds_and_defaults(lake: Lake) -> None:
 def test_a_date_that_files_are_partitioned_by_stays_a_date(lake: Lake) -> None:
     table = lake.create_table("t.t", "d date", partition_by=["d"], format_version=3)
     with pytest.raises(InvalidInput, match="partitioned by identity"), table.evolve() as change:
-        change.widen_column("d", "timestamp")
+        change.update_column_type("d", "timestamp")
     with table.evolve() as change:
         change.drop_partition_field("d")
     with pytest.raises(InvalidInput, match="partitioned by identity"), table.evolve() as change:
-        change.widen_column("d", "timestamp")
+        change.update_column_type("d", "timestamp")
 
 
 def test_nanoseconds_are_kept(lake: Lake) -> None:
@@ -132,7 +132,7 @@ def test_unknown_columns_hold_nulls_and_stand_in_no_file(lake: Lake) -> None:
     with pytest.raises(SchemaMismatch):
         table.append(pa.table({"id": [1], "u": [1]}))
     with table.evolve() as change:
-        change.widen_column("u", "string")
+        change.update_column_type("u", "string")
     table.append(pa.table({"id": [2], "u": ["now"]}))
     assert [r["u"] for r in rows_of(table)] == [None, "now"]
 
@@ -184,9 +184,9 @@ def test_lineage_is_carried_through_an_overwrite(lake: Lake) -> None:
 def test_rows_from_before_an_upgrade_get_ids_with_the_next_commit(lake: Lake) -> None:
     table = lake.create_table("t.t", "id long", format_version=1)
     table.append(pa.table({"id": [1, 2]}))
-    table.upgrade(2)
+    table.upgrade_format_version(2)
     table.append(pa.table({"id": [3]}))
-    table.upgrade(3)
+    table.upgrade_format_version(3)
     assert {r["_row_id"] for r in rows_of(table, ["id", *LINEAGE])} == {None}
     table.append(pa.table({"id": [4]}))
     ids = {r["id"]: r["_row_id"] for r in rows_of(table, ["id", *LINEAGE])}

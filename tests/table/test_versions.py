@@ -101,7 +101,7 @@ def test_types_that_came_with_version_3_are_refused_before_it(memory_lake: Lake,
     table = memory_lake.create_table("a.u", "id long", format_version=version)
     with pytest.raises(InvalidInput, match="'at' needs format version 3"), table.evolve() as change:
         change.add_column("at", "timestamp_ns")
-    table.upgrade(3)
+    table.upgrade_format_version(3)
     with table.evolve() as change:
         change.add_column("at", "timestamp_ns")
     assert memory_lake.create_table("a.v", "at timestamp_ns", format_version=3).metadata.format_version == 3
@@ -153,7 +153,7 @@ def test_an_upgrade_rewrites_nothing_and_old_rows_stay_readable(memory_lake: Lak
     before = rows_of(table)
     for version in (2, 3):
         store = RecordingStore(memory_lake.store)
-        through(memory_lake, store=store).upgrade(version)
+        through(memory_lake, store=store).upgrade_format_version(version)
         assert [w.rsplit(".", 2)[-2:] for w in store.written] == [["metadata", "json"]]
         assert table.metadata.format_version == version
         assert rows_of(table) == sorted(before)
@@ -169,7 +169,7 @@ def test_an_upgrade_rewrites_nothing_and_old_rows_stay_readable(memory_lake: Lak
 def test_files_from_before_an_upgrade_have_sequence_number_0(memory_lake: Lake) -> None:
     table = make(memory_lake, 1)
     table.append(rows((1, "mon")))
-    table.upgrade(2)
+    table.upgrade_format_version(2)
     table.append(rows((2, "mon")))
     listed = manifests_of(memory_lake, table.metadata.current_snapshot)
     assert listed["sequence_number"].to_pylist() == [1, 0]
@@ -179,7 +179,7 @@ def test_files_from_before_an_upgrade_have_sequence_number_0(memory_lake: Lake) 
 def test_an_upgrade_to_the_same_version_changes_nothing(memory_lake: Lake) -> None:
     table = make(memory_lake, 3)
     location = table.metadata_location
-    table.upgrade()
+    table.upgrade_format_version()
     assert table.metadata_location == location
 
 
@@ -187,17 +187,19 @@ def test_there_is_no_way_back_and_none_beyond_what_is_known(memory_lake: Lake) -
     table = make(memory_lake, 2)
     location = table.metadata_location
     with pytest.raises(InvalidInput, match="cannot take a table of format version 2 back to 1"):
-        table.upgrade(1)
+        table.upgrade_format_version(1)
     with pytest.raises(Unsupported, match="format version 4; icefield knows versions 1, 2, 3"):
-        table.upgrade(4)
+        table.upgrade_format_version(4)
     assert table.metadata_location == location
     assert files_of(memory_lake) == {location}
 
 
 def test_an_upgrade_survives_a_race(memory_lake: Lake) -> None:
     table = make(memory_lake, 1)
-    racing = RacingCatalog(memory_lake.catalog, [lambda: table.append(rows((1, "mon"))), lambda: table.upgrade(2)])
-    through(memory_lake, racing).upgrade(3)
+    racing = RacingCatalog(
+        memory_lake.catalog, [lambda: table.append(rows((1, "mon"))), lambda: table.upgrade_format_version(2)]
+    )
+    through(memory_lake, racing).upgrade_format_version(3)
     assert table.metadata.format_version == 3
     assert rows_of(table) == [(1, "mon")]
     assert UpgradeTable(3).reusable_files() == ()
@@ -206,7 +208,9 @@ def test_an_upgrade_survives_a_race(memory_lake: Lake) -> None:
 def test_an_append_that_an_upgrade_overtakes_writes_no_manifest_of_version_1(memory_lake: Lake) -> None:
     table = make(memory_lake, 1)
     table.append(rows((1, "mon")))
-    racing = RacingCatalog(memory_lake.catalog, [lambda: table.upgrade(2), lambda: table.upgrade(3)])
+    racing = RacingCatalog(
+        memory_lake.catalog, [lambda: table.upgrade_format_version(2), lambda: table.upgrade_format_version(3)]
+    )
     through(memory_lake, racing).append(rows((2, "mon")))
     assert racing.swaps == 3
     listed = manifests_of(memory_lake, table.metadata.current_snapshot)["manifest_path"].to_pylist()
@@ -269,7 +273,7 @@ def test_the_next_commit_finds_out_what_old_writers_did_not_tell(
     memory_lake: Lake, make_old: Any, version: int
 ) -> None:
     table = old_table(memory_lake, make_old)
-    table.upgrade(version)
+    table.upgrade_format_version(version)
     table.append(rows((5, "mon")))
     listed = manifests_of(memory_lake, table.metadata.current_snapshot)
     if version == 1 and make_old is without_counts:
@@ -295,7 +299,7 @@ def test_the_next_commit_finds_out_what_old_writers_did_not_tell(
 @OLD_WRITERS
 def test_an_overwrite_finds_files_that_old_writers_listed(memory_lake: Lake, make_old: Any, version: int) -> None:
     table = old_table(memory_lake, make_old)
-    table.upgrade(version)
+    table.upgrade_format_version(version)
     table.overwrite(rows((7, "wed")), where="day = 'wed' or id = 2")
     assert rows_of(table) == [(4, "mon"), (7, "wed")]
 

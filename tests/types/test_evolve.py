@@ -32,7 +32,7 @@ from icefield.types.evolve import (
     check_widening_of_source,
     set_default,
     union_by_name,
-    widen_column,
+    update_column_type,
 )
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema, parse_type
@@ -127,19 +127,21 @@ def test_unknown_becomes_anything(kind: Type) -> None:
 
 
 def test_a_column_is_widened_by_the_rules_of_its_version() -> None:
-    assert widen_column(SCHEMA, "d", TimestampType(), 3).find_field("d").type == TimestampType()
-    assert widen_column(SCHEMA, "l.element", TimestampNsType(), 3).find_field("l.element").type == TimestampNsType()
-    assert widen_column(SCHEMA, "u", VariantType(), 3).find_field("u").type == VariantType()
+    assert update_column_type(SCHEMA, "d", TimestampType(), 3).find_field("d").type == TimestampType()
+    assert (
+        update_column_type(SCHEMA, "l.element", TimestampNsType(), 3).find_field("l.element").type == TimestampNsType()
+    )
+    assert update_column_type(SCHEMA, "u", VariantType(), 3).find_field("u").type == VariantType()
     with pytest.raises(InvalidInput, match="from date to timestamp") as caught:
-        widen_column(SCHEMA, "d", TimestampType())
+        update_column_type(SCHEMA, "d", TimestampType())
     assert "from format version 3 on" in str(caught.value)
 
 
 def test_a_nested_type_for_unknown_gets_ids_of_its_own() -> None:
-    schema = widen_column(SCHEMA, "u", parse_type("struct<a: int, b: list<int>>"), 3, fresh_ids())
+    schema = update_column_type(SCHEMA, "u", parse_type("struct<a: int, b: list<int>>"), 3, fresh_ids())
     assert [schema.find_field(n).field_id for n in ("u", "u.a", "u.b", "u.b.element")] == [3, 100, 101, 102]
     with pytest.raises(InvalidInput, match="no ids"):
-        widen_column(SCHEMA, "u", parse_type("list<int>"), 3)
+        update_column_type(SCHEMA, "u", parse_type("list<int>"), 3)
 
 
 @pytest.mark.parametrize(
@@ -147,14 +149,14 @@ def test_a_nested_type_for_unknown_gets_ids_of_its_own() -> None:
 )
 def test_the_defaults_of_a_date_become_moments(kind: Type, per_day: int) -> None:
     schema = set_default(add_column(SCHEMA, "", NewColumn("n", DateType(), default=1), fresh_ids()), "n", -2)
-    field = widen_column(schema, "n", kind, 3).find_field("n")
+    field = update_column_type(schema, "n", kind, 3).find_field("n")
     assert (field.initial_default, field.write_default) == (per_day, -2 * per_day)
 
 
 def test_a_default_beyond_the_wider_type_is_refused() -> None:
     schema = set_default(SCHEMA, "d", 200_000)
     with pytest.raises(InvalidInput, match="cannot have the default"):
-        widen_column(schema, "d", TimestampNsType(), 3)
+        update_column_type(schema, "d", TimestampNsType(), 3)
 
 
 @pytest.mark.parametrize("transform", [Year(), Month(), Day(), Void()], ids=str)

@@ -281,7 +281,7 @@ def test_widths_and_counts_are_positive_ints(make: Callable[[], Transform]) -> N
     ],
 )
 def test_partition_values_for_people(transform: Transform, kind: PrimitiveType, value: Value | None, text: str) -> None:
-    assert transform.human(value, kind) == text
+    assert transform.to_human_string(value, kind) == text
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class SmallPlan:
     """A plan: the files, and how the others were ruled out."""
 
     files: pa.Table
-    funnel: Any
+    metrics: Any
 
 
 @dataclass(frozen=True)

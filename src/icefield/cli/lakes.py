@@ -10,7 +10,7 @@ from icefield.cli.settings import DEFAULT_LAKE, Settings
 from icefield.config.configuration import LakeSettings
 from icefield.config.connect import check_catalog_is_there, is_there
 from icefield.config.connect import open_lake as open_described_lake
-from icefield.config.file import Surroundings
+from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import LAKE_VARIABLE, find_settings
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
@@ -42,4 +42,4 @@ def _describe(settings: Settings) -> LakeSettings:
         "create": settings.create,
     }
     given = {key: value for key, value in said.items() if value}
-    return find_settings(given, Surroundings(os.environ, Path.cwd()), DEFAULT_LAKE)
+    return find_settings(given, ProcessEnvironment(os.environ, Path.cwd()), DEFAULT_LAKE)

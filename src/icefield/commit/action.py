@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.commit.validate.idempotency_key import StreamBatch, Token
-from icefield.commit.validate.key_history import TOKEN_KEY, summary_of_batch
+from icefield.commit.validate.idempotency_key import IdempotencyKey, StreamBatch
+from icefield.commit.validate.key_history import IDEMPOTENCY_KEY, summary_of_batch
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
@@ -21,7 +21,7 @@ from icefield.storage.store import Store
 
 
 @dataclass(frozen=True)
-class Change:
+class ProposedChange:
     """A proposal on one base. unused: files that were written for other bases, and can go when this one lands."""
 
     updates: Sequence[Update]
@@ -29,11 +29,11 @@ class Change:
     unused: Sequence[str] = ()
 
 
-NOTHING_TO_DO = Change([])
+NOTHING_TO_DO = ProposedChange([])
 
 
 @dataclass(frozen=True)
-class Workshop:
+class WriteContext:
     """Where an action writes: the store, the clock and dice, and names for metadata files."""
 
     store: Store
@@ -50,26 +50,26 @@ def metadata_folder(metadata: TableMetadata) -> str:
 
 
 @dataclass(frozen=True)
-class Target:
+class CommitTarget:
     """Where a snapshot goes: the branch whose head it becomes, and the key that it is known by."""
 
     ref: str = MAIN
-    token: Token | None = None
+    idempotency_key: IdempotencyKey | None = None
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
         """Return what the summary of a snapshot on this base is to have beside the counts."""
-        if isinstance(self.token, StreamBatch):
-            return summary_of_batch(base, self.ref, self.token.stream, self.token.batch)
-        return {} if self.token is None else {TOKEN_KEY: self.token}
+        if isinstance(self.idempotency_key, StreamBatch):
+            return summary_of_batch(base, self.ref, self.idempotency_key.stream, self.idempotency_key.batch)
+        return {} if self.idempotency_key is None else {IDEMPOTENCY_KEY: self.idempotency_key}
 
 
-ON_MAIN = Target()
+ON_MAIN = CommitTarget()
 
 
 class Action(Protocol):
     """One step of a transaction."""
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         """Propose this step on a base. Raises ConcurrentChange when what it rests on is gone for good."""
         ...
 

@@ -18,12 +18,12 @@ from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
-from icefield.commit.action import Action, Change, Workshop
+from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
+from icefield.commit.action import Action, ProposedChange, WriteContext
 from icefield.commit.attempt import Attempt, begin_attempt
-from icefield.commit.publish.choose import publisher_of
-from icefield.commit.publish.locations import check_proposed_locations
-from icefield.commit.publish.publish import Committed, Proposal, Publisher
+from icefield.commit.operations.choose import operations_of
+from icefield.commit.operations.locations import check_proposed_locations
+from icefield.commit.operations.tables import Proposal, TableOperations, TableVersion
 from icefield.commit.retry import retry
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.commit.validate.transaction_reads import Reads
@@ -52,7 +52,7 @@ FRESH_S = 1.0  # for how long a version that was loaded is taken for the newest
 
 
 @dataclass(frozen=True)
-class Part:
+class TableCommit:
     """What a commit does to one table.
 
     known: a version that was loaded before; it is not loaded again while it is the newest. known_at: when it was, on a
@@ -63,7 +63,7 @@ class Part:
     table: TableName
     actions: Sequence[Action]
     expected_uuid: UUID
-    known: Committed | None = None
+    known: TableVersion | None = None
     reads: Reads | None = None
     own: Sequence[OwnFiles] = ()
     known_at: float | None = None
@@ -76,9 +76,9 @@ class Committer:
     catalog: Catalog
     store: Store
     ambient: Ambient
-    lanes: Lanes = NO_LANES
+    queue: CommitQueue = NO_QUEUE
 
-    def commit(self, parts: Sequence[Part]) -> list[Committed]:
+    def commit(self, parts: Sequence[TableCommit]) -> list[TableVersion]:
         """Make all actions in one swap, trying again when others come first; tables that change come first."""
         run = _Run(parts)
         try:
@@ -87,7 +87,7 @@ class Committer:
                 parts[0].table,
                 lambda: self._load(run),
                 lambda _, bases: self._attempt(run, bases),
-                lambda: self._turn(parts),
+                lambda: self._slot(parts),
             )
         except BaseException as error:
             if run.attempt is None or not run.attempt.may_have_landed(error):
@@ -95,16 +95,16 @@ class Committer:
                     self.discard(part)
             raise
 
-    def discard(self, part: Part) -> None:
+    def discard(self, part: TableCommit) -> None:
         """Remove what was written for a part that is certainly not made, on any base."""
         reusable = [location for action in part.actions for location in action.reusable_files()]
         for own in (*part.own, OwnFiles(reusable)):
             if own.locations:
                 self._remove_unreferenced(part, own)
 
-    def _remove_unreferenced(self, part: Part, own: OwnFiles) -> None:
+    def _remove_unreferenced(self, part: TableCommit, own: OwnFiles) -> None:
         try:
-            now = self._publisher(self.store).load(part.table, part.known).metadata
+            now = self._operations(self.store).load(part.table, part.known).metadata
         except NoSuchTable:
             remove_quietly(self.store, own.locations)  # no table, no reference
             return
@@ -114,37 +114,37 @@ class Committer:
         remove_unreferenced(self.store, own.locations, now, since)
 
     @contextmanager
-    def _turn(self, parts: Sequence[Part]) -> Iterator[None]:
-        with ExitStack() as turns:
+    def _slot(self, parts: Sequence[TableCommit]) -> Iterator[None]:
+        with ExitStack() as slots:
             # In one order, so that no two transactions wait for each other.
             for table in sorted({part.table for part in parts if part.actions}, key=str):
-                turns.enter_context(self.lanes.turn(table))
+                slots.enter_context(self.queue.slot(table))
             yield
 
-    def _publisher(self, store: Store) -> Publisher:
-        return publisher_of(self.catalog, store, self.ambient)
+    def _operations(self, store: Store) -> TableOperations:
+        return operations_of(self.catalog, store, self.ambient)
 
     def _load(self, run: "_Run") -> tuple[str, "_Bases"]:
         known = self._fresh(run.parts) if run.attempt is None else None
         bases = _Bases(known or [self._load_base(part) for part in run.parts])
         return bases.tables[0].location, bases
 
-    def _fresh(self, parts: Sequence[Part]) -> list[Committed] | None:
+    def _fresh(self, parts: Sequence[TableCommit]) -> list[TableVersion] | None:
         """Return the versions that the caller has just loaded: to ask for them again would be a request for nothing.
 
         Who waited for a turn looks again, because others had theirs. If a version is old after all, the swap says so.
         """
         since = self.ambient.monotonic() - FRESH_S
         found = [part.known for part in parts if part.known and part.known_at is not None and part.known_at >= since]
-        return found if self.lanes is NO_LANES and len(found) == len(parts) else None
+        return found if self.queue is NO_QUEUE and len(found) == len(parts) else None
 
-    def _load_base(self, part: Part) -> Committed:
-        base = self._publisher(self.store).load(part.table, part.known)
+    def _load_base(self, part: TableCommit) -> TableVersion:
+        base = self._operations(self.store).load(part.table, part.known)
         if not base.metadata.is_table(part.expected_uuid):
             raise NoSuchTable(f"table {part.table} was dropped and made anew since it was opened", hint="Open it again")
         return base
 
-    def _attempt(self, run: "_Run", bases: "_Bases") -> list[Committed]:
+    def _attempt(self, run: "_Run", bases: "_Bases") -> list[TableVersion]:
         attempt = run.attempt = begin_attempt(self.store)
         try:
             proposals = [self._propose(p, base, attempt) for p, base in zip(run.parts, bases.tables, strict=True)]
@@ -155,22 +155,22 @@ class Committer:
             for proposal in moved:
                 check_proposed_locations(self.store, proposal)
             still = {p.table: p.base.location for p in proposals if not p.updates}
-            published = self._publisher(attempt.store).publish(moved, still, attempt)
+            committed = self._operations(attempt.store).commit(moved, still, attempt)
         except BaseException as error:
             if not attempt.may_have_landed(error):
                 attempt.is_sent = False
                 self._remove(attempt.written, run)
             raise
-        remove_quietly(self.store, published.obsolete)
+        remove_quietly(self.store, committed.obsolete)
         remove_quietly(self.store, [f for p in proposals for change in p.changes for f in change.unused])
-        made = {proposal.table: new for proposal, new in zip(moved, published.tables, strict=True)}
+        made = {proposal.table: new for proposal, new in zip(moved, committed.tables, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 
-    def _propose(self, part: Part, base: Committed, attempt: Attempt) -> Proposal:
+    def _propose(self, part: TableCommit, base: TableVersion, attempt: Attempt) -> Proposal:
         if part.reads is not None:
             part.reads.check(part.table, base.metadata, self.store)
-        changes: list[Change] = []
-        metadata = propose_all(part.actions, base.metadata, Workshop(attempt.store, self.ambient), changes)
+        changes: list[ProposedChange] = []
+        metadata = propose_all(part.actions, base.metadata, WriteContext(attempt.store, self.ambient), changes)
         return Proposal(part.table, base, changes, metadata)
 
     def _remove(self, written: Sequence[str], run: "_Run") -> None:
@@ -183,19 +183,19 @@ class Committer:
 class _Run:
     """A commit on its way: its parts, and the newest attempt."""
 
-    parts: Sequence[Part]
+    parts: Sequence[TableCommit]
     attempt: Attempt | None = field(default=None)
 
 
 def propose_all(
-    actions: Sequence[Action], base: TableMetadata, workshop: Workshop, changes: list[Change] | None = None
+    actions: Sequence[Action], base: TableMetadata, context: WriteContext, changes: list[ProposedChange] | None = None
 ) -> TableMetadata:
     """Propose actions, each on the table as the previous one left it; `changes` learns of what was proposed."""
     for action in actions:
-        change = action.propose(base, workshop)
+        change = action.propose(base, context)
         check(base, change.requirements)
         if change.updates:
-            base = apply(base, change.updates, workshop.ambient.now_ms())
+            base = apply(base, change.updates, context.ambient.now_ms())
             if changes is not None:
                 changes.append(change)
     return base
@@ -205,7 +205,7 @@ def propose_all(
 class _Bases:
     """The tables as an attempt finds them; the first one's properties say how often to try."""
 
-    tables: Sequence[Committed]
+    tables: Sequence[TableVersion]
 
     @property
     def properties(self) -> Mapping[str, str]:

@@ -21,8 +21,8 @@ from icefield.properties.table import (
     COMMIT_RETRY_TOTAL_MS,
 )
 
-SETTLE_LOOKS = 5
-SETTLE_WAIT_SECONDS = 0.2
+RESOLVE_LOOKS = 5
+RESOLVE_WAIT_SECONDS = 0.2
 
 
 class Outcome(Enum):
@@ -50,7 +50,7 @@ def retry(
     name: TableName,
     load: Callable[[], tuple[str, Base]],
     attempt: Callable[[str, Base], Result],
-    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+    slot: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Result:
     """Load and attempt until an attempt does not lose the race, or until the base's properties say to give up.
 
@@ -59,7 +59,7 @@ def retry(
     started = ambient.monotonic()
     tries = 0
     while True:
-        with turn():
+        with slot():
             location, base = load()
             try:
                 return attempt(location, base)
@@ -82,7 +82,7 @@ def _check_patience(
 
 
 @dataclass(frozen=True)
-class Doubt:
+class UnknownOutcome:
     """A change whose answer was lost; trace: what shows if it landed."""
 
     name: TableName
@@ -90,28 +90,30 @@ class Doubt:
     cause: IcefieldError
 
 
-def settle(ambient: Ambient, doubt: Doubt, look: Callable[[], Outcome], again: Callable[[], bool]) -> None:
+def resolve_outcome(
+    ambient: Ambient, outcome: UnknownOutcome, look: Callable[[], Outcome], again: Callable[[], bool]
+) -> None:
     """Return once it is known that a change landed. Raises CommitConflict if it did not, CommitStateUnknown if unclear.
 
     look: what became of it. again: send it once more, while nothing has moved; says whether it landed.
     """
-    for number in range(SETTLE_LOOKS):
+    for number in range(RESOLVE_LOOKS):
         match look():
             case Outcome.LANDED:
                 return
             case Outcome.LOST:
-                raise CommitConflict(f"{doubt.name} moved on without this commit") from doubt.cause
+                raise CommitConflict(f"{outcome.name} moved on without this commit") from outcome.cause
             case Outcome.UNMOVED if again():
                 return
-        ambient.sleep(SETTLE_WAIT_SECONDS * 2**number)
+        ambient.sleep(RESOLVE_WAIT_SECONDS * 2**number)
     raise CommitStateUnknown(
-        f"the commit to {doubt.name} may or may not have landed: the catalog does not tell",
-        hint=f"It landed if {doubt.trace}; no file was removed",
-    ) from doubt.cause
+        f"the commit to {outcome.name} may or may not have landed: the catalog does not tell",
+        hint=f"It landed if {outcome.trace}; no file was removed",
+    ) from outcome.cause
 
 
 @dataclass(frozen=True)
-class SettledSwap:
+class ResolvedSwap:
     """A swap that does not return before it is known what became of it.
 
     judge: tells, from the location of metadata that is neither the expected nor the new, whether ours came before.
@@ -126,9 +128,9 @@ class SettledSwap:
         try:
             self.catalog.swap(changes)
         except CommitStateUnknown as unknown:
-            self._settle(changes, unknown)
+            self._resolve_outcome(changes, unknown)
 
-    def _settle(self, changes: Sequence[PointerSwap], unknown: CommitStateUnknown) -> None:
+    def _resolve_outcome(self, changes: Sequence[PointerSwap], unknown: CommitStateUnknown) -> None:
         """Find out whether a swap whose reply was lost took place; the first pointer tells of all.
 
         The new location was never used before, so wherever it shows up in the history the swap landed. While the
@@ -138,8 +140,8 @@ class SettledSwap:
         """
         change = changes[0]
         trace = f"{change.new} is in the {change.kind.value}'s history"
-        doubt = Doubt(change.table, trace, unknown)
-        settle(self.ambient, doubt, lambda: self._look(change), lambda: self._swap_again(changes))
+        outcome = UnknownOutcome(change.table, trace, unknown)
+        resolve_outcome(self.ambient, outcome, lambda: self._look(change), lambda: self._swap_again(changes))
 
     def _look(self, change: PointerSwap) -> Outcome:
         try:

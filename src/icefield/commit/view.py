@@ -9,7 +9,7 @@ from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
-from icefield.commit.publish.views import PublishedView, ViewPublisher, view_publisher_of
+from icefield.commit.operations.views import LoadedView, ViewOperations, view_operations_of
 from icefield.commit.retry import retry
 from icefield.errors import NotFound
 from icefield.model.names import TableName
@@ -32,7 +32,7 @@ class ViewCommitter:
         """Create the view at a location of its own; None where the catalog chooses it."""
         now_ms = self.ambient.now_ms()
         metadata = create_view(self.ambient.random_uuid(), location or "", definition, properties, now_ms)
-        self._publisher.create(self.name, location, metadata)
+        self._operations.create(self.name, location, metadata)
 
     def edit(self, edit: Edit, expected_uuid: UUID) -> None:
         """Change the newest metadata, again and again while others come first; no change is no commit."""
@@ -40,20 +40,20 @@ class ViewCommitter:
             self.ambient,
             self.name,
             lambda: self._load(expected_uuid),
-            lambda location, base: self._attempt(edit, PublishedView(base, location)),
+            lambda location, base: self._attempt(edit, LoadedView(base, location)),
         )
 
     @property
-    def _publisher(self) -> ViewPublisher:
-        return view_publisher_of(self.catalog, self.store, self.ambient)
+    def _operations(self) -> ViewOperations:
+        return view_operations_of(self.catalog, self.store, self.ambient)
 
     def _load(self, expected_uuid: UUID) -> tuple[str, ViewMetadata]:
-        base = self._publisher.load(self.name)
+        base = self._operations.load(self.name)
         if base.metadata.view_uuid != expected_uuid:
             raise NotFound(f"view {self.name} was dropped and made anew since it was opened", hint="Open it again")
         return base.location, base.metadata
 
-    def _attempt(self, edit: Edit, base: PublishedView) -> None:
+    def _attempt(self, edit: Edit, base: LoadedView) -> None:
         metadata = edit(base.metadata, self.ambient.now_ms())
         if metadata != base.metadata:
-            self._publisher.publish(self.name, base, metadata)
+            self._operations.commit(self.name, base, metadata)

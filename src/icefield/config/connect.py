@@ -23,7 +23,7 @@ from icefield.cache.settings import PREFIX as CACHE_PREFIX
 from icefield.cache.settings import open_manifest_cache
 from icefield.cache.store import CachedStore
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import FileLanes, Lanes
+from icefield.catalog.commit_queue.queue import CommitQueue, FileQueue
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.missing import refuse_lost_catalog
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
@@ -33,7 +33,7 @@ from icefield.catalog.rest.object_store import store_properties
 from icefield.catalog.rest.settings import HEADER, REST_PROPERTIES, RestSettings
 from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.config.configuration import LakeSettings, suggest
-from icefield.config.file import Surroundings
+from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import find_settings
 from icefield.engine.choose import AUTO, ENGINE, check_engine
 from icefield.errors import InvalidInput, Unsupported
@@ -48,9 +48,9 @@ from icefield.storage.store import Store
 
 CATALOG_FILE = "catalog.db"
 CATALOG_FOLDER = "catalog.names"  # no namespace has a dot in its name, so that no table comes to lie in it
-LANES_FOLDER = "catalog.lanes"
+QUEUE_FOLDER = "catalog.queue"
 # Loaded when they are asked for: their drivers are extras.
-POSTGRES_CATALOG, POSTGRES_LANES = "icefield.catalog.sql.postgres", "icefield.catalog.commit_queue.postgres"
+POSTGRES_CATALOG, POSTGRES_QUEUE = "icefield.catalog.sql.postgres", "icefield.catalog.commit_queue.postgres"
 OBJECT_STORE, OBJECT_STORE_CLIENT = "icefield.storage.object_store.store", "icefield.storage.object_store.client"
 # What the catalog of a local lake is, below its target.
 _MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
@@ -106,7 +106,7 @@ def connect(  # noqa: PLR0913 - one parameter per setting
         "create": create,
     }
     given = {key: value for key, value in said.items() if value is not None}
-    return open_lake(find_settings(given, Surroundings(os.environ, Path.cwd())), ambient)
+    return open_lake(find_settings(given, ProcessEnvironment(os.environ, Path.cwd())), ambient)
 
 
 def open_lake(settings: LakeSettings, ambient: Ambient | None = None) -> Lake:
@@ -222,7 +222,7 @@ def _open_directory(settings: LakeSettings, ambient: Ambient) -> Lake:
     folder = _make_folder(local_path_of(settings.target))
     check_catalog_is_there(settings)
     catalog = _sqlite_catalog(folder / CATALOG_FILE, settings, ambient)
-    return _lake(catalog, _location(folder), settings, ambient, FileLanes(folder / LANES_FOLDER, ambient))
+    return _lake(catalog, _location(folder), settings, ambient, FileQueue(folder / QUEUE_FOLDER, ambient))
 
 
 def _open_files(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -231,7 +231,7 @@ def _open_files(settings: LakeSettings, ambient: Ambient) -> Lake:
     check_catalog_is_there(settings)
     root = join_location(_location(folder), CATALOG_FOLDER)
     catalog = ObjectStoreCatalog(DirectoryStore(durable=settings.durable), root, settings.catalog, ambient=ambient)
-    return _lake(catalog, _location(folder), settings, ambient, FileLanes(folder / LANES_FOLDER, ambient))
+    return _lake(catalog, _location(folder), settings, ambient, FileQueue(folder / QUEUE_FOLDER, ambient))
 
 
 def _open_bucket(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -251,21 +251,21 @@ def _open_sqlite(settings: LakeSettings, ambient: Ambient) -> Lake:
     path = local_path_of(settings.target)
     check_catalog_is_there(settings)
     catalog = _sqlite_catalog(path, settings, ambient)
-    return _lake(catalog, warehouse, settings, ambient, FileLanes(path.with_name(f"{path.name}.lanes"), ambient))
+    return _lake(catalog, warehouse, settings, ambient, FileQueue(path.with_name(f"{path.name}.queue"), ambient))
 
 
 def _open_postgres(settings: LakeSettings, ambient: Ambient) -> Lake:
     warehouse = _warehouse(settings)
     try:
-        postgres, lane = import_module(POSTGRES_CATALOG), import_module(POSTGRES_LANES)
+        postgres, queue = import_module(POSTGRES_CATALOG), import_module(POSTGRES_QUEUE)
     except ImportError as error:
         hint = "Run pip install 'icefield[postgres]'"
         raise Unsupported(f"cannot connect to PostgreSQL: {error}", hint=hint) from error
     url = f"postgresql://{settings.target.partition('://')[2]}"
     options = postgres.PostgresSettings(durable=settings.durable)
     catalog = postgres.open_postgres_catalog(url, name=settings.catalog, settings=options, ambient=ambient)
-    # After the catalog: see PostgresLanes.
-    return _lake(catalog, warehouse, settings, ambient, lane.PostgresLanes(url, settings.catalog))
+    # After the catalog: see PostgresQueue.
+    return _lake(catalog, warehouse, settings, ambient, queue.PostgresQueue(url, settings.catalog))
 
 
 def _open_rest(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -312,8 +312,8 @@ def _sqlite_catalog(path: Path, settings: LakeSettings, ambient: Ambient) -> Cat
     return open_sqlite_catalog(path, name=settings.catalog, settings=options, ambient=ambient)
 
 
-def _lake(catalog: Catalog, warehouse: str, settings: LakeSettings, ambient: Ambient, lanes: Lanes) -> Lake:
-    return Lake(catalog, _store(warehouse, settings, ambient), warehouse, ambient, lanes)
+def _lake(catalog: Catalog, warehouse: str, settings: LakeSettings, ambient: Ambient, queue: CommitQueue) -> Lake:
+    return Lake(catalog, _store(warehouse, settings, ambient), warehouse, ambient, queue)
 
 
 def _store(warehouse: str, settings: LakeSettings, ambient: Ambient) -> Store:

@@ -36,7 +36,7 @@ _PATH_PREFIXES = ("files:", "sqlite:///")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ProcessEnvironment:
     """What a call can see: the variables of the process, and its working directory."""
 
     environment: Mapping[str, str]
@@ -70,13 +70,13 @@ class ConfigurationFile:
         return {**parsed, "target": _resolve(parsed["target"], folder)}
 
 
-def find_file(surroundings: Surroundings) -> ConfigurationFile | None:
+def find_file(process: ProcessEnvironment) -> ConfigurationFile | None:
     """Read the file that describes lakes, if there is one."""
-    environment = surroundings.environment
+    environment = process.environment
     if named := environment.get(CONFIG_VARIABLE):
-        return _read_file(surroundings.folder / named, environment, f" (named by {CONFIG_VARIABLE})")
+        return _read_file(process.folder / named, environment, f" (named by {CONFIG_VARIABLE})")
     users = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME") or "~", ".config")  # noqa: PTH118
-    for path in (surroundings.folder / CONFIG_FILE, Path(users).expanduser() / USERS_FILE):
+    for path in (process.folder / CONFIG_FILE, Path(users).expanduser() / USERS_FILE):
         if path.is_file():
             return _read_file(path, environment)
     return None

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icefield.config.configuration import PROPERTIES, LakeSettings, merge_settings, parse_settings, suggest
-from icefield.config.file import CONFIG_FILE, LAKE_NAME, Surroundings, find_file
+from icefield.config.file import CONFIG_FILE, LAKE_NAME, ProcessEnvironment, find_file
 from icefield.errors import InvalidInput
 
 LAKE_VARIABLE = "ICEFIELD_LAKE"
@@ -27,16 +27,16 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def find_settings(
-    said: Mapping[str, object], surroundings: Surroundings, default_target: str | None = None
+    said: Mapping[str, object], process: ProcessEnvironment, default_target: str | None = None
 ) -> LakeSettings:
     """Return the settings of the lake that a call names, or of the default one."""
     given = parse_settings(said, "connect()")
     if "target" in given:
-        return merge_settings(_with_file(given, surroundings))
-    variables = _environment_settings(surroundings.environment)
+        return merge_settings(_with_file(given, process))
+    variables = _environment_settings(process.environment)
     if "target" in variables:
-        return merge_settings([*_with_file(variables, surroundings), given])
-    file = find_file(surroundings)
+        return merge_settings([*_with_file(variables, process), given])
+    file = find_file(process)
     if file is not None and file.default is not None:
         return merge_settings([file.lake(file.default), variables, given])
     if default_target is not None:
@@ -52,15 +52,15 @@ def read_roots(text: str) -> tuple[str, ...]:
     return tuple(root for root in text.split(os.pathsep) if root)
 
 
-def _with_file(parsed: dict[str, Any], surroundings: Surroundings) -> list[dict[str, Any]]:
+def _with_file(parsed: dict[str, Any], process: ProcessEnvironment) -> list[dict[str, Any]]:
     """Put what the file says of a lake before what is said already, where the target is its name."""
     target = parsed["target"]
-    file = find_file(surroundings) if LAKE_NAME.fullmatch(target) else None
+    file = find_file(process) if LAKE_NAME.fullmatch(target) else None
     if file is None or not file.lakes:
         return [parsed]
     if target in file.lakes:
         return [file.lake(target), {key: value for key, value in parsed.items() if key != "target"}]
-    if (surroundings.folder / target).is_dir():
+    if (process.folder / target).is_dir():
         return [parsed]
     raise InvalidInput(
         f"no lake is called {target!r} in {file.path}",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from icefield.commit.action import Action, Target
+from icefield.commit.action import Action, CommitTarget
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.actions.name_mapping import EnsureNameMapping
 from icefield.commit.validate.added_files import RequireNewFiles, already_there
@@ -40,7 +40,7 @@ class AdoptedFiles:
 
 
 def adopt_files(
-    head: TableHead, store: Store, target: Target, files: Files, partition: Mapping[str, object] | None
+    head: TableHead, store: Store, target: CommitTarget, files: Files, partition: Mapping[str, object] | None
 ) -> Snapshot | None:
     """Take files into a branch, where they lie; None if there are none."""
     base = head.load().metadata

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.commit.actions.rewrite import MovedRows, RewriteFiles
-from icefield.commit.snapshot.manifests import NewFiles
+from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.dml.write import TableWrite, Verb
-from icefield.engine.file_works import MergedFiles, MergeFiles, delete_place
+from icefield.engine.file_works import MergedFiles, MergeFiles, delete_destination
 from icefield.engine.local import local_name
 from icefield.expr.parse.ast import Predicate
 from icefield.model.snapshot import Snapshot
@@ -40,17 +40,17 @@ def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     engine = write.engine(bytes_of(chosen))
     merged = write.run(engine, MergeFiles(settings), [plan.tasks(group) for group in groups])
     files = pa.concat_tables([each.files for each in merged])
-    planned = plan.point.snapshot
+    planned = plan.version.snapshot
     age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
     moved = [_moved_rows(write, group, each) for group, each in zip(groups, merged, strict=True)]
 
     def make() -> RewriteFiles:
         return RewriteFiles(
-            files=NewFiles(files, write.shape, age),
-            footing=write.footing(replace(plan, files=chosen), COMPACT),
+            files=AddedFiles(files, write.shape, age),
+            read_set=write.read_set(replace(plan, files=chosen), COMPACT),
             target=write.target,
             moved=[rows for rows in moved if rows is not None],
-            place=delete_place(settings, local_name()),
+            place=delete_destination(settings, local_name()),
         )
 
     return write.commit(make, files)
@@ -84,7 +84,7 @@ def _cut(files: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
 def _moved_rows(write: TableWrite, group: pa.Table, merged: MergedFiles) -> MovedRows | None:
     """Return where the rows of a group went; None where a row's position does not tell."""
     spec_id = write.base.spec.spec_id
-    if group.column("spec_id")[0].as_py() != spec_id or len(NewFiles(merged.files, write.shape).partitions) != 1:
+    if group.column("spec_id")[0].as_py() != spec_id or len(AddedFiles(merged.files, write.shape).partitions) != 1:
         return None  # the rows of another spec were split by partition
     if merged.starts is None:
         return None

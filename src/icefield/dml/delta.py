@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from icefield.commit.actions.row_delta import RowDelta
-from icefield.commit.snapshot.manifests import NewFiles
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.snapshot.manifests import AddedFiles
+from icefield.commit.validate.read_set import ReadSet
 from icefield.dml.write import TableWrite, Verb
-from icefield.engine.file_works import DeleteRows, delete_place
+from icefield.engine.file_works import DeleteRows, delete_destination
 from icefield.engine.local import local_name
 from icefield.engine.upsert import UpsertPlan
 from icefield.errors import Unsupported
@@ -45,14 +45,14 @@ def delete_matching(write: TableWrite, where: Predicate | str | Any) -> Snapshot
     plan = write.plan(where)
     partial, deleted = plan.partial_files, list[DeleteEntry]()
     if partial.num_rows:
-        work = DeleteRows(plan.point.schema, plan.where, _plan_deletes(write), write.base.has_row_ids)
+        work = DeleteRows(plan.version.schema, plan.where, _plan_deletes(write), write.base.has_row_ids)
         engine = write.engine(bytes_of(partial))
         done = write.run(engine, work, engine.group(plan.tasks(partial)))
         deleted = [entry for each in done for entry in each.entries]
-    footing, nothing = write.footing(plan, DELETE), write.no_files
+    read_set, nothing = write.read_set(plan, DELETE), write.no_files
     if not deleted:
-        return write.replace_files(nothing, replace(footing, plan=replace(plan, files=plan.whole_files)))
-    return _commit_delta(write, nothing, deleted, plan.whole_files, footing)
+        return write.replace_files(nothing, replace(read_set, plan=replace(plan, files=plan.whole_files)))
+    return _commit_delta(write, nothing, deleted, plan.whole_files, read_set)
 
 
 def no_rows(schema: Schema) -> pa.Table:
@@ -69,10 +69,10 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     if source is None:
         return None
     scan = write.plan_bound(source.where)
-    footing = replace(write.footing(scan, UPSERT), keys=source.keys)
+    read_set = replace(write.read_set(scan, UPSERT), keys=source.keys)
     if source.keys is None:
         # Too many keys to hold: a row that somebody adds in their range counts as one of them.
-        footing = replace(footing, isolation=SERIALIZABLE)
+        read_set = replace(read_set, isolation=SERIALIZABLE)
     by_delete_files = MERGE_MODE.read(write.base.properties) == MERGE_ON_READ
     plan = UpsertPlan(
         scan,
@@ -83,8 +83,8 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     done = write.engine(bytes_of(scan.files), rows).upsert(source, plan)
     touched = files_at(scan.files, done.touched)
     if done.deletes:
-        return _commit_delta(write, done.files, done.deletes, scan.files.slice(0, 0), footing)
-    return write.replace_files(done.files, replace(footing, plan=replace(scan, files=touched)), touched)
+        return _commit_delta(write, done.files, done.deletes, scan.files.slice(0, 0), read_set)
+    return write.replace_files(done.files, replace(read_set, plan=replace(scan, files=touched)), touched)
 
 
 def _plan_deletes(write: TableWrite) -> WritePlan:
@@ -98,17 +98,17 @@ def _plan_deletes(write: TableWrite) -> WritePlan:
 
 
 def _commit_delta(
-    write: TableWrite, files: pa.Table, deletes: Sequence[DeleteEntry], removed: pa.Table, footing: Footing
+    write: TableWrite, files: pa.Table, deletes: Sequence[DeleteEntry], removed: pa.Table, read_set: ReadSet
 ) -> Snapshot | None:
     def make() -> RowDelta:
         return RowDelta(
-            files=NewFiles(files, write.shape),
-            footing=footing,
+            files=AddedFiles(files, write.shape),
+            read_set=read_set,
             target=write.target,
             deletes=deletes,
             has_vectors=write.base.has_row_ids,
             removed=removed,
-            place=delete_place(write.write_plan(moves_rows=False), local_name()),
+            place=delete_destination(write.write_plan(moves_rows=False), local_name()),
         )
 
     return write.commit(make, files, delete_locations(deletes))

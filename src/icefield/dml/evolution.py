@@ -32,11 +32,11 @@ from icefield.types.evolve import (
     set_doc,
     set_identifier_fields,
     union_by_name,
-    widen_column,
+    update_column_type,
 )
 from icefield.types.schema import Schema
 from icefield.types.text import parse_type
-from icefield.types.values.python import natural_default
+from icefield.types.values.python import python_default
 from icefield.types.versions import check_schema_version
 
 
@@ -97,14 +97,14 @@ class TableEvolution:
             raise InvalidInput(f"say where column {name!r} shall go", hint="Give first=True, after=… or before=…")
         self._change_schema(lambda draft: move_column(draft.schema, name, position))
 
-    def widen_column(self, name: str, kind: str | Type) -> None:
+    def update_column_type(self, name: str, kind: str | Type) -> None:
         """Widen the type of a column: int to long, float to double, a decimal to more digits.
 
         Format version 3 also allows date to timestamp or timestamp_ns, and unknown to any type.
         """
         wider = parse_type(kind) if isinstance(kind, str) else kind
         self._change_schema(
-            lambda draft: widen_column(draft.schema, name, wider, draft.base.format_version, draft.draw_column_id)
+            lambda draft: update_column_type(draft.schema, name, wider, draft.base.format_version, draft.draw_column_id)
         )
 
     def make_optional(self, name: str) -> None:
@@ -147,7 +147,7 @@ class TableEvolution:
         """Rename a partition field."""
         self._change_spec(lambda draft: rename_partition_field(draft.spec, name, new_name, draft.schema))
 
-    def set_order(self, order_by: Sequence[str]) -> None:
+    def set_sort_order(self, order_by: Sequence[str]) -> None:
         """Set the sort order of new files; an empty list removes it."""
         terms = order_by if isinstance(order_by, str) else tuple(order_by)
 
@@ -180,7 +180,7 @@ def _united(draft: Draft, other: Schema) -> Schema:
 
 def _default(name: str, given: object, kind: Type) -> Default | None:
     try:
-        return natural_default(given, kind)
+        return python_default(given, kind)
     except ValueError as error:
         raise InvalidInput(f"column {name!r} cannot have the default {given!r}: {error}") from error
 

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
+from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
 from icefield.commit.action import Action
-from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part
-from icefield.commit.publish.choose import publisher_of
-from icefield.commit.publish.publish import Committed
+from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit
+from icefield.commit.operations.choose import operations_of
+from icefield.commit.operations.tables import TableVersion
 from icefield.commit.validate.transaction_reads import RowsRead
 from icefield.engine.rows import SessionChoice
 from icefield.errors import NoSuchTable
@@ -27,7 +27,7 @@ class TableHead(Protocol):
     name: TableName
     sessions: SessionChoice
 
-    def load(self) -> Committed:
+    def load(self) -> TableVersion:
         """Return the newest metadata, and where it is."""
         ...
 
@@ -53,11 +53,11 @@ class LiveHead:
         store: Store,
         ambient: Ambient,
         name: TableName,
-        lanes: Lanes = NO_LANES,
-        known: Committed | None = None,
+        queue: CommitQueue = NO_QUEUE,
+        known: TableVersion | None = None,
     ) -> None:
         self.name = name
-        self._lanes = lanes
+        self._queue = queue
         self._catalog = catalog
         self._store = store
         self._ambient = ambient
@@ -65,9 +65,9 @@ class LiveHead:
         self._known_at: float | None = None
         self.sessions = SessionChoice()
 
-    def load(self) -> Committed:
+    def load(self) -> TableVersion:
         known = self._known
-        loaded = publisher_of(self._catalog, self._store, self._ambient).load(self.name, known)
+        loaded = operations_of(self._catalog, self._store, self._ambient).load(self.name, known)
         self._known_at = self._ambient.monotonic()
         if loaded is known:
             return known
@@ -80,9 +80,9 @@ class LiveHead:
         return loaded
 
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
-        committer = Committer(self._catalog, self._store, self._ambient, self._lanes)
+        committer = Committer(self._catalog, self._store, self._ambient, self._queue)
         known = self._known or self.load()
-        part = Part(self.name, actions, known.metadata.table_uuid, known, own=[own], known_at=self._known_at)
+        part = TableCommit(self.name, actions, known.metadata.table_uuid, known, own=[own], known_at=self._known_at)
         (self._known,) = committer.commit([part])
         return self._known.metadata
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from icefield.ambient import Ambient
 from icefield.codec.manifest.schema import data_file_arrow_schema
-from icefield.commit.action import Action, Target, Workshop
+from icefield.commit.action import Action, CommitTarget, WriteContext
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.actions.evolve import Draft, EvolveTable, Step
 from icefield.commit.actions.overwrite import OverwriteFiles
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import OwnFiles, propose_all
-from icefield.commit.snapshot.manifests import ManifestShape, NewFiles
-from icefield.commit.validate.idempotency_key import Landed, check_token, find_landed
-from icefield.commit.validate.read_set import Footing, PartitionSet, find_origin
+from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
+from icefield.commit.validate.idempotency_key import Landed, check_idempotency_key, find_landed
+from icefield.commit.validate.read_set import PartitionSet, ReadSet, find_starting_snapshot
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.dml.evolution import TableEvolution
 from icefield.dml.head import TableHead
@@ -40,7 +40,7 @@ from icefield.parquet.write.row_check import RowCheck
 from icefield.parquet.write.write import WritePlan, plan_write
 from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
 from icefield.plan.planned_files import files_at, paths_of
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 from icefield.properties.table import OVERWRITE_ISOLATION, SNAPSHOT, Property
 from icefield.storage.store import Store
 from icefield.types.schema import Schema
@@ -62,7 +62,7 @@ class SnapshotAction(Action, Protocol):
     @property
     def snapshot_id(self) -> int | None: ...
 
-    def prepare(self, base: TableMetadata, workshop: Workshop) -> None: ...
+    def prepare(self, base: TableMetadata, context: WriteContext) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class TableWrite:
     head: TableHead
     store: Store
     ambient: Ambient
-    target: Target
+    target: CommitTarget
     base: TableMetadata
     options: Mapping[str, str] = field(default_factory=dict)
     before: tuple[Action, ...] = ()
@@ -98,16 +98,16 @@ class TableWrite:
     uses: list[EngineUse] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: Target) -> "TableWrite":
+    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: CommitTarget) -> "TableWrite":
         """Begin a change on the newest version."""
-        if target.token is not None:
-            check_token(target.token)
+        if target.idempotency_key is not None:
+            check_idempotency_key(target.idempotency_key)
         return cls(head, store, ambient, target, head.load().metadata)
 
     @property
     def landed(self) -> Landed | None:
         """What this very change made, if it was made before under its key."""
-        return find_landed(self.base, self.target.ref, self.target.token)
+        return find_landed(self.base, self.target.ref, self.target.idempotency_key)
 
     @property
     def shape(self) -> ManifestShape:
@@ -125,7 +125,7 @@ class TableWrite:
 
     def plan_bound(self, where: Bound) -> ScanPlan:
         """Plan a read with a filter that is bound already."""
-        return plan_scan(self.store, self.base, find_point(self.base, self.target.ref), where)
+        return plan_scan(self.store, self.base, resolve_version(self.base, self.target.ref), where)
 
     def merging(self, rows: object) -> tuple["TableWrite", object]:
         """Return the change on a table that has the columns of rows too, as they are added in the same commit.
@@ -139,7 +139,7 @@ class TableWrite:
         union = TableEvolution(self.base)
         try:
             union.union_by_name(Schema(fields))
-            evolved = propose_all([EvolveTable(union.steps)], self.base, Workshop(self.store, self.ambient))
+            evolved = propose_all([EvolveTable(union.steps)], self.base, WriteContext(self.store, self.ambient))
         except InvalidInput as error:
             raise SchemaMismatch(f"cannot merge the schema of the rows: {error}", hint=error.hint) from error
         evolve = EvolveTable([*union.steps, _columns_as_written(self.base.schema, evolved.schema)])
@@ -160,8 +160,8 @@ class TableWrite:
     ) -> Snapshot | None:
         """Replace the rows that match a filter by other rows, which must match it too if that is checked."""
         plan = self._touched(self.plan(where), rows)
-        footing, check = self.footing(plan, verb), RowCheck.of(plan.where, self.base.schema) if check_rows else None
-        return self.replace_files(self.write(rows, [plan], check), footing, plan.partial_files)
+        read_set, check = self.read_set(plan, verb), RowCheck.of(plan.where, self.base.schema) if check_rows else None
+        return self.replace_files(self.write(rows, [plan], check), read_set, plan.partial_files)
 
     def replace_partitions(self, rows: object) -> Snapshot | None:
         """Replace all partitions that the rows belong to, by these rows."""
@@ -185,35 +185,35 @@ class TableWrite:
 
     def replacing_partitions(self, files: pa.Table, plan: ScanPlan) -> OverwriteFiles | None:
         """Return the action that replaces all partitions which have rows that were written; None if there are none."""
-        new = NewFiles(files, self.shape)
+        new = AddedFiles(files, self.shape)
         partitions = PartitionSet(self.base.spec.spec_id, new.partitions)
         replaced = replace(plan, files=partitions.restrict(plan.files))
-        return self.replacing(files, replace(self.footing(replaced, OVERWRITE), partitions=partitions))
+        return self.replacing(files, replace(self.read_set(replaced, OVERWRITE), partitions=partitions))
 
     def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
         """Replace data files, all rows of them, by other rows."""
         wanted, plan = set(locations), self.plan()
         if missing := wanted - paths_of(plan.files):
             raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
-        footing = self.footing(replace(plan, files=files_at(plan.files, wanted)), replace(verb, isolation=None))
-        return self.replace_files(self.write(rows), footing)
+        read_set = self.read_set(replace(plan, files=files_at(plan.files, wanted)), replace(verb, isolation=None))
+        return self.replace_files(self.write(rows), read_set)
 
-    def replace_files(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> Snapshot | None:
+    def replace_files(self, files: pa.Table, read_set: ReadSet, carried: pa.Table | None = None) -> Snapshot | None:
         """Replace the files of a footing by files that were written; `carried`: those that rows were kept of."""
-        return self.commit(lambda: self.replacing(files, footing, carried), files)
+        return self.commit(lambda: self.replacing(files, read_set, carried), files)
 
-    def replacing(self, files: pa.Table, footing: Footing, carried: pa.Table | None = None) -> OverwriteFiles | None:
+    def replacing(self, files: pa.Table, read_set: ReadSet, carried: pa.Table | None = None) -> OverwriteFiles | None:
         """Return the action that replaces the files of a footing by files that were written; None to do nothing."""
-        carried = footing.plan.files.slice(0, 0) if carried is None else carried
-        new = NewFiles(files, self.shape)
-        action = OverwriteFiles(files=new, footing=footing, carried=carried, target=self.target)
+        carried = read_set.plan.files.slice(0, 0) if carried is None else carried
+        new = AddedFiles(files, self.shape)
+        action = OverwriteFiles(files=new, read_set=read_set, carried=carried, target=self.target)
         return None if action.changes_nothing else action
 
-    def footing(self, plan: ScanPlan, verb: Verb) -> Footing:
+    def read_set(self, plan: ScanPlan, verb: Verb) -> ReadSet:
         """Say what a change rests on that read a plan."""
-        origin = find_origin(self.head.committed(self.base), self.base, self.target.ref)
+        start = find_starting_snapshot(self.head.committed(self.base), self.base, self.target.ref)
         isolation = verb.isolation.read(self.base.properties) if verb.isolation else SNAPSHOT
-        return Footing(plan, self.target.ref, verb.name, isolation, origin)
+        return ReadSet(plan, self.target.ref, verb.name, isolation, start)
 
     def write(self, rows: object, replaced: Sequence[ScanPlan] = (), check: RowCheck | None = None) -> pa.Table:
         """Write rows, and what is left of files that are replaced in part, to new data files.
@@ -255,25 +255,25 @@ class TableWrite:
         self, make: Callable[[], SnapshotAction | None], files: pa.Table, deletes: Sequence[str] = ()
     ) -> Snapshot | None:
         """Commit an action that brings files; without one, there is nothing to do. deletes: where delete files are."""
-        is_optional = self.target.token is not None
+        is_optional = self.target.idempotency_key is not None
         own = OwnFiles([*files.column("file_path").to_pylist(), *deletes], self.base, is_optional)
         preparing = begin_attempt(self.store)
         try:
             action = make()
             if action is None:
                 return None
-            action.prepare(self.base, Workshop(preparing.store, self.ambient))
+            action.prepare(self.base, WriteContext(preparing.store, self.ambient))
         except BaseException:
             self._discard(own, preparing.written)
             raise
         metadata = self.head.commit([*self.before, action], own)
-        if self.target.token is None:
+        if self.target.idempotency_key is None:
             return self._with_engine(metadata.ref_head(self.target.ref))
         if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
             return self._with_engine(made)
         # Another run of the same change came first; it may have been handed the same files.
         remove_unreferenced(self.store, [*own.locations, *action.reusable_files()], metadata, self.base)
-        landed = find_landed(metadata, self.target.ref, self.target.token)
+        landed = find_landed(metadata, self.target.ref, self.target.idempotency_key)
         return landed.snapshot if landed else None
 
     def _with_engine(self, made: Snapshot | None) -> Snapshot | None:
@@ -294,7 +294,7 @@ class TableWrite:
         if plan.where == TRUE or partial.num_rows == 0:
             return plan
         engine = self.engine(bytes_of(partial), rows)
-        hit = list(engine.run(FindMatches(plan.point.schema, plan.where), engine.group(plan.tasks(partial))))
+        hit = list(engine.run(FindMatches(plan.version.schema, plan.where), engine.group(plan.tasks(partial))))
         return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
 
 

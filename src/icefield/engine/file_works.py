@@ -2,7 +2,7 @@
 
 CountRows         how many rows of each file match
 FindMatches       whether any row of a file matches
-FindExtreme       the least or greatest value of a column in each file
+FindMinMax       the least or greatest value of a column in each file
 DeleteRows        position deletes of the rows that match
 DeletePositions   position deletes of rows whose positions are known
 RewriteWithout    files without the rows at known positions
@@ -23,9 +23,9 @@ from icefield.expr.bind.bound import Bound, all_of, columns_of
 from icefield.expr.prune.residual import residual
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import FileTask
-from icefield.parquet.write.delete_files import DeleteEntry, DeleteFileWriter, DeletePlace, delete_locations
+from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, delete_locations
 from icefield.parquet.write.write import DataWriter, WritePlan
-from icefield.plan.min_max import Best, Extreme
+from icefield.plan.min_max import Best, MinMax
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import POSITION, with_free_names
 from icefield.types.schema import Schema
@@ -64,10 +64,10 @@ class FindMatches:
 
 
 @dataclass(frozen=True)
-class FindExtreme:
+class FindMinMax:
     """Finds the best value of each file. better: the filter for values that would take the place of the best so far."""
 
-    wanted: Extreme
+    wanted: MinMax
     schema: Schema
     where: Bound
     better: Bound
@@ -108,7 +108,7 @@ class DeleteRows:
     has_vectors: bool
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
-        writer = DeleteFileWriter(delete_place(self.plan, site.name), site.store, self.has_vectors)
+        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
         schema, (position,) = with_free_names(self.schema, (POSITION,))
         try:
             for reader, task in site.read(tasks):
@@ -133,7 +133,7 @@ class DeletePositions:
     has_vectors: bool
 
     def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[DeletedFiles]:
-        writer = DeleteFileWriter(delete_place(self.plan, site.name), site.store, self.has_vectors)
+        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
         reader = site.files.reader(site.store)
         try:
             for task, positions in pairs:
@@ -217,9 +217,9 @@ def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Sto
         raise
 
 
-def delete_place(plan: WritePlan, name: str) -> DeletePlace:
+def delete_destination(plan: WritePlan, name: str) -> DeleteDestination:
     """Return where the delete files of a write go, beside its data files."""
-    return DeletePlace(plan.layout, f"{name}-{plan.write_id}")
+    return DeleteDestination(plan.layout, f"{name}-{plan.write_id}")
 
 
 def _names(where: Bound, schema: Schema) -> list[str]:

@@ -103,7 +103,7 @@ def _find_keys(
     plan: ScanPlan, keys: KeyRows, kept: Sequence[NestedField], site: Site, base: TableMetadata
 ) -> _Replaced:
     """Find the rows that have one of the keys."""
-    schema, (position, row_id) = with_free_names(plan.point.schema, (POSITION, ROW_ID))
+    schema, (position, row_id) = with_free_names(plan.version.schema, (POSITION, ROW_ID))
     columns = list(dict.fromkeys([*keys.columns, *(schema.name_of(f.field_id) for f in kept)]))
     order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
     places, row_ids = np.full(len(order), NO_PLACE), np.zeros(len(order), np.int64)

@@ -20,7 +20,7 @@ from icefield.expr.bind.bound import Bound
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.query.select import Parts, Query
 from icefield.model.metadata import TableMetadata
-from icefield.plan.plan import Cluster, ScanPlan
+from icefield.plan.plan import PlanningExecutor, ScanPlan
 from icefield.storage.store import Store
 from icefield.types.arrow import schema_from_arrow
 from icefield.types.schema import Schema
@@ -88,7 +88,7 @@ class SparkEngine(Protocol):
         """Make a DataFrame of Arrow rows that this process has; the schema says what their columns are."""
         ...
 
-    def cluster(self, chosen: Any = None) -> Cluster | None:
+    def planning_executor(self, chosen: Any = None) -> PlanningExecutor | None:
         """Return where plans can run: in the session that was chosen or is active, if there is one."""
         ...
 
@@ -101,9 +101,9 @@ class SparkEngine(Protocol):
         ...
 
 
-def active_cluster(chosen: Any = None) -> Cluster | None:
+def planning_executor(chosen: Any = None) -> PlanningExecutor | None:
     """Return the cluster of the Spark session that is there; None if there is none, for planning starts none."""
-    return load_spark_engine().cluster(chosen) if "pyspark.sql" in sys.modules else None
+    return load_spark_engine().planning_executor(chosen) if "pyspark.sql" in sys.modules else None
 
 
 def has_session(chosen: Any = None) -> bool:

@@ -11,7 +11,7 @@ from icefield.explain.report_tree import Outline
 from icefield.expr.prune.residual import residual
 from icefield.expr.render.describe import describe
 from icefield.parquet.read.task import DeleteFile
-from icefield.plan.plan import Funnel, ScanPlan
+from icefield.plan.plan import ScanMetrics, ScanPlan
 from icefield.plan.residuals import residual_counts
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -57,7 +57,7 @@ class Explanation:
             "snapshot-id": None if self.snapshot_id is None else str(self.snapshot_id),
             "filter": self.filter,
             "columns": list(self.columns),
-            **{key.replace("_", "-"): value for key, value in asdict(self.plan.funnel).items()},
+            **{key.replace("_", "-"): value for key, value in asdict(self.plan.metrics).items()},
             "files-that-match-whole": self.plan.whole_files.num_rows,
             "files-with-deletes": self.files_with_deletes,
             "delete-files": self.delete_files,
@@ -67,41 +67,41 @@ class Explanation:
 
     def outline(self) -> Outline:
         """Return the funnel as lines below lines."""
-        funnel = self.plan.funnel
-        manifests = (Outline(f"{funnel.manifests_pruned:,} pruned"), Outline(f"{self._opened:,} read"))
-        listed = human_bytes(funnel.bytes_listed)
+        metrics = self.plan.metrics
+        manifests = (Outline(f"{metrics.manifests_pruned:,} pruned"), Outline(f"{self._opened:,} read"))
+        listed = human_bytes(metrics.bytes_listed)
         parts = (
             Outline(f"where {self.filter}"),
             Outline(f"columns {', '.join(self.columns)}"),
-            Outline(f"{funnel.manifests:,} manifests", manifests),
-            _level(f"{funnel.files:,} files", _files(funnel)),
-            _level(f"{funnel.rows:,} rows", _rows(funnel)),
-            _level(f"{listed} in the manifests read", _bytes(funnel)),
+            Outline(f"{metrics.manifests:,} manifests", manifests),
+            _level(f"{metrics.files:,} files", _files(metrics)),
+            _level(f"{metrics.rows:,} rows", _rows(metrics)),
+            _level(f"{listed} in the manifests read", _bytes(metrics)),
             Outline(f"deletes: {self._deletes_text}"),
             Outline("rows are filtered by", tuple(Outline(text) for text in self._residual_texts())),
         )
         return Outline(self._title, parts)
 
     def __str__(self) -> str:
-        funnel = self.plan.funnel
+        metrics = self.plan.metrics
         whole = self.plan.whole_files.num_rows
-        listed = human_bytes(funnel.bytes_listed)
+        listed = human_bytes(metrics.bytes_listed)
         lines = [
             self._title,
             f"  where      {self.filter}",
             f"  columns    {', '.join(self.columns)}",
-            f"  manifests  {funnel.manifests:,} in all, {funnel.manifests_pruned:,} pruned, {self._opened:,} read",
-            f"  files      {funnel.files:,} in all, pruned: {_pruned_text(_files(funnel))}",
-            f"             {funnel.files_read:,} to read, {whole:,} of them match whole",
-            f"  rows       {funnel.rows:,} in all, pruned: {_pruned_text(_rows(funnel))}",
-            f"             {funnel.rows_read:,} in the files to read",
-            f"  bytes      {listed} in the manifests read, pruned: {_pruned_text(_bytes(funnel))}",
-            f"             {human_bytes(funnel.bytes_read)} in the files to read",
+            f"  manifests  {metrics.manifests:,} in all, {metrics.manifests_pruned:,} pruned, {self._opened:,} read",
+            f"  files      {metrics.files:,} in all, pruned: {_pruned_text(_files(metrics))}",
+            f"             {metrics.files_read:,} to read, {whole:,} of them match whole",
+            f"  rows       {metrics.rows:,} in all, pruned: {_pruned_text(_rows(metrics))}",
+            f"             {metrics.rows_read:,} in the files to read",
+            f"  bytes      {listed} in the manifests read, pruned: {_pruned_text(_bytes(metrics))}",
+            f"             {human_bytes(metrics.bytes_read)} in the files to read",
         ]
         if self.files_with_deletes:
             lines.append(f"  deletes    {self._deletes_text}")
         lines.append(f"  counted by {self.engine}")
-        if whole < funnel.files_read:
+        if whole < metrics.files_read:
             first, *others = self._residual_texts()
             lines += [f"  filter by  {first}", *(f"             {text}" for text in others)]
         return "\n".join(lines)
@@ -113,7 +113,7 @@ class Explanation:
 
     @property
     def _opened(self) -> int:
-        return self.plan.funnel.manifests - self.plan.funnel.manifests_pruned
+        return self.plan.metrics.manifests - self.plan.metrics.manifests_pruned
 
     @property
     def _deletes_text(self) -> str:
@@ -137,18 +137,18 @@ def human_bytes(count: float) -> str:
 _FATES = ("with their manifests", "by partition", "by statistics")
 
 
-def _files(funnel: Funnel) -> list[str | None]:
-    by_pass = (funnel.files_in_pruned_manifests, funnel.files_pruned_by_partition, funnel.files_pruned_by_statistics)
-    return [f"{count:,}" for count in (*by_pass, funnel.files_read)]
+def _files(metrics: ScanMetrics) -> list[str | None]:
+    by_pass = (metrics.files_in_pruned_manifests, metrics.files_pruned_by_partition, metrics.files_pruned_by_statistics)
+    return [f"{count:,}" for count in (*by_pass, metrics.files_read)]
 
 
-def _rows(funnel: Funnel) -> list[str | None]:
-    by_pass = (funnel.rows_in_pruned_manifests, funnel.rows_pruned_by_partition, funnel.rows_pruned_by_statistics)
-    return [f"{count:,}" for count in (*by_pass, funnel.rows_read)]
+def _rows(metrics: ScanMetrics) -> list[str | None]:
+    by_pass = (metrics.rows_in_pruned_manifests, metrics.rows_pruned_by_partition, metrics.rows_pruned_by_statistics)
+    return [f"{count:,}" for count in (*by_pass, metrics.rows_read)]
 
 
-def _bytes(funnel: Funnel) -> list[str | None]:
-    known = (funnel.bytes_pruned_by_partition, funnel.bytes_pruned_by_statistics, funnel.bytes_read)
+def _bytes(metrics: ScanMetrics) -> list[str | None]:
+    known = (metrics.bytes_pruned_by_partition, metrics.bytes_pruned_by_statistics, metrics.bytes_read)
     return [None, *map(human_bytes, known)]
 
 

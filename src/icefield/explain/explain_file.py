@@ -41,7 +41,7 @@ from icefield.plan.manifest_list import (
 )
 from icefield.plan.partition.keys import partition_texts
 from icefield.plan.plan import COLUMNS
-from icefield.plan.versions import Point
+from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import Store
 from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
 from icefield.types.metadata_columns import is_metadata_column
@@ -52,12 +52,14 @@ from icefield.types.values.binary import decode_value
 _Found = tuple[pa.Table, pa.Table]
 
 
-def explain_file(store: Store, metadata: TableMetadata, point: Point, where: Bound, location: str) -> FileReason:
+def explain_file(
+    store: Store, metadata: TableMetadata, version: ResolvedVersion, where: Bound, location: str
+) -> FileReason:
     """Say why a scan reads a data file or not; a location may be cut short at its front, if that still names one."""
-    manifests = load_manifests(store, point.snapshot)
+    manifests = load_manifests(store, version.snapshot)
     found = []
     if manifests is not None:
-        likely = _likely_first(manifests, where, metadata, point.schema)
+        likely = _likely_first(manifests, where, metadata, version.schema)
         found = _exact_or_all(_find(store, likely, where, location), location)
     if manifests is None or not found:
         raise InvalidInput(
@@ -68,7 +70,7 @@ def explain_file(store: Store, metadata: TableMetadata, point: Point, where: Bou
         raise InvalidInput(f"{location!r} names {len(found)} data files: {names}", hint="Give more of the location")
     entry, manifest = found[0]
     spec = find_spec(metadata, manifest.column("partition_spec_id")[0].as_py())
-    listed = _Listed(metadata, point.schema, spec, entry, manifest)
+    listed = _Listed(metadata, version.schema, spec, entry, manifest)
     return listed.reason(where, _deletes(store, metadata, manifests, entry, spec))
 
 
@@ -242,7 +244,9 @@ def _part_text(part: Bound, terms: dict[int, PartitionTerm]) -> str:
 
 def _value_text(value: Any, kind: PrimitiveType, term: PartitionTerm | None = None) -> str:
     if term is not None and isinstance(term.transform, Year | Month | Hour):
-        return term.transform.human(value, term.source_type)  # counted from 1970, which says nothing to people
+        return term.transform.to_human_string(
+            value, term.source_type
+        )  # counted from 1970, which says nothing to people
     return describe_value(value, kind)
 
 

@@ -127,4 +127,4 @@ def _human(term: PartitionTerm | None, bound: bytes) -> str | None:
         value = decode_value(bound, term.transform.result_type(term.source_type))
     except ValueError:
         return None
-    return term.transform.human(value, term.source_type)
+    return term.transform.to_human_string(value, term.source_type)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from icefield.expr.bind.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.plan.manifest_list import load_manifests, load_many_manifests
-from icefield.plan.versions import Point
+from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
@@ -29,7 +29,7 @@ class Inspected:
     store: Store
     metadata: TableMetadata
     metadata_location: str
-    point: Point
+    version: ResolvedVersion
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, objec
 
 def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:
     """Yield the manifests of the version that is looked at."""
-    manifests = load_manifests(source.store, source.point.snapshot)
+    manifests = load_manifests(source.store, source.version.snapshot)
     if manifests is not None:
         yield manifests
 

@@ -33,7 +33,7 @@ from icefield.model.updates import (
 )
 
 
-def are_made(table: TableMetadata, updates: Iterable[Update], wanted: TableMetadata) -> bool:
+def updates_applied(table: TableMetadata, updates: Iterable[Update], wanted: TableMetadata) -> bool:
     """Say whether a table is as it would be with the updates made; wanted: their base with all of them made."""
     return all(MADE[type(update)](table, wanted, update) for update in updates)
 

@@ -102,7 +102,7 @@ def _outer_first(kind: Type) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class Beside:
+class WriterMetrics:
     """What a writer knows of a file that its footer does not say.
 
     nan_counts: of every float column. nan_columns: those that hold NaN, of which the footer says nothing.
@@ -115,7 +115,7 @@ class Beside:
 
 
 def footer_metrics(
-    footer: pq.FileMetaData, leaves: Sequence[Leaf], modes: Mapping[int, MetricsMode], beside: Beside
+    footer: pq.FileMetaData, leaves: Sequence[Leaf], modes: Mapping[int, MetricsMode], writer_metrics: WriterMetrics
 ) -> FileMetrics:
     """Collect what a manifest entry says about a file; `leaves` are its columns, in its own order."""
     metrics = FileMetrics()
@@ -131,13 +131,13 @@ def footer_metrics(
         if not mode.counts or leaf.repeated:
             continue
         metrics.value_counts[field_id] = sum(chunk.num_values for chunk in chunks)
-        beside_nulls = beside.nan_columns.get(field_id)
+        beside_nulls = writer_metrics.nan_columns.get(field_id)
         nulls = null_count(chunks) if beside_nulls is None else beside_nulls.nulls
         if nulls is not None:
             metrics.null_value_counts[field_id] = nulls
-        if field_id in beside.nan_counts:
-            metrics.nan_value_counts[field_id] = beside.nan_counts[field_id]
-        bounds = exact_bounds(chunks, leaf, beside) if mode.bounds else None
+        if field_id in writer_metrics.nan_counts:
+            metrics.nan_value_counts[field_id] = writer_metrics.nan_counts[field_id]
+        bounds = exact_bounds(chunks, leaf, writer_metrics) if mode.bounds else None
         if bounds is not None:
             _add_bounds(metrics, leaf, bounds, mode)
     return metrics
@@ -151,13 +151,13 @@ def start_of(group: Any) -> int:
     return data if dictionary is None or dictionary <= 0 else min(dictionary, data)
 
 
-def exact_bounds(chunks: Sequence[Any], leaf: Leaf, beside: Beside) -> Bounds | None:
+def exact_bounds(chunks: Sequence[Any], leaf: Leaf, writer_metrics: WriterMetrics) -> Bounds | None:
     """Return the least and the greatest value of a column that is neither null nor NaN; None if that is not known."""
     field_id = leaf.field.field_id
-    if field_id in beside.nan_columns:
-        column = beside.nan_columns[field_id]
+    if field_id in writer_metrics.nan_columns:
+        column = writer_metrics.nan_columns[field_id]
         return None if column.lower is None or column.upper is None else (column.lower, column.upper)
-    long_bounds = beside.long_bounds.get(field_id, {})
+    long_bounds = writer_metrics.long_bounds.get(field_id, {})
     found: list[Bounds] = []
     for index, chunk in enumerate(chunks):
         statistics = chunk.statistics
@@ -168,7 +168,7 @@ def exact_bounds(chunks: Sequence[Any], leaf: Leaf, beside: Beside) -> Bounds | 
                 found.append((_value(statistics, "min", leaf.type), _value(statistics, "max", leaf.type)))
             except UnicodeDecodeError:  # Arrow does not look whether texts are UTF-8, and such a bound could not be cut
                 return None
-        elif not _is_all_null(chunk) and field_id not in beside.nan_counts:
+        elif not _is_all_null(chunk) and field_id not in writer_metrics.nan_counts:
             # Only a chunk of nulls and NaNs may lack bounds without making the file's bounds unknown.
             return None
     if not found:

@@ -19,8 +19,8 @@ from icefield.model.snapshot import Operation, Snapshot
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifests
 from icefield.plan.partition.struct import PartitionStruct, partition_struct
-from icefield.plan.plan import PLANNED, Funnel, ScanPlan, plan_added_files
-from icefield.plan.versions import AsOf, Point, find_point
+from icefield.plan.plan import PLANNED_FILE_SCHEMA, ScanMetrics, ScanPlan, plan_added_files
+from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
@@ -54,14 +54,14 @@ _AFTER_PARTITION = parse_schema(
 
 
 @dataclass(frozen=True)
-class Span:
+class SnapshotRange:
     """The snapshots, oldest first, that lead to a version from after an earlier one."""
 
     snapshots: tuple[Snapshot, ...]
-    until: Point
+    until: ResolvedVersion
 
 
-def find_span(metadata: TableMetadata, after: AsOf | None, until: Point) -> Span:
+def find_snapshot_range(metadata: TableMetadata, after: AsOf | None, until: ResolvedVersion) -> SnapshotRange:
     """Find the snapshots from after one version up to another; for None, all that led there.
 
     A snapshot id may be that of an expired snapshot, as long as what came right after it is still there. Raises
@@ -71,16 +71,18 @@ def find_span(metadata: TableMetadata, after: AsOf | None, until: Point) -> Span
     found: list[Snapshot] = []
     for snapshot in metadata.ancestors(until.snapshot):
         if snapshot.snapshot_id == start:
-            return Span(tuple(reversed(found)), until)
+            return SnapshotRange(tuple(reversed(found)), until)
         found.append(snapshot)
         if snapshot.parent_snapshot_id == start:  # for None, the first of all
-            return Span(tuple(reversed(found)), until)
+            return SnapshotRange(tuple(reversed(found)), until)
     if start is None and not found:
-        return Span((), until)
-    raise _no_span(metadata, start, until, found)
+        return SnapshotRange((), until)
+    raise _no_snapshot_range(metadata, start, until, found)
 
 
-def _no_span(metadata: TableMetadata, start: int | None, until: Point, found: list[Snapshot]) -> InvalidInput:
+def _no_snapshot_range(
+    metadata: TableMetadata, start: int | None, until: ResolvedVersion, found: list[Snapshot]
+) -> InvalidInput:
     end = f"snapshot {until.snapshot.snapshot_id}" if until.snapshot else "the empty table"
     begin = "the beginning" if start is None else f"snapshot {start}"
     known = None if start is None else metadata.snapshots.find(start)
@@ -101,13 +103,13 @@ def _no_span(metadata: TableMetadata, start: int | None, until: Point, found: li
     )
 
 
-def plan_appends(store: Store, metadata: TableMetadata, span: Span, where: Bound) -> ScanPlan:
+def plan_appends(store: Store, metadata: TableMetadata, snapshot_range: SnapshotRange, where: Bound) -> ScanPlan:
     """Plan a read of the rows that the appends of a span brought.
 
     As the reference has it: files that other operations added are not read, and rows that were deleted since are.
     """
-    like = ScanPlan(span.until, where, PLANNED.empty_table(), Funnel())
-    appends = [s for s in span.snapshots if s.operation == Operation.APPEND]
+    like = ScanPlan(snapshot_range.until, where, PLANNED_FILE_SCHEMA.empty_table(), ScanMetrics())
+    appends = [s for s in snapshot_range.snapshots if s.operation == Operation.APPEND]
     return replace(like, files=plan_added_files(store, metadata, appends, like))
 
 
@@ -131,7 +133,7 @@ def load_changed_files(
 def _find_start(metadata: TableMetadata, after: AsOf | None) -> int | None:
     if isinstance(after, int) and not isinstance(after, bool):
         return after
-    snapshot = None if after is None else find_point(metadata, after).snapshot
+    snapshot = None if after is None else resolve_version(metadata, after).snapshot
     return None if snapshot is None else snapshot.snapshot_id
 
 

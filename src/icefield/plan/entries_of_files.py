@@ -16,11 +16,11 @@ from icefield.storage.store import Store
 INHERITED = ("status", "snapshot_id", "sequence_number", "file_path")
 
 
-def load_listed(
+def load_entries_of_files(
     store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, want: ManifestColumns
 ) -> Iterator[tuple[PartitionSpec, pa.Table]]:
     """Yield the entries of planned files, each batch of one spec; `want` must hold what entries inherit."""
-    manifests = load_manifests(store, plan.point.snapshot)
+    manifests = load_manifests(store, plan.version.snapshot)
     if manifests is None or files.num_rows == 0:
         return
     listing = pc.is_in(manifests.column("manifest_path"), value_set=pc.unique(files.column("manifest_path")))

@@ -54,7 +54,7 @@ class Side(Enum):
 
 
 @dataclass(frozen=True)
-class Extreme:
+class MinMax:
     """The value looked for: of which column, at which end."""
 
     reference: Reference
@@ -68,8 +68,8 @@ class Extreme:
         return want if is_metadata_column(field_id) else want.with_statistics([field_id])
 
 
-def find_extreme(
-    wanted: Extreme,
+def find_min_max(
+    wanted: MinMax,
     plan: ScanPlan,
     listed: Iterable[tuple[PartitionSpec, pa.Table]],
     read: ReadBest,
@@ -115,7 +115,7 @@ class _Candidate:
 class Best:
     """The best value so far, in the form of `OrderedColumn.array`, and whether there was a NaN; picklable."""
 
-    def __init__(self, wanted: Extreme) -> None:
+    def __init__(self, wanted: MinMax) -> None:
         self._reference = wanted.reference
         self._side = wanted.side
         self.value: Any = None
@@ -183,11 +183,11 @@ class Best:
         return bool(other < self.value if self._side is Side.LEAST else other > self.value)
 
 
-def _known(wanted: Extreme, plan: ScanPlan, spec: PartitionSpec, entries: pa.Table) -> _Known:
+def _known(wanted: MinMax, plan: ScanPlan, spec: PartitionSpec, entries: pa.Table) -> _Known:
     rows = pc.index_in(entries.column("file_path"), value_set=plan.files.column("file_path")).combine_chunks()
     planned = plan.files.select(["must_match", "delete_keys"]).take(rows)
     whole = pc.and_(planned.column("must_match"), planned.column("delete_keys").is_null()).to_numpy()
-    source = _statistics(wanted.reference, plan.point.schema, spec, entries)
+    source = _statistics(wanted.reference, plan.version.schema, spec, entries)
     if source is None:
         return _nothing_known(rows, wanted.reference)
     bounds = source.of_column.lower if wanted.side is Side.LEAST else source.of_column.upper

@@ -57,8 +57,8 @@ from icefield.plan.manifest_list import (
     prune_manifests,
 )
 from icefield.plan.partition.constants import decode_constants, identity_sources
-from icefield.plan.unpruned_files import DESCRIBED, Candidates, Longs, describe_files
-from icefield.plan.versions import Point
+from icefield.plan.unpruned_files import UNPRUNED_FILE_SCHEMA, Longs, UnprunedFiles, describe_files
+from icefield.plan.versions import ResolvedVersion
 from icefield.storage.read_ahead import ReadAhead, Wanted
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import is_metadata_column
@@ -78,13 +78,13 @@ COLUMNS = ManifestColumns(
         "first_row_id",
     )
 )
-PLANNED = pa.schema([*DESCRIBED, ("must_match", pa.bool_()), ("proven", pa.int64())])
-NO_FILES = PLANNED.empty_table()
+PLANNED_FILE_SCHEMA = pa.schema([*UNPRUNED_FILE_SCHEMA, ("must_match", pa.bool_()), ("proven", pa.int64())])
+NO_FILES = PLANNED_FILE_SCHEMA.empty_table()
 TASKS_PER_STEP = 1_000
 
 
 @dataclass(frozen=True)
-class Funnel:
+class ScanMetrics:
     """How many manifests, files, rows and bytes there were, and what ruled them out.
 
     Manifest lists do not say how large files are, so `bytes_listed` is without the files of pruned manifests.
@@ -107,18 +107,18 @@ class Funnel:
     bytes_pruned_by_statistics: int = 0
     bytes_read: int = 0
 
-    def __add__(self, other: "Funnel") -> "Funnel":
-        return Funnel(*(getattr(self, name) + getattr(other, name) for name in Funnel.__dataclass_fields__))
+    def __add__(self, other: "ScanMetrics") -> "ScanMetrics":
+        return ScanMetrics(*(getattr(self, name) + getattr(other, name) for name in ScanMetrics.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
 class ScanPlan:
     """The files to read, and why only those."""
 
-    point: Point
+    version: ResolvedVersion
     where: Bound
     files: pa.Table
-    funnel: Funnel
+    metrics: ScanMetrics
     deletes: DeleteIndex | None = None
 
     @property
@@ -142,7 +142,7 @@ class ScanPlan:
                     sequence_number=number,
                     spec_id=row["spec_id"],
                     first_row_id=row["first_row_id"],
-                    constants=decode_constants(row["constants"], self.point.schema),
+                    constants=decode_constants(row["constants"], self.version.schema),
                     proven=row["proven"],
                     file_size_bytes=row["file_size_in_bytes"],
                     deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
@@ -154,40 +154,44 @@ def bytes_of(files: pa.Table) -> int:
     return int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
 
 
-class Cluster(Protocol):
+class PlanningExecutor(Protocol):
     """Where batches of manifests can be planned, other than in this process."""
 
-    def pays(self, cold_bytes: int) -> bool:
+    def is_worthwhile(self, cold_bytes: int) -> bool:
         """Say whether it is faster there, for manifests of so many bytes that the cache does not have."""
         ...
 
-    def run(self, work: "PlanBatch", batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]] | None:
+    def run(self, work: "PlanBatch", batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]] | None:
         """Do the work on each batch, and return the results in their order; None if it failed."""
         ...
 
 
-PlanBatch = Callable[[pa.Table], tuple[pa.Table, Funnel]]
+PlanBatch = Callable[[pa.Table], tuple[pa.Table, ScanMetrics]]
 
 
 def plan_scan(
-    store: Store, metadata: TableMetadata, point: Point, where: Bound, cluster: Cluster | None = None
+    store: Store,
+    metadata: TableMetadata,
+    version: ResolvedVersion,
+    where: Bound,
+    planning_executor: PlanningExecutor | None = None,
 ) -> ScanPlan:
     """Find the files of a version that may hold matching rows; a cluster takes part where it pays."""
-    listed = load_manifest_list(store, point.snapshot)
-    if listed is None or point.snapshot is None:
-        return ScanPlan(point, where, NO_FILES, Funnel())
+    listed = load_manifest_list(store, version.snapshot)
+    if listed is None or version.snapshot is None:
+        return ScanPlan(version, where, NO_FILES, ScanMetrics())
     cache = cache_of(store)
-    question = Question(point.snapshot.manifest_list, where, point.schema, metadata.specs)
+    question = Question(version.snapshot.manifest_list, where, version.schema, metadata.specs)
     known = cache.plans.find(question, listed) if cache else None
     if known is not None:
-        return ScanPlan(point, where, known.files, known.funnel)
-    planner = _Planner(store, metadata, point.schema, where, LIVE)
-    files, funnel, deletes = planner.plan_snapshot(listed, point.snapshot.manifest_list, cluster)
+        return ScanPlan(version, where, known.files, known.metrics)
+    planner = _Planner(store, metadata, version.schema, where, LIVE)
+    files, metrics, deletes = planner.plan_snapshot(listed, version.snapshot.manifest_list, planning_executor)
     is_small = deletes is None and max(listed.manifests.num_rows, files.num_rows) <= MOST_ROWS
     # Version 1 may name manifests one by one, and then there is no list to know them by.
     if cache is not None and is_small and question.manifest_list and cache.plans.note(question):
-        cache.plans.keep(question, listed, SmallPlan(files, funnel))
-    return ScanPlan(point, where, files, funnel, deletes)
+        cache.plans.keep(question, listed, SmallPlan(files, metrics))
+    return ScanPlan(version, where, files, metrics, deletes)
 
 
 def plan_added_files(store: Store, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan) -> pa.Table:
@@ -197,7 +201,7 @@ def plan_added_files(store: Store, metadata: TableMetadata, snapshots: Iterable[
     if not found:
         return NO_FILES
     own = pa.concat_tables(found)
-    schema = like.point.schema
+    schema = like.version.schema
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
     own = own.filter(pa.array(keep))
@@ -211,7 +215,7 @@ def plan_added_deletes(store: Store, metadata: TableMetadata, snapshot: Snapshot
     if manifests is None:
         return NO_DELETES
     own = _added_by(manifests, snapshot, DELETE_MANIFEST)
-    own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.point.schema)))
+    own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.version.schema)))
     return added_deletes(store, own, like.files.column("file_path"))
 
 
@@ -227,8 +231,8 @@ class _Planner:
     deletes: DeleteIndex | None = None
 
     def plan_snapshot(
-        self, listed: ManifestList, manifest_list: str, cluster: Cluster | None
-    ) -> tuple[pa.Table, Funnel, DeleteIndex | None]:
+        self, listed: ManifestList, manifest_list: str, planning_executor: PlanningExecutor | None
+    ) -> tuple[pa.Table, ScanMetrics, DeleteIndex | None]:
         """Plan all manifests of a snapshot: (the files, the funnel, the deletes that apply to them)."""
         # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
         deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
@@ -242,12 +246,12 @@ class _Planner:
                 choice = Choice(manifest_list, keep.tobytes(), self._judged, self.schema, self.metadata.specs)
                 known = planner.known_candidates(choice, listed, opened)
             if known is not None:
-                files, funnel = _together([planner.plan_candidates(candidates) for candidates in known])
+                files, metrics = _together([planner.plan_candidates(candidates) for candidates in known])
             else:
-                files, funnel = planner.plan(opened, cluster)
+                files, metrics = planner.plan(opened, planning_executor)
         if opened.num_rows < len(keep):
-            funnel += _funnel_of_pruned(choose(listed.live_data, ~keep))
-        return files, funnel, deletes
+            metrics += _metrics_of_pruned(choose(listed.live_data, ~keep))
+        return files, metrics, deletes
 
     def wanted(self, manifests: pa.Table) -> Iterator[Wanted]:
         """Yield what must be read of data manifests."""
@@ -255,12 +259,14 @@ class _Planner:
             spec = find_spec(self.metadata, batch.column("partition_spec_id")[0].as_py())
             yield from wanted_manifests(self.store, batch, self._columns(spec))
 
-    def plan(self, manifests: pa.Table, cluster: Cluster | None = None) -> tuple[pa.Table, Funnel]:
+    def plan(
+        self, manifests: pa.Table, planning_executor: PlanningExecutor | None = None
+    ) -> tuple[pa.Table, ScanMetrics]:
         cache = cache_of(self.store)
         batches = list(batches_of_one_spec(manifests, cache))
         parts = None
-        if cluster is not None and cluster.pays(cold_bytes(manifests, cache)):
-            parts = cluster.run(self._plan_batch, batches)
+        if planning_executor is not None and planning_executor.is_worthwhile(cold_bytes(manifests, cache)):
+            parts = planning_executor.run(self._plan_batch, batches)
         if parts is None:  # a job that failed fails here again, with the error that it is
             parts = self._plan_here(batches)
         return _together(parts)
@@ -278,7 +284,9 @@ class _Planner:
     def _prune(self, manifests: pa.Table) -> Mask:
         return prune_manifests(manifests, self.where, self.metadata, self.schema)
 
-    def known_candidates(self, choice: Choice, listed: ManifestList, opened: pa.Table) -> Sequence[Candidates] | None:
+    def known_candidates(
+        self, choice: Choice, listed: ManifestList, opened: pa.Table
+    ) -> Sequence[UnprunedFiles] | None:
         """Return what the cache has of a small table, and let it have what is chosen from again."""
         cache = cache_of(self.store)
         if cache is None:
@@ -290,23 +298,23 @@ class _Planner:
                 cache.candidates.keep(choice, listed, known)
         return known
 
-    def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]]:
+    def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]]:
         if len(batches) > 1 and any(map(_gains_by_threads, batches)):
             with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
                 return list(pool.map(self._plan_batch, batches))
         return [self._plan_batch(batch) for batch in batches]
 
-    def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, Funnel]:
+    def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, ScanMetrics]:
         """Plan manifests of one spec."""
         return self.plan_candidates(self._open(manifests))
 
-    def _open(self, manifests: pa.Table) -> Candidates:
+    def _open(self, manifests: pa.Table) -> UnprunedFiles:
         """Open the files of manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
         want = self._columns(spec)
         entries = open_entries(self.store, manifests, want, self.statuses)
         unjudged = entries.without(want.judged_names())
-        return Candidates(
+        return UnprunedFiles(
             facts=facts_of(entries.table, spec, self.schema),
             record_counts=entries.table.column("record_count").to_numpy(),
             sizes=entries.table.column("file_size_in_bytes").to_numpy(),
@@ -314,13 +322,13 @@ class _Planner:
             describe=lambda keep: describe_files(unjudged.complete(keep), spec, self.schema, self.deletes),
         )
 
-    def plan_candidates(self, candidates: Candidates) -> tuple[pa.Table, Funnel]:
+    def plan_candidates(self, candidates: UnprunedFiles) -> tuple[pa.Table, ScanMetrics]:
         """Choose the files that may match, and say what is proven of them."""
         facts = candidates.facts
         by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
         keep = by_partition & might_match(self.where, facts.columns, facts.rows)
         if not keep.any():
-            return NO_FILES, _funnel_of_opened(candidates, by_partition, keep)
+            return NO_FILES, _metrics_of_opened(candidates, by_partition, keep)
         # Of few files, to prove something for all costs less than to take out what is known of those to keep.
         proven = prove(self.where, facts).at(keep) if facts.rows <= FEW else prove(self.where, facts.at(keep))
         files = candidates.describe(keep)
@@ -329,14 +337,14 @@ class _Planner:
         if proven.never.any():  # no part of the filter says so, but all of them together
             files = files.filter(pa.array(~proven.never))
             keep[keep] = ~proven.never
-        return files, _funnel_of_opened(candidates, by_partition, keep)
+        return files, _metrics_of_opened(candidates, by_partition, keep)
 
 
-def _together(parts: Sequence[tuple[pa.Table, Funnel]]) -> tuple[pa.Table, Funnel]:
+def _together(parts: Sequence[tuple[pa.Table, ScanMetrics]]) -> tuple[pa.Table, ScanMetrics]:
     if len(parts) == 1:
         return parts[0]
     files = pa.concat_tables([files for files, _ in parts]) if parts else NO_FILES
-    return files, sum((funnel for _, funnel in parts), Funnel())
+    return files, sum((metrics for _, metrics in parts), ScanMetrics())
 
 
 def _gains_by_threads(batch: pa.Table) -> bool:
@@ -349,12 +357,12 @@ def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table
     return choose(manifests, is_own & is_of(manifests, content))
 
 
-def _funnel_of_opened(candidates: Candidates, by_partition: Mask, read: Mask) -> Funnel:
+def _metrics_of_opened(candidates: UnprunedFiles, by_partition: Mask, read: Mask) -> ScanMetrics:
     """Count what was in opened manifests; what partitions did not rule out and is not read, statistics ruled out."""
     files, rows, size = in_all = _totals(candidates.record_counts, candidates.sizes)
     files_left, rows_left, size_left = in_all if by_partition.all() else _totals_at(candidates, by_partition)
     files_read, rows_read, size_read = _totals_at(candidates, read)
-    return Funnel(
+    return ScanMetrics(
         manifests=candidates.manifests,
         files=files,
         files_pruned_by_partition=files - files_left,
@@ -371,7 +379,7 @@ def _funnel_of_opened(candidates: Candidates, by_partition: Mask, read: Mask) ->
     )
 
 
-def _totals_at(candidates: Candidates, chosen: Mask) -> tuple[int, int, int]:
+def _totals_at(candidates: UnprunedFiles, chosen: Mask) -> tuple[int, int, int]:
     return _totals(candidates.record_counts[chosen], candidates.sizes[chosen])
 
 
@@ -380,10 +388,10 @@ def _totals(record_counts: Longs, sizes: Longs) -> tuple[int, int, int]:
     return len(sizes), int(record_counts.sum()), int(sizes.sum())
 
 
-def _funnel_of_pruned(pruned: pa.Table) -> Funnel:
+def _metrics_of_pruned(pruned: pa.Table) -> ScanMetrics:
     files = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
     rows = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
-    return Funnel(
+    return ScanMetrics(
         manifests=pruned.num_rows,
         manifests_pruned=pruned.num_rows,
         files=files,

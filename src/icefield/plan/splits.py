@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.model.metadata import TableMetadata
-from icefield.plan.entries_of_files import INHERITED, load_listed
+from icefield.plan.entries_of_files import INHERITED, load_entries_of_files
 from icefield.plan.plan import ScanPlan
 from icefield.properties.table import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST_BYTES, SPLIT_TARGET_SIZE_BYTES
 from icefield.storage.store import Store
@@ -102,7 +102,7 @@ def pack_splits(splits: Iterable[Split], settings: SplitSettings) -> Iterator[li
 
 def _load_offsets(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for _, entries in load_listed(store, metadata, plan, files, COLUMNS):
+    for _, entries in load_entries_of_files(store, metadata, plan, files, COLUMNS):
         rows = zip(*(entries.column(name).to_pylist() for name in ("file_path", "split_offsets")), strict=True)
         found |= {path: offsets for path, offsets in rows if offsets}
     return found

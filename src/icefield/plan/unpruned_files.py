@@ -21,7 +21,7 @@ from icefield.plan.partition.keys import PARTITION_KEY, partition_keys, partitio
 from icefield.types.schema import Schema
 
 Longs = npt.NDArray[np.int64]
-DESCRIBED = pa.schema(
+UNPRUNED_FILE_SCHEMA = pa.schema(
     [
         ("file_path", pa.string()),
         ("record_count", pa.int64()),
@@ -42,7 +42,7 @@ DESCRIBED = pa.schema(
 
 
 @dataclass(frozen=True)
-class Candidates:
+class UnprunedFiles:
     """Files, with what is known of each, and how many manifests list them.
 
     describe: makes the columns of DESCRIBED for the files to keep. Raises Unsupported if one of them is not Parquet.
@@ -54,7 +54,7 @@ class Candidates:
     manifests: int
     describe: Callable[[Mask], pa.Table]
 
-    def described(self) -> "Candidates":
+    def described(self) -> "UnprunedFiles":
         """Describe all files beforehand, for filters to come; as they are if some cannot be, for they may be pruned."""
         try:
             files = self.describe(np.ones(self.facts.rows, np.bool_))
@@ -77,8 +77,8 @@ def describe_files(entries: pa.Table, spec: PartitionSpec, schema: Schema, delet
         "delete_keys": matched.keys,
         "deleted_rows": matched.deleted_rows,
     }
-    filled = [columns[name] if name in columns else entries.column(name) for name in DESCRIBED.names]
-    return pa.Table.from_arrays(filled, schema=DESCRIBED)
+    filled = [columns[name] if name in columns else entries.column(name) for name in UNPRUNED_FILE_SCHEMA.names]
+    return pa.Table.from_arrays(filled, schema=UNPRUNED_FILE_SCHEMA)
 
 
 def _refuse_other_formats(entries: pa.Table) -> None:

@@ -16,20 +16,20 @@ AsOf = int | str | datetime.datetime
 
 
 @dataclass(frozen=True)
-class Point:
+class ResolvedVersion:
     """A version of the table; snapshot None is the empty table before its first write."""
 
     snapshot: Snapshot | None
     schema: Schema
 
 
-def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
+def resolve_version(metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVersion:
     """Find what `as_of` means: None is the head of main, an int is a snapshot id, a text a ref, an id or a time.
 
     A branch is read with the table's current schema, a tag or an older snapshot with its own. (The reference does so.)
     """
     if as_of is None or as_of == MAIN:
-        return Point(metadata.current_snapshot, metadata.schema)
+        return ResolvedVersion(metadata.current_snapshot, metadata.schema)
     if isinstance(as_of, bool) or not isinstance(as_of, int | str | datetime.datetime):
         raise InvalidInput(
             f"as_of takes a snapshot id, a time or a ref, not {as_of!r}", hint="Give a time as a datetime with its zone"
@@ -41,7 +41,7 @@ def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
     if as_of in metadata.refs:
         ref = metadata.refs[as_of]
         head = metadata.snapshot_by_id(ref.snapshot_id)
-        return Point(head, metadata.schema) if ref.kind is RefKind.BRANCH else _at_snapshot(metadata, head)
+        return ResolvedVersion(head, metadata.schema) if ref.kind is RefKind.BRANCH else _at_snapshot(metadata, head)
     number = whole_number(as_of)
     if number is not None and metadata.snapshots.find(number) is not None:
         return _at_snapshot(metadata, metadata.snapshot_by_id(number))
@@ -51,9 +51,9 @@ def find_point(metadata: TableMetadata, as_of: AsOf | None) -> Point:
     return _at_snapshot(metadata, metadata.snapshot_as_of(to_millis(moment)))  # type: ignore[arg-type]
 
 
-def _at_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> Point:
+def _at_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> ResolvedVersion:
     schema_id = metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
-    return Point(snapshot, metadata.schema_by_id(schema_id))
+    return ResolvedVersion(snapshot, metadata.schema_by_id(schema_id))
 
 
 def _parse_time(text: str) -> datetime.datetime | None:

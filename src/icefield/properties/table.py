@@ -100,10 +100,10 @@ COMMIT_RETRIES = Property(
     "How often a commit that lost the race is proposed again. (Iceberg: 4, which loses appends under contention.)",
 )
 COMMIT_TOKENS_KEPT = Property(
-    "icefield.commit-tokens.kept",
+    "icefield.idempotency-keys.kept",
     _natural,
     100,
-    "How many of the newest plain tokens of each branch are remembered after their snapshots have expired.",
+    "How many of the newest plain keys of each branch are remembered after their snapshots have expired.",
 )
 COMMIT_RETRY_MIN_WAIT_MS = Property(
     "commit.retry.min-wait-ms", _positive, 10, "The longest first wait; each wait is drawn from zero to its bound."

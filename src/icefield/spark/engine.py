@@ -16,7 +16,7 @@ from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.data_source.data_source import register
 from icefield.spark.filters.filters import filter_text
-from icefield.spark.planning import SparkCluster, active_cluster
+from icefield.spark.planning import SparkCluster, planning_executor
 from icefield.spark.read.logical_columns import narrow
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
@@ -72,7 +72,7 @@ class Engine:
     ) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
         check_reachable(store)
-        readable = readable_schema(metadata, scan.point.schema)
+        readable = readable_schema(metadata, scan.version.schema)
         tops = {readable.paths[i][0] for i in (*select.by_id, *columns_of(scan.where))}
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))
         request = FilesToRead(store, metadata, scan, scan.files, columns)
@@ -84,9 +84,9 @@ class Engine:
         """Make a DataFrame of Arrow rows that this process has."""
         return frame_of_arrow(self.session(chosen), batches, schema)
 
-    def cluster(self, chosen: SparkSession | None = None) -> SparkCluster | None:
+    def planning_executor(self, chosen: SparkSession | None = None) -> SparkCluster | None:
         """Return where plans can run: in the session that was chosen or is active, if there is one."""
-        return active_cluster() if chosen is None else SparkCluster(chosen)
+        return planning_executor() if chosen is None else SparkCluster(chosen)
 
     def query(
         self, query: Query, frames: Mapping[Parts, DataFrame], scope: str, chosen: SparkSession | None = None

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from icefield.plan.plan import Funnel, PlanBatch
+from icefield.plan.plan import PlanBatch, ScanMetrics
 
 LEAST_COLD_BYTES = 300 * 1024 * 1024  # a hundred manifests of 10,000 entries
 LEAST_CORES = 4
@@ -30,10 +30,10 @@ class SparkCluster:
     least_cold_bytes: int = LEAST_COLD_BYTES
     least_cores: int = LEAST_CORES
 
-    def pays(self, cold_bytes: int) -> bool:
+    def is_worthwhile(self, cold_bytes: int) -> bool:
         return cold_bytes >= self.least_cold_bytes and self._cores() >= self.least_cores
 
-    def run(self, work: PlanBatch, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, Funnel]] | None:
+    def run(self, work: PlanBatch, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]] | None:
         rows = [(number, _encode(batch)) for number, batch in enumerate(batches)]
         try:
             # By number: rows of one task follow each other, so the tasks get as many each.
@@ -42,7 +42,7 @@ class SparkCluster:
         except PySparkException:
             return None
         return [
-            (_decode(row["files"]), msgspec.msgpack.decode(row["funnel"], type=Funnel))
+            (_decode(row["files"]), msgspec.msgpack.decode(row["funnel"], type=ScanMetrics))
             for row in sorted(done, key=lambda row: row["number"])
         ]
 
@@ -62,12 +62,12 @@ class PlanTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                files, funnel = self.work(_decode(row["manifests"]))
-                done = {"number": row["number"], "files": _encode(files), "funnel": msgspec.msgpack.encode(funnel)}
+                files, metrics = self.work(_decode(row["manifests"]))
+                done = {"number": row["number"], "files": _encode(files), "funnel": msgspec.msgpack.encode(metrics)}
                 yield pa.RecordBatch.from_pylist([done], _DONE_ARROW)
 
 
-def active_cluster() -> SparkCluster | None:
+def planning_executor() -> SparkCluster | None:
     """Return the executors of the session that is there; None if there is none."""
     try:
         return SparkCluster(SparkSession.active())

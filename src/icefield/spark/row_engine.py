@@ -55,7 +55,7 @@ class SparkRowEngine:
         for scan in replaced:
             if scan.partial_files.num_rows:
                 partial = FilesToRead(self.store, self.base, scan, scan.partial_files, plan.schema)
-                frames.append(read_files(self.session, partial, scan.where, Rows.REST))
+                frames.append(read_files(self.session, partial, scan.where, Rows.NON_MATCHING))
         return write_frames(frames, plan, self.base.sort_order, self.store)
 
     def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:

@@ -14,7 +14,7 @@ from icefield.expr.bind.bound import Bound
 from icefield.expr.parse.ast import Predicate
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
-from icefield.plan.changes import Span, plan_appends
+from icefield.plan.changes import SnapshotRange, plan_appends
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import StaysInProcess, Store
 from icefield.table.scan import TableScan
@@ -29,12 +29,12 @@ class AppendScan(StaysInProcess):
         store: Store,
         table: TableName,
         metadata: TableMetadata,
-        span: Span,
+        snapshot_range: SnapshotRange,
         where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> None:
-        self._scan = _AppendedRows(store, table, metadata, span.until, where, select)
-        self._scan.span = span
+        self._scan = _AppendedRows(store, table, metadata, snapshot_range.until, where, select)
+        self._scan.snapshot_range = snapshot_range
 
     def using(self, sessions: SessionChoice) -> Self:
         """Let DataFrames be of the session that a lake was told to use."""
@@ -76,10 +76,10 @@ class AppendScan(StaysInProcess):
 class _AppendedRows(TableScan):
     """A scan whose files are those of a span; what else a scan can tell is about a version, and is not asked here."""
 
-    span: Span
+    snapshot_range: SnapshotRange
 
     @property
     def _plan(self) -> ScanPlan:
         if self._planned is None:
-            self._planned = plan_appends(self._store, self._metadata, self.span, self._where)
+            self._planned = plan_appends(self._store, self._metadata, self.snapshot_range, self._where)
         return self._planned

@@ -17,7 +17,7 @@ from icefield.expr.bind.bound import TRUE, Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
-from icefield.plan.versions import AsOf, Point, find_point, parse_moment, to_millis
+from icefield.plan.versions import AsOf, ResolvedVersion, parse_moment, resolve_version, to_millis
 from icefield.storage.store import Store
 from icefield.types.schema import Schema
 
@@ -90,7 +90,7 @@ class TableHistory:
         """Return the branches and tags by name."""
         return dict(self.metadata.refs)
 
-    def branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+    def create_branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
         """Create a branch that starts at the head of this one, or at another version.
 
         Args:
@@ -100,7 +100,7 @@ class TableHistory:
         """
         self._create_ref(name, RefKind.BRANCH, at, retention)
 
-    def tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+    def create_tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
         """Create a tag: a name for one version.
 
         Args:
@@ -110,9 +110,13 @@ class TableHistory:
         """
         self._create_ref(name, RefKind.TAG, at, retention)
 
-    def drop_ref(self, name: str) -> None:
-        """Drop a branch or tag. Its snapshots are kept until they expire."""
-        self._head.commit([DropRef(name)])
+    def drop_branch(self, name: str) -> None:
+        """Drop a branch. Its snapshots are kept until they expire."""
+        self._head.commit([DropRef(name, RefKind.BRANCH)])
+
+    def drop_tag(self, name: str) -> None:
+        """Drop a tag. Its snapshot is kept until it expires."""
+        self._head.commit([DropRef(name, RefKind.TAG)])
 
     def publish(self, branch: str) -> Snapshot | None:
         """Fast-forward this branch to the head of another one, so that all its snapshots become visible at once.
@@ -121,7 +125,7 @@ class TableHistory:
         """
         return self._head.commit([FastForward(self._ref, branch)]).ref_head(self._ref)
 
-    def roll_back(self, snapshot_id: int) -> Snapshot | None:
+    def rollback(self, snapshot_id: int) -> Snapshot | None:
         """Move this branch back to one of its earlier snapshots."""
         return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
 
@@ -163,13 +167,13 @@ class TableHistory:
 
     def _reading(
         self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE, columns: Iterable[int] = ()
-    ) -> Point:
+    ) -> ResolvedVersion:
         """Return the version to read, and let the head know which rows of it."""
-        point = self._point(metadata, as_of)
-        read = find_read(metadata, point, self._ref if as_of is None else as_of, where, columns)
+        version = self._point(metadata, as_of)
+        read = find_read(metadata, version, self._ref if as_of is None else as_of, where, columns)
         if read is not None:
             self._head.note_read(read)
-        return point
+        return version
 
-    def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> Point:
-        return find_point(metadata, self._ref if as_of is None else as_of)
+    def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVersion:
+        return resolve_version(metadata, self._ref if as_of is None else as_of)

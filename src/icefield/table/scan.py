@@ -13,8 +13,8 @@ import pyarrow as pa
 from icefield.arguments import check_arguments
 from icefield.engine.choose import EngineChoice, EngineName
 from icefield.engine.engine import RowEngine
-from icefield.engine.file_works import CountRows, FindExtreme
-from icefield.engine.rows import SessionChoice, active_cluster, bind_filter, load_spark_engine
+from icefield.engine.file_works import CountRows, FindMinMax
+from icefield.engine.rows import SessionChoice, bind_filter, load_spark_engine, planning_executor
 from icefield.errors import InvalidInput
 from icefield.explain.explain import Explanation
 from icefield.explain.explain_file import explain_file
@@ -28,12 +28,12 @@ from icefield.model.names import TableName
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
 from icefield.plan.counts import Longs, count_by_partition, count_rows
-from icefield.plan.entries_of_files import load_listed
-from icefield.plan.min_max import Best, Extreme, Side, find_extreme
+from icefield.plan.entries_of_files import load_entries_of_files
+from icefield.plan.min_max import Best, MinMax, Side, find_min_max
 from icefield.plan.partition.values import open_tasks, partition_fields
 from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
 from icefield.plan.splits import Split, plan_splits
-from icefield.plan.versions import Point
+from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import StaysInProcess, Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
@@ -56,17 +56,17 @@ class TableScan(StaysInProcess):
         store: Store,
         table: TableName,
         metadata: TableMetadata,
-        point: Point,
+        version: ResolvedVersion,
         where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> None:
         self._store = store
         self._table = table
         self._metadata = metadata
-        self._point = point
-        self._readable = _readable(point.schema, partition_fields(metadata))
+        self._point = version
+        self._readable = _readable(version.schema, partition_fields(metadata))
         self._where = bind_filter(where, self._readable)
-        self._select = list(select) if select is not None else point.schema.column_names
+        self._select = list(select) if select is not None else version.schema.column_names
         self._schema = _chosen(self._readable, tuple(self._select))
         self._planned: ScanPlan | None = None
         self._sessions = SessionChoice()
@@ -146,7 +146,7 @@ class TableScan(StaysInProcess):
         engine = EngineChoice(self._sessions).use(bytes_of(self._plan.partial_files))
         return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan, str(engine))
 
-    def why(self, location: str) -> FileReason:
+    def explain_file(self, location: str) -> FileReason:
         """Explain why a data file is read or pruned. The end of its location is enough to name it."""
         return explain_file(self._store, self._metadata, self._point, self._where, location)
 
@@ -155,7 +155,7 @@ class TableScan(StaysInProcess):
         # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan in turn.
         if self._planned is None:
             self._planned = plan_scan(
-                self._store, self._metadata, self._point, self._where, active_cluster(self._sessions.session)
+                self._store, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
             )
         return self._planned
 
@@ -177,16 +177,16 @@ class TableScan(StaysInProcess):
         return count_rows(self._plan, count, with_deleted=bool(marked))
 
     def _extreme(self, column: str, side: Side, engine: EngineName | None) -> pa.Scalar:
-        wanted = Extreme(_find_ordered(column, self._readable), side)
+        wanted = MinMax(_find_ordered(column, self._readable), side)
         self._note([wanted.reference.field_id])
-        listed = load_listed(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
+        listed = load_entries_of_files(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
         row_engine = self._engine(self._plan.files, engine)
 
         def read(rows: Sequence[int], better: Bound) -> Iterator[Best]:
-            work = FindExtreme(wanted, self._readable, self._where, better)
+            work = FindMinMax(wanted, self._readable, self._where, better)
             return row_engine.run(work, row_engine.group(self._tasks(self._plan.files.take(rows))))
 
-        return find_extreme(wanted, self._plan, listed, read, row_engine.width)
+        return find_min_max(wanted, self._plan, listed, read, row_engine.width)
 
     def _engine(self, files: pa.Table, asked: EngineName | None) -> RowEngine:
         choice = EngineChoice(self._sessions, asked)

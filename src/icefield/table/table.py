@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from icefield.arguments import check_arguments
 from icefield.codec.json.statistics import decode_statistics
-from icefield.commit.action import Target
+from icefield.commit.action import CommitTarget
 from icefield.commit.actions.evolve import EvolveTable
 from icefield.commit.actions.location import ChangeLocation
 from icefield.commit.actions.properties import ChangeProperties
@@ -22,7 +22,7 @@ from icefield.commit.actions.replace import ReplaceTable
 from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.actions.upgrade import UpgradeTable
-from icefield.commit.validate.idempotency_key import Token
+from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.dml.add_files import Files, adopt_files
 from icefield.dml.compact import compact
 from icefield.dml.delta import DELETE, delete_matching, no_rows, upsert
@@ -35,8 +35,8 @@ from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
 from icefield.inspect.source import Inspected
 from icefield.model.snapshot import MAIN, Snapshot
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
-from icefield.plan.changes import find_span, load_changed_files
-from icefield.plan.versions import AsOf, find_point
+from icefield.plan.changes import find_snapshot_range, load_changed_files
+from icefield.plan.versions import AsOf, resolve_version
 from icefield.properties.check import check_new_properties
 from icefield.storage.location import parse_location
 from icefield.storage.store import StaysInProcess
@@ -64,7 +64,7 @@ class Table(TableHistory, StaysInProcess):
         self,
         rows: object,
         *,
-        token: Token | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
         engine: EngineName | None = None,
@@ -73,14 +73,14 @@ class Table(TableHistory, StaysInProcess):
 
         Args:
             rows: A Spark DataFrame, or Arrow data: a table, batch, reader, or any object with `__arrow_c_stream__`.
-            token: An idempotency key, or a `StreamBatch`. If a change has landed under this key, nothing is written,
-                and its snapshot is returned, or None if that has expired.
+            idempotency_key: A string, or a `StreamBatch`. If a change has landed under this key, nothing is written and
+                its snapshot is returned, or None if that has expired.
             options: Write properties for this call only. They override the table's properties.
             merge_schema: Add columns that only the rows have, and widen narrower ones, in the same commit.
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame and the local
                 engine for Arrow data.
         """
-        write = self._begin(token, options, engine)
+        write = self._begin(idempotency_key, options, engine)
         if (landed := write.landed) is not None:
             return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
@@ -92,7 +92,7 @@ class Table(TableHistory, StaysInProcess):
         where: Predicate | str | Any = None,
         *,
         files: Iterable[str] | None = None,
-        token: Token | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         options: Mapping[str, str] | None = None,
         merge_schema: bool = False,
         check_rows: bool = True,
@@ -106,7 +106,7 @@ class Table(TableHistory, StaysInProcess):
             rows: The new rows, as in `append`.
             where: A filter. Without one, all rows are replaced.
             files: Replace these data files, named by location, instead of rows that match a filter.
-            token: As in `append`.
+            idempotency_key: As in `append`.
             options: As in `append`.
             merge_schema: As in `append`.
             check_rows: Refuse new rows that do not match the filter.
@@ -114,7 +114,7 @@ class Table(TableHistory, StaysInProcess):
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
-        write = self._begin(token, options, engine)
+        write = self._begin(idempotency_key, options, engine)
         if (landed := write.landed) is not None:
             return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
@@ -126,7 +126,7 @@ class Table(TableHistory, StaysInProcess):
         self,
         rows: object,
         *,
-        token: Token | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         options: Mapping[str, str] | None = None,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
@@ -134,7 +134,7 @@ class Table(TableHistory, StaysInProcess):
 
         The parameters are those of `append`.
         """
-        write = self._begin(token, options, engine)
+        write = self._begin(idempotency_key, options, engine)
         return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
 
     def upsert(
@@ -142,7 +142,7 @@ class Table(TableHistory, StaysInProcess):
         rows: object,
         on: Sequence[str] | None = None,
         *,
-        token: Token | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
         """Replace rows that have the same key, and insert rows whose key is new, in one snapshot.
@@ -151,15 +151,19 @@ class Table(TableHistory, StaysInProcess):
             rows: A Spark DataFrame or Arrow data, with each key at most once. Columns that they do not name keep their
                 value in replaced rows, and get their default in inserted ones.
             on: The key columns. By default the identifier fields of the table.
-            token: As in `append`.
+            idempotency_key: As in `append`.
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame, or if much data
                 must be read and a Spark session is active.
         """
-        write = self._begin(token, engine=engine)
+        write = self._begin(idempotency_key, engine=engine)
         return landed.snapshot if (landed := write.landed) else upsert(write, rows, on)
 
     def delete(
-        self, where: Predicate | str | Any, *, token: Token | None = None, engine: EngineName | None = None
+        self,
+        where: Predicate | str | Any,
+        *,
+        idempotency_key: IdempotencyKey | None = None,
+        engine: EngineName | None = None,
     ) -> Snapshot | None:
         """Delete the rows that match a filter, in one snapshot.
 
@@ -168,16 +172,16 @@ class Table(TableHistory, StaysInProcess):
 
         Args:
             where: A filter: SQL text, an expression built from `col`, or a Spark Column.
-            token: As in `append`.
+            idempotency_key: As in `append`.
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
                 Spark session is active.
         """
-        write = self._begin(token, engine=engine)
+        write = self._begin(idempotency_key, engine=engine)
         return landed.snapshot if (landed := write.landed) else delete_matching(write, where)
 
-    def delete_files(self, files: Iterable[str], *, token: Token | None = None) -> Snapshot | None:
+    def delete_files(self, files: Iterable[str], *, idempotency_key: IdempotencyKey | None = None) -> Snapshot | None:
         """Remove data files, named by location, from the table in one snapshot."""
-        write = self._begin(token)
+        write = self._begin(idempotency_key)
         return landed.snapshot if (landed := write.landed) else write.replace_named(no_rows(self.schema), files, DELETE)
 
     def compact(self, where: Predicate | str | Any = None, *, engine: EngineName | None = None) -> Snapshot | None:
@@ -245,8 +249,8 @@ class Table(TableHistory, StaysInProcess):
             select: The columns to read, as in `scan`.
         """
         metadata = self._load()
-        span = find_span(metadata, after, self._point(metadata, until))
-        appends = AppendScan(self._store, self._head.name, metadata, span, where, select)
+        snapshot_range = find_snapshot_range(metadata, after, self._point(metadata, until))
+        appends = AppendScan(self._store, self._head.name, metadata, snapshot_range, where, select)
         self._reading(metadata, until, appends.where)
         return appends.using(self._head.sessions)
 
@@ -260,7 +264,7 @@ class Table(TableHistory, StaysInProcess):
             until: The later version. By default the newest.
         """
         metadata = self._load()
-        before = None if after is None else find_point(metadata, after).snapshot
+        before = None if after is None else resolve_version(metadata, after).snapshot
         return load_changed_files(self._store, metadata, before, self._reading(metadata, until).snapshot)
 
     def inspect(
@@ -282,8 +286,8 @@ class Table(TableHistory, StaysInProcess):
         loaded = self._head.load()
         if as_of is not None and name.lower() in OF_THE_TABLE:
             raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
-        point = self._reading(loaded.metadata, as_of)
-        source = Inspected(self._store, loaded.metadata, loaded.location, point)
+        version = self._reading(loaded.metadata, as_of)
+        source = Inspected(self._store, loaded.metadata, loaded.location, version)
         return TableInspection(open_metadata_table(name, source), where, select).using(self._head.sessions)
 
     def replace(
@@ -317,7 +321,7 @@ class Table(TableHistory, StaysInProcess):
         if change.steps:
             self._head.commit([EvolveTable(change.steps)])
 
-    def upgrade(self, format_version: int = 3) -> None:
+    def upgrade_format_version(self, format_version: int = 3) -> None:
         """Upgrade the table to a later format version. There is no way back, and older readers cannot read it."""
         if self._load().format_version != format_version:
             self._head.commit([UpgradeTable(format_version)])
@@ -357,10 +361,13 @@ class Table(TableHistory, StaysInProcess):
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
 
     def _begin(
-        self, token: Token | None, options: Mapping[str, str] | None = None, engine: EngineName | None = None
+        self,
+        idempotency_key: IdempotencyKey | None,
+        options: Mapping[str, str] | None = None,
+        engine: EngineName | None = None,
     ) -> TableWrite:
-        write = TableWrite.begin(self._head, self._store, self._ambient, self._target(token))
+        write = TableWrite.begin(self._head, self._store, self._ambient, self._target(idempotency_key))
         return replace(write, options=options or {}, asked=engine)
 
-    def _target(self, token: Token | None = None) -> Target:
-        return Target(self._ref, token)
+    def _target(self, idempotency_key: IdempotencyKey | None = None) -> CommitTarget:
+        return CommitTarget(self._ref, idempotency_key)

@@ -19,12 +19,12 @@ from typing import Any, Self
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import NO_LANES, Lanes
-from icefield.commit.action import Action, Workshop
+from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
+from icefield.commit.action import Action, WriteContext
 from icefield.commit.attempt import begin_attempt
-from icefield.commit.loop import NO_FILES, Committer, OwnFiles, Part, propose_all
-from icefield.commit.publish.choose import publisher_of
-from icefield.commit.publish.publish import Committed
+from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit, propose_all
+from icefield.commit.operations.choose import operations_of
+from icefield.commit.operations.tables import TableVersion
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.commit.validate.transaction_reads import Reads, RowsRead
 from icefield.engine.rows import SessionChoice
@@ -51,7 +51,7 @@ class Transaction(StaysInProcess):
         catalog: Catalog,
         store: Store,
         ambient: Ambient,
-        lanes: Lanes = NO_LANES,
+        queue: CommitQueue = NO_QUEUE,
         *,
         isolation: str = SERIALIZABLE,
     ) -> None:
@@ -60,7 +60,7 @@ class Transaction(StaysInProcess):
         self._catalog = catalog
         self._store = store
         self._ambient = ambient
-        self._lanes = lanes
+        self._queue = queue
         self._isolation = isolation
         self._heads: dict[TableName, _StagedHead] = {}
         self._is_over = False
@@ -114,7 +114,7 @@ class Transaction(StaysInProcess):
         """
         self._check_open()
         known = {name: head.base for name, head in self._heads.items()}
-        found = publisher_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
+        found = operations_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
         for table in tables:
             if table not in found:
                 raise NoSuchTable(f"no table {table}")
@@ -136,7 +136,7 @@ class Transaction(StaysInProcess):
 
     @property
     def _committer(self) -> Committer:
-        return Committer(self._catalog, self._store, self._ambient, self._lanes)
+        return Committer(self._catalog, self._store, self._ambient, self._queue)
 
     def _commit(self) -> None:
         changed = [head for head in self._heads.values() if head.actions]
@@ -160,7 +160,9 @@ def _over() -> InvalidInput:
 class _StagedHead:
     """A table as a transaction sees it: fixed, but for the transaction's own changes."""
 
-    def __init__(self, name: TableName, base: Committed, store: Store, ambient: Ambient, committer: Committer) -> None:
+    def __init__(
+        self, name: TableName, base: TableVersion, store: Store, ambient: Ambient, committer: Committer
+    ) -> None:
         self.name = name
         self.sessions = SessionChoice()
         self.base = base
@@ -175,10 +177,10 @@ class _StagedHead:
         self._written: list[str] = []  # to look at the changes before they land; the commit writes its own
         self._staged = base.metadata
 
-    def load(self) -> Committed:
+    def load(self) -> TableVersion:
         if self.is_over and self.actions:
             raise _over()  # what its changes looked like is gone
-        return Committed(self._staged, self.base.location)
+        return TableVersion(self._staged, self.base.location)
 
     def committed(self, loaded: TableMetadata) -> TableMetadata:
         return self.base.metadata
@@ -192,24 +194,24 @@ class _StagedHead:
                 raise _over()
             self._staged = self._propose(actions, self._staged)
         except BaseException:
-            part = Part(self.name, actions, self.base.metadata.table_uuid, self.base, own=[own])
+            part = TableCommit(self.name, actions, self.base.metadata.table_uuid, self.base, own=[own])
             self._committer.discard(part)
             raise
         self.actions.extend(actions)
         self._own.append(own)
         return self._staged
 
-    def rebase(self, base: Committed) -> None:
+    def rebase(self, base: TableVersion) -> None:
         """Go on from a newer version, on which everything that was read is the same."""
         self.reads.check(self.name, base.metadata, self._store)
         self._staged = self._propose(self.actions, base.metadata)
         self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
 
-    def part(self, *, with_reads: bool) -> Part:
+    def part(self, *, with_reads: bool) -> TableCommit:
         """Return what is to be committed."""
         uuid, reads = self.base.metadata.table_uuid, self.reads if with_reads else None
         own = [*self._own, OwnFiles(self._only_staged(), self.base.metadata)]
-        return Part(self.name, self.actions, uuid, self.base, reads, own)
+        return TableCommit(self.name, self.actions, uuid, self.base, reads, own)
 
     def forget_staged(self, now: TableMetadata) -> None:
         """Remove what nothing but the block itself could see, and files of changes that another run made."""
@@ -226,6 +228,6 @@ class _StagedHead:
     def _propose(self, actions: Sequence[Action], base: TableMetadata) -> TableMetadata:
         attempt = begin_attempt(self._store)
         try:
-            return propose_all(actions, base, Workshop(attempt.store, self._ambient))
+            return propose_all(actions, base, WriteContext(attempt.store, self._ambient))
         finally:
             self._written.extend(attempt.written)

@@ -137,7 +137,7 @@ def move_column(schema: Schema, name: str, position: Position) -> Schema:
     return _change_siblings(schema, _parent(schema, field), lambda fields: position.place(fields, field))
 
 
-def widen_column(
+def update_column_type(
     schema: Schema, name: str, kind: Type, format_version: int = 2, draw_id: Callable[[], int] | None = None
 ) -> Schema:
     """Give a column a wider type, in which every value it may hold has the same meaning.

@@ -73,7 +73,7 @@ class Transform:
         """Name a partition field the way the reference does."""
         return f"{source_name}_{self.word}"
 
-    def human(self, value: Value | None, source: PrimitiveType) -> str:
+    def to_human_string(self, value: Value | None, source: PrimitiveType) -> str:
         """Write a partition value as people read it, for directory names and reports."""
         return "null" if value is None else _human_value(value, self.result_type(source))
 
@@ -191,7 +191,7 @@ class Year(Transform):
     def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
         return _calendar_units(array, source, "Y")
 
-    def human(self, value: Value | None, source: PrimitiveType) -> str:
+    def to_human_string(self, value: Value | None, source: PrimitiveType) -> str:
         return "null" if value is None else f"{1970 + int(value):04d}"
 
 
@@ -203,7 +203,7 @@ class Month(Transform):
     def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
         return _calendar_units(array, source, "M")
 
-    def human(self, value: Value | None, source: PrimitiveType) -> str:
+    def to_human_string(self, value: Value | None, source: PrimitiveType) -> str:
         if value is None:
             return "null"
         years, month = divmod(int(value), 12)
@@ -234,7 +234,7 @@ class Hour(Transform):
             raise InvalidInput("a timestamp beyond the year 246953 has no hour partition: it would overflow an int")
         return pa.array(hours.astype(np.int32), mask=_null_mask(array))
 
-    def human(self, value: Value | None, source: PrimitiveType) -> str:
+    def to_human_string(self, value: Value | None, source: PrimitiveType) -> str:
         if value is None:
             return "null"
         days, hour = divmod(int(value), 24)

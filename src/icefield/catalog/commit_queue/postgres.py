@@ -26,11 +26,11 @@ from icefield.errors import CatalogError
 from icefield.model.names import TableName
 
 PATIENCE_S = 10.0  # for how long to wait for a turn before going on without
-LONGEST_TURN_S = 2.0  # for how long one turn may last before the server passes it
-TURNS_WITHOUT = 20  # after one that was not to be had
+LONGEST_SLOT_S = 2.0  # for how long one turn may last before the server passes it
+SLOTS_WITHOUT = 20  # after one that was not to be had
 
 
-class PostgresLanes:
+class PostgresQueue:
     """Lanes beside a catalog in the same database.
 
     To be made after the catalog: pools are closed before a fork in the reverse order, and whoever has a turn still
@@ -48,7 +48,7 @@ class PostgresLanes:
         self._threads: defaultdict[tuple[int, TableName], threading.Lock] = defaultdict(threading.Lock)
 
     @contextmanager
-    def turn(self, table: TableName) -> Iterator[None]:
+    def slot(self, table: TableName) -> Iterator[None]:
         with ExitStack() as held:
             if self._queue_in_process(table, held):
                 self._queue_at_server(table, held)
@@ -70,16 +70,16 @@ class PostgresLanes:
             return
         try:
             # What fails gives its connection back at once, and not only when the commit is done.
-            with ExitStack() as turn:
-                connection = turn.enter_context(self._borrowed())
+            with ExitStack() as slot:
+                connection = slot.enter_context(self._borrowed())
                 if connection.is_pooled:
-                    self._turns_without = TURNS_WITHOUT
+                    self._turns_without = SLOTS_WITHOUT
                     return
                 connection.command(_begin())
-                connection.execute("SELECT pg_advisory_xact_lock(?)", (lane_key(self._catalog, table),))
-                held.push(turn.pop_all())
+                connection.execute("SELECT pg_advisory_xact_lock(?)", (queue_key(self._catalog, table),))
+                held.push(slot.pop_all())
         except (*POSTGRES_ERRORS, CatalogError):
-            self._turns_without = TURNS_WITHOUT
+            self._turns_without = SLOTS_WITHOUT
 
     @contextmanager
     def _borrowed(self) -> Iterator[PostgresConnection]:
@@ -87,10 +87,10 @@ class PostgresLanes:
             try:
                 yield connection
             finally:
-                connection.roll_back()
+                connection.rollback()
 
 
-def lane_key(catalog: str, table: TableName) -> int:
+def queue_key(catalog: str, table: TableName) -> int:
     """Return the number of a table's lock; two tables that share one only wait for each other."""
     digest = hashlib.sha256(f"icefield lane {catalog}\0{table}".encode()).digest()
     return int.from_bytes(digest[:8], signed=True)
@@ -101,5 +101,5 @@ def _begin() -> str:
     return (
         "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; "
         f"SET LOCAL lock_timeout = {int(PATIENCE_S * 1000)}; "
-        f"SET LOCAL idle_in_transaction_session_timeout = {int(LONGEST_TURN_S * 1000)}"
+        f"SET LOCAL idle_in_transaction_session_timeout = {int(LONGEST_SLOT_S * 1000)}"
     )

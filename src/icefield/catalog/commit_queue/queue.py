@@ -5,7 +5,7 @@ costs nothing but speed. Writers that died in the queue are passed all at once, 
 passed too: the first after `PATIENCE_S`, further ones sooner and sooner, so that many that were stopped hold nobody up
 for long.
 
-`FileLanes` keeps a file per table (`lane_file`), as a bakery does: the next ticket to draw, and the one that is served.
+`FileQueue` keeps a file per table (`lane_file`), as a bakery does: the next ticket to draw, and the one that is served.
 Turns come in the order of tickets. Whoever ends a turn rings the next one's bell (`lane_bell`), so that nobody has to
 look again and again while others work.
 """
@@ -18,7 +18,7 @@ from typing import Protocol
 
 from icefield.ambient import Ambient
 from icefield.catalog.commit_queue.tickets import QueueFile
-from icefield.catalog.commit_queue.wake_up import LOOK_S, Bell, ring
+from icefield.catalog.commit_queue.wake_up import LOOK_S, WakeUp, wake
 from icefield.model.names import TableName
 
 PATIENCE_S = 5.0  # for how long one turn may last before the queue passes it
@@ -26,10 +26,10 @@ PATIENCE_WITH_SILENT_S = 0.5  # the same, where the writer does not answer, and 
 LONGEST_STALL_S = 15.0  # for how long to wait in all while nobody ends a turn, before going on without
 
 
-class Lanes(Protocol):
+class CommitQueue(Protocol):
     """The lanes of a catalog's tables."""
 
-    def turn(self, table: TableName) -> AbstractContextManager[None]:
+    def slot(self, table: TableName) -> AbstractContextManager[None]:
         """Wait for one's turn, for a while; the block is the turn."""
         ...
 
@@ -38,20 +38,20 @@ class Lanes(Protocol):
         ...
 
 
-class NoLanes:
+class NoQueue:
     """For catalogs where nobody queues."""
 
-    def turn(self, table: TableName) -> AbstractContextManager[None]:
+    def slot(self, table: TableName) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None:
         return
 
 
-NO_LANES = NoLanes()
+NO_QUEUE = NoQueue()
 
 
-class FileLanes:
+class FileQueue:
     """Lanes in files of a local directory, for the processes of one machine."""
 
     def __init__(self, folder: Path, ambient: Ambient) -> None:
@@ -59,7 +59,7 @@ class FileLanes:
         self._ambient = ambient
 
     @contextmanager
-    def turn(self, table: TableName) -> Iterator[None]:
+    def slot(self, table: TableName) -> Iterator[None]:
         # A lane that fails is as good as none: nobody's commit depends on it.
         with ExitStack() as held:
             with suppress(OSError):
@@ -76,22 +76,22 @@ class FileLanes:
         queue = held.enter_context(QueueFile(self._folder / name, self._ambient))
         ticket = queue.draw()
         held.callback(_end, queue, ticket)
-        _Wait(queue, ticket, held.enter_context(Bell(queue.name, ticket, self._ambient))).until_served()
+        _Wait(queue, ticket, held.enter_context(WakeUp(queue.name, ticket, self._ambient))).until_served()
 
 
 class _Wait:
     """The wait of one ticket."""
 
-    def __init__(self, queue: QueueFile, ticket: int, bell: Bell) -> None:
+    def __init__(self, queue: QueueFile, ticket: int, wake_up: WakeUp) -> None:
         self._queue = queue
         self._ticket = ticket
-        self._bell = bell
+        self._wake_up = wake_up
 
     def until_served(self) -> None:
         seen, idle_s, stalled_s, patience_s = self._queue.numbers(), 0.0, 0.0, PATIENCE_S
         looked_s = 0.0
         while seen.served < self._ticket < seen.drawn and stalled_s < LONGEST_STALL_S:
-            passed_s = self._bell.wait(self._ticket - seen.served)
+            passed_s = self._wake_up.wait(self._ticket - seen.served)
             idle_s, stalled_s = idle_s + passed_s, stalled_s + passed_s
             now = self._queue.numbers()
             if now.served != seen.served:
@@ -108,7 +108,7 @@ class _Wait:
         """Pass the dead, all at once, and whoever has the turn for too long."""
         alive = self._queue.first_alive(served, self._ticket)
         if alive is None:  # nobody can tell
-            if idle_s > min(patience_s, PATIENCE_WITH_SILENT_S) and not ring(self._queue.name, served):
+            if idle_s > min(patience_s, PATIENCE_WITH_SILENT_S) and not wake(self._queue.name, served):
                 self._serve(served + 1, passing=True)
                 return
             alive = served
@@ -118,11 +118,11 @@ class _Wait:
             self._serve(served + 1, passing=True)
 
     def _serve(self, ticket: int, *, passing: bool) -> None:
-        ring(self._queue.name, self._queue.serve(ticket, passing=passing))
+        wake(self._queue.name, self._queue.serve(ticket, passing=passing))
 
 
 def _end(queue: QueueFile, ticket: int) -> None:
     """End the turn of a ticket, if it came; if that fails, the queue passes it."""
     with suppress(OSError):
         if queue.numbers().served == ticket:
-            ring(queue.name, queue.serve(ticket + 1))
+            wake(queue.name, queue.serve(ticket + 1))

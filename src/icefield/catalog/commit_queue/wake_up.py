@@ -15,15 +15,15 @@ LOOK_S = 0.05  # how long to sleep at most without a ring
 PAUSE_PER_PLACE_S, LONGEST_PAUSE_S = 0.0003, 0.01
 
 
-class Bell:
+class WakeUp:
     """The bell of one ticket in a lane; whoever has it can be rung until it is closed."""
 
-    def __init__(self, lane: str, ticket: int, ambient: Ambient) -> None:
+    def __init__(self, queue: str, ticket: int, ambient: Ambient) -> None:
         self._ambient = ambient
         self._socket = _new_socket()
         try:
             if self._socket is not None:
-                self._socket.bind(_address(lane, ticket))
+                self._socket.bind(_address(queue, ticket))
         except OSError:
             self.close()
 
@@ -55,14 +55,14 @@ class Bell:
             self._socket = None
 
 
-def ring(lane: str, ticket: int) -> bool:
+def wake(queue: str, ticket: int) -> bool:
     """Ring the bell of a ticket; say whether there is one."""
     sender = _new_socket()
     if sender is None:
         return False
     with sender:
         try:
-            sender.sendto(b"!", _address(lane, ticket))
+            sender.sendto(b"!", _address(queue, ticket))
         except BlockingIOError:
             return True  # it was rung so often that there is no room for more
         except OSError:
@@ -79,5 +79,5 @@ def _new_socket() -> socket.socket | None:
     return found
 
 
-def _address(lane: str, ticket: int) -> bytes:
-    return f"\0icefield-lane-{lane}-{ticket}".encode()
+def _address(queue: str, ticket: int) -> bytes:
+    return f"\0icefield-lane-{queue}-{ticket}".encode()

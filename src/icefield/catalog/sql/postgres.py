@@ -93,7 +93,7 @@ class PostgresDatabase:
         def run() -> Result:
             with self._connections.borrow() as connection, self._transaction(connection, _READ):
                 result = work(connection)
-                connection.roll_back()
+                connection.rollback()
                 return result
 
         return self._run(run)
@@ -123,7 +123,7 @@ class PostgresDatabase:
         try:
             yield
         except BaseException:
-            connection.roll_back()
+            connection.rollback()
             raise
 
     def _commit(self, connection: PostgresConnection) -> None:

@@ -105,7 +105,7 @@ class PostgresConnection:
             pass
         return cursor.statusmessage or ""
 
-    def roll_back(self) -> None:
+    def rollback(self) -> None:
         """End the transaction; a connection that cannot is closed, and the server rolls back."""
         if self._connection.closed or not self.in_transaction:
             return

@@ -29,7 +29,7 @@ def explain(settings: Settings, /, table: str, why: str | None, *, as_tree: bool
     """Say what a query would read, and what rules the rest out."""
     with open_lake(settings) as lake:
         scan = lake.table(table).scan(**scanned)
-        explanation = scan.explain() if why is None else scan.why(why)
+        explanation = scan.explain() if why is None else scan.explain_file(why)
     if settings.as_json:
         print_json(explanation.as_dict())
     elif as_tree:

@@ -131,7 +131,7 @@ def upgrade(settings: Settings, table: str, version: int, *, yes: bool, dry_run:
             talk(f"{plan}; engines that do not know version {version} cannot read it any more, and it cannot go back")
             confirm("Upgrade it?", "nothing was changed")
         if not dry_run:
-            found.upgrade(version)
+            found.upgrade_format_version(version)
     if settings.as_json:
         print_json({"table": found.name, "from": before, "to": version, "upgraded": not dry_run and before != version})
     elif before == version:

@@ -22,7 +22,7 @@ from icefield.cli.output import counted, kebab, print_json, render, safe, short_
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.explain.explain import human_bytes
 from icefield.lake import Lake
-from icefield.plan.versions import AsOf, find_point
+from icefield.plan.versions import AsOf, resolve_version
 
 RANDOM_PART = re.compile(r"\b([0-9a-f]{8})(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 
@@ -64,7 +64,7 @@ def read_tree(lake: Lake, name: str, limits: TreeLimits, as_of: AsOf | None = No
     table = lake.table(name)
     metadata = table.metadata
     pointer = Pointer(table.name, lake.catalog.name, table.metadata_location)
-    return load_tree(lake.store, pointer, metadata, find_point(metadata, as_of).snapshot, limits)
+    return load_tree(lake.store, pointer, metadata, resolve_version(metadata, as_of).snapshot, limits)
 
 
 def draw_tree(root: TreeNode) -> Tree:

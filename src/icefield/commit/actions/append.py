@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
-from icefield.commit.snapshot.manifests import AddedManifests, ManifestShape, NewFiles
+from icefield.commit.snapshot.manifests import AddedFiles, AddedManifests, ManifestShape
 from icefield.commit.snapshot.merge_manifests import merge_manifests
 from icefield.commit.snapshot.summary import tally
 from icefield.commit.validate.idempotency_key import was_made
@@ -19,9 +19,9 @@ from icefield.types.schema import Schema
 class AppendFiles:
     """Adds data files in new manifests; the manifests are written once, whatever the number of tries."""
 
-    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, target: Target = ON_MAIN) -> None:
+    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, target: CommitTarget = ON_MAIN) -> None:
         self._target = target
-        self._files = NewFiles(files, ManifestShape(schema, spec))
+        self._files = AddedFiles(files, ManifestShape(schema, spec))
         self._manifests = AddedManifests(self._files)
 
     @property
@@ -29,11 +29,11 @@ class AppendFiles:
         """The snapshot that this makes; None if it was never proposed."""
         return self._manifests.snapshot_id
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if self._manifests.are_in(base) or was_made(base, self._target.ref, self._target.token):
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if self._manifests.are_in(base) or was_made(base, self._target.ref, self._target.idempotency_key):
             return NOTHING_TO_DO
-        added, snapshot_id = self._manifests.write(base, workshop)
-        merged = merge_manifests(base.ref_head(self._target.ref), base, workshop, snapshot_id)
+        added, snapshot_id = self._manifests.write(base, context)
+        merged = merge_manifests(base.ref_head(self._target.ref), base, context, snapshot_id)
         draft = SnapshotDraft(
             snapshot_id,
             Operation.APPEND,
@@ -43,11 +43,11 @@ class AppendFiles:
             changed_partitions=len(self._files.partitions),
             target=self._target,
         )
-        return propose_snapshot(draft, base, workshop)
+        return propose_snapshot(draft, base, context)
 
-    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+    def prepare(self, base: TableMetadata, context: WriteContext) -> None:
         """Write what every base needs; done before a turn in the lane, it takes no time of others."""
-        self._manifests.write(base, workshop)
+        self._manifests.write(base, context)
 
     def reusable_files(self) -> Sequence[str]:
         return self._manifests.locations

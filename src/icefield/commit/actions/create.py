@@ -11,8 +11,8 @@ from icefield.ambient import Ambient
 from icefield.catalog.catalog import Catalog
 from icefield.commit.actions.location import check_paths
 from icefield.commit.attempt import begin_attempt
-from icefield.commit.publish.choose import publisher_of
-from icefield.commit.publish.publish import Committed, PointerPublisher
+from icefield.commit.operations.choose import operations_of
+from icefield.commit.operations.tables import PointerTableOperations, TableVersion
 from icefield.commit.validate.references import remove_quietly
 from icefield.errors import AlreadyExists, CommitConflict, InvalidInput
 from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
@@ -39,14 +39,14 @@ class TableDefinition:
 
 def create_table(
     catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str | None, definition: TableDefinition
-) -> Committed:
+) -> TableVersion:
     """Create an empty table at a location of its own; None where the catalog chooses it."""
     check_definition(definition)
     check_paths(definition.properties, store)
     metadata = _first_metadata(definition, location or "", ambient)
     attempt = begin_attempt(store)
     try:
-        return publisher_of(catalog, store, ambient).create(name, location, metadata, attempt)
+        return operations_of(catalog, store, ambient).create(name, location, metadata, attempt)
     except BaseException as error:
         if not attempt.may_have_landed(error):
             remove_quietly(store, attempt.written)
@@ -55,11 +55,13 @@ def create_table(
         raise
 
 
-def register_table(catalog: Catalog, store: Store, ambient: Ambient, name: TableName, found: Committed) -> Committed:
+def register_table(
+    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, found: TableVersion
+) -> TableVersion:
     """Point a new name at a table that is there."""
     attempt = begin_attempt(store)
     try:
-        return PointerPublisher(catalog, store, ambient).register(name, found, attempt)
+        return PointerTableOperations(catalog, store, ambient).register(name, found, attempt)
     except BaseException as error:
         if not attempt.may_have_landed(error):
             remove_quietly(store, attempt.written)

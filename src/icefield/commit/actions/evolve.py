@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from icefield.codec.json.name_mapping import PROPERTY, encode_name_mapping, find_name_mapping, remap_schema
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.errors import InvalidInput
 from icefield.model.evolve_spec import known_field_id
 from icefield.model.metadata import TableMetadata
@@ -93,7 +93,7 @@ class EvolveTable:
 
     steps: Sequence[Step]
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         draft = Draft(base)
         for step in self.steps:
             step(draft)
@@ -104,7 +104,7 @@ class EvolveTable:
             AssertCurrentSchemaId(base.current_schema_id),
             AssertDefaultSpecId(base.default_spec_id),
         ]
-        return Change(updates, requirements)
+        return ProposedChange(updates, requirements)
 
     def reusable_files(self) -> Sequence[str]:
         return ()

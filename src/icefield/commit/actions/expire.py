@@ -7,7 +7,7 @@ snapshot, and one that comes between the decision and the swap makes the swap fa
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.commit.validate.key_history import forget_branches
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
@@ -29,7 +29,7 @@ class RemoveTheseSnapshots:
 
     snapshot_ids: frozenset[int]
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         _check_gc(base)
         for snapshot_id in self.snapshot_ids:
             base.snapshot_by_id(snapshot_id)
@@ -64,8 +64,8 @@ class ExpireSnapshots:
     older_than_ms: int | None = None
     keep_last: int | None = None
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        expired = self.find(base, workshop.ambient.now_ms())
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        expired = self.find(base, context.ambient.now_ms())
         if not expired.snapshot_ids and not expired.refs:
             return NOTHING_TO_DO
         return _removing(base, expired.snapshot_ids, expired.refs)
@@ -122,7 +122,7 @@ class Expired:
     refs: Sequence[str]
 
 
-def _removing(base: TableMetadata, snapshot_ids: frozenset[int], refs: Sequence[str]) -> Change:
+def _removing(base: TableMetadata, snapshot_ids: frozenset[int], refs: Sequence[str]) -> ProposedChange:
     """Remove snapshots and refs; every ref must still point where it did."""
     updates: list[Update] = [RemoveSnapshotRef(name) for name in refs]
     updates += forget_branches(base, refs)
@@ -130,4 +130,4 @@ def _removing(base: TableMetadata, snapshot_ids: frozenset[int], refs: Sequence[
         updates.append(RemoveSnapshots(snapshot_ids))
     required: list[Requirement] = [AssertTableUUID(base.table_uuid)]
     required += [AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in base.refs.items()]
-    return Change(updates, required)
+    return ProposedChange(updates, required)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertTableUUID, SetLocation
 from icefield.properties.table import DATA_PATH, METADATA_PATH
@@ -16,10 +16,10 @@ class ChangeLocation:
 
     location: str
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if base.location == self.location:
             return NOTHING_TO_DO
-        return Change([SetLocation(self.location)], [AssertTableUUID(base.table_uuid)])
+        return ProposedChange([SetLocation(self.location)], [AssertTableUUID(base.table_uuid)])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

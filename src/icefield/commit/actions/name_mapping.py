@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from icefield.codec.json.name_mapping import PROPERTY, encode_name_mapping, map_schema
-from icefield.commit.action import NOTHING_TO_DO, Change, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertCurrentSchemaId, SetProperties
 
@@ -11,11 +11,11 @@ from icefield.model.updates import AssertCurrentSchemaId, SetProperties
 class EnsureNameMapping:
     """Maps the columns by the names that they have, unless the table has a mapping already."""
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if PROPERTY in base.properties:
             return NOTHING_TO_DO
         mapping = encode_name_mapping(map_schema(base.schema))
-        return Change([SetProperties({PROPERTY: mapping})], [AssertCurrentSchemaId(base.current_schema_id)])
+        return ProposedChange([SetProperties({PROPERTY: mapping})], [AssertCurrentSchemaId(base.current_schema_id)])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft, with_vectors
-from icefield.commit.snapshot.manifest_filter import Gone
+from icefield.commit.snapshot.manifest_filter import RemovedFiles
 from icefield.commit.snapshot.summary import tally
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
@@ -31,23 +31,23 @@ class OverwriteFiles(FilesAction):
         """Nothing to remove and nothing to add."""
         return bool(self.files.columns.num_rows + self._replaced.num_rows == 0)
 
-    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
-        self.footing.check_added_rows(base, workshop)
-        self.footing.check_deleted_rows(base, workshop, self.carried)
-        manifests, snapshot_id = self._manifests.write(base, workshop)
+    def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        self.read_set.check_added_rows(base, context)
+        self.read_set.check_deleted_rows(base, context, self.carried)
+        manifests, snapshot_id = self._manifests.write(base, context)
         draft = FilesDraft(
             snapshot_id,
             self._operation(),
-            Gone(self._replaced, with_vectors(self._replaced, self.footing, base)),
+            RemovedFiles(self._replaced, with_vectors(self._replaced, self.read_set, base)),
             manifests,
             added=tally(self.files.columns),
             partitions=self.files.partitions,
         )
-        return self._propose_draft(draft, base, workshop)
+        return self._propose_draft(draft, base, context)
 
     @property
     def _replaced(self) -> pa.Table:
-        return self.footing.plan.files
+        return self.read_set.plan.files
 
     def _operation(self) -> Operation:
         if self.files.columns.num_rows == 0:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.location import check_paths
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertTableUUID, RemoveProperties, SetProperties
@@ -17,11 +17,11 @@ class ChangeProperties:
     updates: Mapping[str, str] = field(default_factory=dict)
     removals: tuple[str, ...] = ()
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         # Only what is set here: a value that another engine set must not keep anybody from setting others.
         check_properties(self.updates)
-        check_paths(self.updates, workshop.store)
-        return Change(
+        check_paths(self.updates, context.store)
+        return ProposedChange(
             [RemoveProperties(self.removals), SetProperties(self.updates)], [AssertTableUUID(base.table_uuid)]
         )
 

@@ -6,7 +6,7 @@ Raises InvalidInput, NoSuchSnapshot, AlreadyExists, and ConcurrentChange where h
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.validate.key_history import begin_branch, forget_branches, forget_undone, take_over
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
@@ -31,7 +31,7 @@ class CreateRef:
     ref: SnapshotRef
     replaces: bool = False
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         snapshot = base.snapshot_by_id(self.ref.snapshot_id)
         known = base.refs.get(self.name)
         if known is not None and not self.replaces:
@@ -48,14 +48,19 @@ class CreateRef:
 
 @dataclass(frozen=True)
 class DropRef:
-    """Forgets a name; its snapshots stay until they expire."""
+    """Drops a branch or a tag; its snapshots stay until they expire."""
 
     name: str
+    kind: RefKind
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if self.name == MAIN:
             raise InvalidInput(f"cannot drop {MAIN}")
         base.ref_head(self.name)
+        if (found := base.refs[self.name].kind) is not self.kind:
+            raise InvalidInput(
+                f"cannot drop {self.kind} {self.name!r}: it is a {found}", hint=f"Use drop_{found}({self.name!r})"
+            )
         return _change(base, self.name, RemoveSnapshotRef(self.name), *forget_branches(base, [self.name]))
 
     def reusable_files(self) -> Sequence[str]:
@@ -69,7 +74,7 @@ class FastForward:
     branch: str
     to: str
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         source, target = base.ref_head(self.to), base.ref_head(self.branch)
         if source is None:
             raise NoSuchSnapshot(f"{self.to!r} has no snapshot to publish")
@@ -93,7 +98,7 @@ class RollBack:
     branch: str
     snapshot_id: int
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         target, head = base.snapshot_by_id(self.snapshot_id), base.ref_head(self.branch)
         if head is None or not _is_ancestor(base, target, head):
             newest = ", ".join(str(s.snapshot_id) for s in list(base.ancestors(head))[:3])
@@ -138,7 +143,7 @@ def _moved(base: TableMetadata, branch: str, to: Snapshot) -> SetSnapshotRef:
     return SetSnapshotRef(branch, replace(known, snapshot_id=to.snapshot_id))
 
 
-def _change(base: TableMetadata, name: str, *updates: Update) -> Change:
+def _change(base: TableMetadata, name: str, *updates: Update) -> ProposedChange:
     known = base.refs.get(name)
     required = AssertRefSnapshotId(name, known.snapshot_id if known else None)
-    return Change(updates, [AssertTableUUID(base.table_uuid), required])
+    return ProposedChange(updates, [AssertTableUUID(base.table_uuid), required])

@@ -8,7 +8,7 @@ A column of a simple type that keeps its name and type keeps its id.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.create import TableDefinition, check_definition
 from icefield.commit.actions.evolve import Draft, shape_updates
 from icefield.commit.actions.location import check_paths
@@ -43,14 +43,14 @@ class ReplaceTable:
     definition: TableDefinition
     planned: TableMetadata
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if _state(base) != _state(self.planned):
             raise ConcurrentChange(
                 "cannot replace the table: it was changed meanwhile, and the change would be lost",
                 hint="Nothing was changed; look at the table and run it again",
             )
         check_definition(self.definition)
-        check_paths(self.definition.properties, workshop.store)
+        check_paths(self.definition.properties, context.store)
         if self.definition.format_version < base.format_version:
             raise InvalidInput(
                 f"cannot replace a table of format version {base.format_version} by one of version "
@@ -65,7 +65,7 @@ class ReplaceTable:
             updates.append(SetProperties(self.definition.properties))
         if MAIN in base.refs:
             updates += [RemoveSnapshotRef(MAIN), *forget_branches(base, [MAIN])]
-        return Change(updates, _everything_stands(base))
+        return ProposedChange(updates, _everything_stands(base))
 
     def reusable_files(self) -> Sequence[str]:
         return ()

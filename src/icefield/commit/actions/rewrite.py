@@ -25,13 +25,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icefield.codec.manifest.schema import partition_column
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
-from icefield.commit.snapshot.manifest_filter import Gone
-from icefield.commit.snapshot.manifests import NewFiles, write_added
+from icefield.commit.snapshot.manifest_filter import RemovedFiles
+from icefield.commit.snapshot.manifests import AddedFiles, write_added
 from icefield.commit.snapshot.position_deletes import (
     ChangedFile,
-    as_new_files,
+    as_added_files,
     find_changed_files,
     load_positions,
     open_delete_writer,
@@ -41,7 +41,7 @@ from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
-from icefield.parquet.write.delete_files import DeletePlace
+from icefield.parquet.write.delete_files import DeleteDestination
 from icefield.plan.planned_files import files_at, paths_of
 
 
@@ -73,68 +73,68 @@ class RewriteFiles(FilesAction):
     """
 
     moved: Sequence[MovedRows]
-    place: DeletePlace
+    place: DeleteDestination
 
-    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
-        self.footing.check_history(base)
-        replaced = self.footing.plan.files
-        deletes = self._remapped(base, workshop)
-        manifests, snapshot_id = self._manifests.write(base, workshop)
-        written = [row for group in deletes for row in write_added(group, base, workshop, snapshot_id)]
+    def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        self.read_set.check_history(base)
+        replaced = self.read_set.plan.files
+        deletes = self._remapped(base, context)
+        manifests, snapshot_id = self._manifests.write(base, context)
+        written = [row for group in deletes for row in write_added(group, base, context, snapshot_id)]
         columns = [group.columns for group in deletes]
         draft = FilesDraft(
             snapshot_id,
             Operation.REPLACE,
-            Gone(replaced, paths_of(replaced)),
+            RemovedFiles(replaced, paths_of(replaced)),
             [*manifests, *written],
             added=tally(self.files.columns),
             added_deletes=tally_deletes(pa.concat_tables(columns)) if columns else NO_DELETE_FILES,
             partitions=self.files.partitions,
         )
-        return self._propose_draft(draft, base, workshop)
+        return self._propose_draft(draft, base, context)
 
-    def _remapped(self, base: TableMetadata, workshop: Workshop) -> list[NewFiles]:
+    def _remapped(self, base: TableMetadata, context: WriteContext) -> list[AddedFiles]:
         """Write deletes of the new files for rows that others deleted since the old ones were read."""
-        changed = find_changed_files(self.footing, self.footing.plan.files, base, workshop.store)
+        changed = find_changed_files(self.read_set, self.read_set.plan.files, base, context.store)
         self._check_keys(changed)
-        deleted = self._moved_positions(changed, base, workshop)
+        deleted = self._moved_positions(changed, base, context)
         if not deleted:
             return []
-        writer = open_delete_writer(self.place, base, workshop.store, workshop.ambient)
+        writer = open_delete_writer(self.place, base, context.store, context.ambient)
         for path, positions in deleted.items():
             writer.add(path, positions)
         spec = self.files.shape.spec
         batch = files_at(self.files.columns, deleted).select(
             ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
         )
-        return as_new_files(writer.close(), [(spec, batch)], base)
+        return as_added_files(writer.close(), [(spec, batch)], base)
 
     def _check_keys(self, changed: Sequence[ChangedFile]) -> None:
         """Refuse new equality deletes of files that change their spec: they apply to files of the old one alone."""
         for change in changed:
             if (new := change.new_equality_deletes) and change.now.spec_id != self.files.shape.spec.spec_id:
-                raise self.footing.conflict(
+                raise self.read_set.conflict(
                     f"rows of {change.now.location} were meanwhile deleted by key, by {min(new)}"
                 )
 
     def _moved_positions(
-        self, changed: Sequence[ChangedFile], base: TableMetadata, workshop: Workshop
+        self, changed: Sequence[ChangedFile], base: TableMetadata, context: WriteContext
     ) -> dict[str, Positions]:
         moves = {path: moved for moved in self.moved for path in moved.starts}
         found: dict[str, list[Positions]] = {}
-        loaded = load_positions((t for change in changed for t in (change.planned, change.now)), base, workshop.store)
+        loaded = load_positions((t for change in changed for t in (change.planned, change.now)), base, context.store)
         try:
             for change, planned, now in zip(changed, loaded, loaded, strict=True):
                 path, since = change.now.location, np.setdiff1d(now, planned)
                 if len(since) == 0:
                     continue
                 if path not in moves:
-                    raise self.footing.conflict(
+                    raise self.read_set.conflict(
                         f"rows of {path} were meanwhile deleted, and it is not known where they went",
                         hint="run it again, or the rows would come back",
                     )
                 for target, positions in moves[path].find(path, since, planned).items():
                     found.setdefault(target, []).append(positions)
         except MissingFile as error:  # of a version that was expired since
-            raise self.footing.conflict(f"the deletes that it was planned on are gone: {error}") from error
+            raise self.read_set.conflict(f"the deletes that it was planned on are gone: {error}") from error
         return {target: np.unique(np.concatenate(parts)) for target, parts in found.items()}

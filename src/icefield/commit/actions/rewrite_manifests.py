@@ -6,7 +6,7 @@ It is done on every base from the manifests that it has, so it meets no conflict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
 from icefield.commit.snapshot.merge_manifests import merge_all
 from icefield.commit.snapshot.summary import NOTHING
@@ -19,15 +19,15 @@ from icefield.model.snapshot import Operation
 class RewriteManifests:
     """Merges small manifests, of data and of deletes, of each spec."""
 
-    target: Target = ON_MAIN
+    target: CommitTarget = ON_MAIN
     snapshot_id: int | None = field(init=False, default=None)
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if was_made(base, self.target.ref, self.target.token):
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if was_made(base, self.target.ref, self.target.idempotency_key):
             return NOTHING_TO_DO
         if self.snapshot_id is None:
-            self.snapshot_id = workshop.ambient.random_id()
-        merged = merge_all(base.ref_head(self.target.ref), base, workshop, self.snapshot_id)
+            self.snapshot_id = context.ambient.random_id()
+        merged = merge_all(base.ref_head(self.target.ref), base, context, self.snapshot_id)
         if merged is None:
             return NOTHING_TO_DO
         extra = {
@@ -45,7 +45,7 @@ class RewriteManifests:
             target=self.target,
             extra=extra,
         )
-        return propose_snapshot(draft, base, workshop)
+        return propose_snapshot(draft, base, context)
 
     def reusable_files(self) -> Sequence[str]:
         return ()

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft, with_vectors
-from icefield.commit.snapshot.manifest_filter import Gone
-from icefield.commit.snapshot.manifests import ManifestRow, NewFiles, write_added
+from icefield.commit.snapshot.manifest_filter import RemovedFiles
+from icefield.commit.snapshot.manifests import AddedFiles, ManifestRow, write_added
 from icefield.commit.snapshot.position_deletes import (
     ChangedFile,
-    as_new_files,
+    as_added_files,
     find_changed_files,
     has_position_deletes,
     load_positions,
@@ -32,7 +32,7 @@ from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
-from icefield.parquet.write.delete_files import DeleteEntry, DeletePlace, delete_locations, open_entry
+from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, delete_locations, open_entry
 from icefield.plan.partition.keys import partitions_of
 from icefield.plan.partition.values import load_partition_values
 from icefield.plan.planned_files import files_at
@@ -46,7 +46,7 @@ class _Proposed:
     """
 
     entries: Sequence[DeleteEntry]
-    files: Sequence[NewFiles]
+    files: Sequence[AddedFiles]
     manifests: Sequence[ManifestRow]
     superseded: frozenset[str]
 
@@ -72,73 +72,73 @@ class RowDelta(FilesAction):
     deletes: Sequence[DeleteEntry]
     has_vectors: bool
     removed: pa.Table
-    place: DeletePlace
+    place: DeleteDestination
     _undisturbed: _Proposed | None = field(init=False, default=None)
 
-    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
-        self.footing.check_added_rows(base, workshop)
-        manifests, snapshot_id = self._manifests.write(base, workshop)
-        proposed = self._propose_deletes(base, workshop)
+    def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        self.read_set.check_added_rows(base, context)
+        manifests, snapshot_id = self._manifests.write(base, context)
+        proposed = self._propose_deletes(base, context)
         columns = pa.concat_tables([group.columns for group in proposed.files], promote_options="permissive")
         draft = FilesDraft(
             snapshot_id,
             Operation.OVERWRITE if self.files.columns.num_rows else Operation.DELETE,
-            Gone(self.removed, proposed.superseded | with_vectors(self.removed, self.footing, base)),
+            RemovedFiles(self.removed, proposed.superseded | with_vectors(self.removed, self.read_set, base)),
             [*manifests, *proposed.manifests],
             added=tally(self.files.columns),
             added_deletes=tally_deletes(columns),
             partitions=self.files.partitions | partitions_of(self._touched),
         )
-        change = self._propose_draft(draft, base, workshop)
+        change = self._propose_draft(draft, base, context)
         used = set(proposed.locations)
         before = [*delete_locations(self.deletes), *(self._undisturbed.manifest_paths if self._undisturbed else ())]
         return replace(change, unused=[path for path in before if path not in used])
 
-    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+    def prepare(self, base: TableMetadata, context: WriteContext) -> None:
         """Write what every base needs that nothing happened to; it takes no time of others."""
-        super().prepare(base, workshop)
-        self._propose_deletes(base, workshop)
+        super().prepare(base, context)
+        self._propose_deletes(base, context)
 
     def reusable_files(self) -> Sequence[str]:
         return [*super().reusable_files(), *(self._undisturbed.manifest_paths if self._undisturbed else ())]
 
     @property
     def _touched(self) -> pa.Table:
-        return files_at(self.footing.plan.files, [str(entry["referenced_data_file"]) for entry in self.deletes])
+        return files_at(self.read_set.plan.files, [str(entry["referenced_data_file"]) for entry in self.deletes])
 
-    def _propose_deletes(self, base: TableMetadata, workshop: Workshop) -> _Proposed:
+    def _propose_deletes(self, base: TableMetadata, context: WriteContext) -> _Proposed:
         """Return the deletes as they are on a base, after checking that they do not contradict those of others."""
         touched = self._touched
-        changed = {c.now.location: c for c in find_changed_files(self.footing, touched, base, workshop.store)}
-        pairs = [changed.get(task.location, ChangedFile(task, task)) for task in self.footing.plan.tasks(touched)]
+        changed = {c.now.location: c for c in find_changed_files(self.read_set, touched, base, context.store)}
+        pairs = [changed.get(task.location, ChangedFile(task, task)) for task in self.read_set.plan.tasks(touched)]
         was_upgraded = base.has_row_ids is not self.has_vectors
-        merged = self._merge(pairs if was_upgraded else list(changed.values()), base, workshop)
+        merged = self._merge(pairs if was_upgraded else list(changed.values()), base, context)
         superseded = frozenset(pair.now.location for pair in pairs if has_position_deletes(pair.now))
         if not base.has_row_ids or not (changed or was_upgraded):
             # Position delete files stay as they are, whatever others deleted.
             for _ in merged:
                 continue
             replaced = superseded if base.has_row_ids else frozenset[str]()
-            self._undisturbed = self._undisturbed or self._propose(self.deletes, replaced, base, workshop)
+            self._undisturbed = self._undisturbed or self._propose(self.deletes, replaced, base, context)
             return self._undisturbed
-        writer = open_delete_writer(self.place, base, workshop.store, workshop.ambient)
+        writer = open_delete_writer(self.place, base, context.store, context.ambient)
         for path, positions in merged:
             writer.add(path, positions)
         rewritten = {entry["referenced_data_file"]: entry for entry in writer.close()}
         entries = [rewritten.get(entry["referenced_data_file"], entry) for entry in self.deletes]
-        return self._propose(entries, superseded, base, workshop)
+        return self._propose(entries, superseded, base, context)
 
     def _propose(
-        self, entries: Sequence[DeleteEntry], superseded: frozenset[str], base: TableMetadata, workshop: Workshop
+        self, entries: Sequence[DeleteEntry], superseded: frozenset[str], base: TableMetadata, context: WriteContext
     ) -> _Proposed:
         assert self.snapshot_id is not None
-        partitions = load_partition_values(workshop.store, base, self.footing.plan, self._touched)
-        files = as_new_files(entries, partitions, base)
-        manifests = [row for group in files for row in write_added(group, base, workshop, self.snapshot_id)]
+        partitions = load_partition_values(context.store, base, self.read_set.plan, self._touched)
+        files = as_added_files(entries, partitions, base)
+        manifests = [row for group in files for row in write_added(group, base, context, self.snapshot_id)]
         return _Proposed(entries, files, manifests, superseded)
 
     def _merge(
-        self, changed: Sequence[ChangedFile], base: TableMetadata, workshop: Workshop
+        self, changed: Sequence[ChangedFile], base: TableMetadata, context: WriteContext
     ) -> Iterator[tuple[str, Positions]]:
         """Yield what is deleted of changed files in all, ours and others', after checking that no row is in both."""
         own = {entry["referenced_data_file"]: open_entry(entry) for entry in self.deletes}
@@ -146,21 +146,21 @@ class RowDelta(FilesAction):
             # Whether they hit one of our rows only reading tells; a row that was added in place of it would come back.
             if self.files.columns.num_rows and (new := change.new_equality_deletes):
                 path = change.now.location
-                raise self.footing.conflict(f"rows of {path} were meanwhile deleted by key, by {min(new)}")
+                raise self.read_set.conflict(f"rows of {path} were meanwhile deleted by key, by {min(new)}")
         tasks = (
             task
             for change in changed
             for task in (change.planned, change.now, with_deletes(change.planned, own[change.now.location]))
         )
-        loaded = load_positions(tasks, base, workshop.store)
+        loaded = load_positions(tasks, base, context.store)
         try:
             for change, planned, now, written in zip(changed, loaded, loaded, loaded, strict=True):
                 deleted = np.setdiff1d(written, planned) if self.has_vectors else written
                 if both := len(np.intersect1d(np.setdiff1d(now, planned), deleted)):
-                    raise self.footing.conflict(
+                    raise self.read_set.conflict(
                         f"{both} row(s) of {change.now.location} that it changes were meanwhile deleted or changed by "
                         "another commit"
                     )
                 yield change.now.location, np.union1d(now, deleted)
         except MissingFile as error:  # of a version that was expired since
-            raise self.footing.conflict(f"the deletes that it was planned on are gone: {error}") from error
+            raise self.read_set.conflict(f"the deletes that it was planned on are gone: {error}") from error

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, Change, Target, Workshop
+from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
-from icefield.commit.snapshot.manifest_filter import Gone, remove_files
-from icefield.commit.snapshot.manifests import AddedManifests, ManifestRow, NewFiles
+from icefield.commit.snapshot.manifest_filter import RemovedFiles, remove_files
+from icefield.commit.snapshot.manifests import AddedFiles, AddedManifests, ManifestRow
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, tally
 from icefield.commit.validate.idempotency_key import was_made
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.validate.read_set import ReadSet
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.plan.partition.keys import Partition, partitions_of
@@ -25,12 +25,12 @@ class FilesAction(ABC):
     """An action that adds files in one snapshot, and rests on what was read before.
 
     Subclasses say in `propose_on` what the snapshot is on a base; they are not asked where the change was made before,
-    under its token.
+    under its idempotency key.
     """
 
-    files: NewFiles
-    footing: Footing
-    target: Target = ON_MAIN
+    files: AddedFiles
+    read_set: ReadSet
+    target: CommitTarget = ON_MAIN
     _manifests: AddedManifests = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,24 +41,24 @@ class FilesAction(ABC):
         """The snapshot that this makes; None if it was never proposed."""
         return self._manifests.snapshot_id
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        if self._manifests.are_in(base) or was_made(base, self.target.ref, self.target.token):
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if self._manifests.are_in(base) or was_made(base, self.target.ref, self.target.idempotency_key):
             return NOTHING_TO_DO
-        return self.propose_on(base, workshop)
+        return self.propose_on(base, context)
 
     @abstractmethod
-    def propose_on(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         """Propose the snapshot on a base."""
 
-    def prepare(self, base: TableMetadata, workshop: Workshop) -> None:
+    def prepare(self, base: TableMetadata, context: WriteContext) -> None:
         """Write what every base needs; done before a turn in the lane, it takes no time of others."""
-        self._manifests.write(base, workshop)
+        self._manifests.write(base, context)
 
     def reusable_files(self) -> Sequence[str]:
         return self._manifests.locations
 
-    def _propose_draft(self, draft: "FilesDraft", base: TableMetadata, workshop: Workshop) -> Change:
-        return propose_files(draft, self.footing, self.target, base, workshop)
+    def _propose_draft(self, draft: "FilesDraft", base: TableMetadata, context: WriteContext) -> ProposedChange:
+        return propose_files(draft, self.read_set, self.target, base, context)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class FilesDraft:
 
     snapshot_id: int
     operation: Operation
-    gone: Gone
+    removed_files: RemovedFiles
     manifests: Sequence[ManifestRow]
     added: Tally = NOTHING
     added_deletes: DeleteTally = NO_DELETE_FILES
@@ -75,31 +75,31 @@ class FilesDraft:
 
 
 def propose_files(
-    draft: FilesDraft, footing: Footing, target: Target, base: TableMetadata, workshop: Workshop
-) -> Change:
+    draft: FilesDraft, read_set: ReadSet, target: CommitTarget, base: TableMetadata, context: WriteContext
+) -> ProposedChange:
     """Propose a draft on a base. Raises ConcurrentChange if a file that is to go is not there."""
-    removal = remove_files(draft.gone, base, target.ref, workshop, draft.snapshot_id)
-    if removal.missing:
-        raise footing.missing(removal.missing)
-    partitions = draft.partitions | partitions_of(draft.gone.data)
+    filtered = remove_files(draft.removed_files, base, target.ref, context, draft.snapshot_id)
+    if filtered.missing:
+        raise read_set.missing(filtered.missing)
+    partitions = draft.partitions | partitions_of(draft.removed_files.data)
     snapshot = SnapshotDraft(
         draft.snapshot_id,
         draft.operation,
-        new=[*draft.manifests, *removal.rewritten],
+        new=[*draft.manifests, *filtered.rewritten],
         added=draft.added,
-        removed=tally(draft.gone.data),
+        removed=tally(draft.removed_files.data),
         added_deletes=draft.added_deletes,
-        removed_deletes=removal.deletes,
-        kept=removal.kept,
+        removed_deletes=filtered.deletes,
+        kept=filtered.kept,
         changed_partitions=len(partitions),
         target=target,
     )
-    return propose_snapshot(snapshot, base, workshop)
+    return propose_snapshot(snapshot, base, context)
 
 
-def with_vectors(files: pa.Table, footing: Footing, base: TableMetadata) -> frozenset[str]:
+def with_vectors(files: pa.Table, read_set: ReadSet, base: TableMetadata) -> frozenset[str]:
     """Return those of planned files that have deletion vectors, or may have got some since."""
-    if footing.has_moved(base) and base.has_row_ids:
+    if read_set.has_moved(base) and base.has_row_ids:
         return paths_of(files)
     vector = pc.struct_field(files.column("delete_keys"), "vector")
     return paths_of(files.filter(pc.fill_null(pc.greater_equal(vector, 0), False)))

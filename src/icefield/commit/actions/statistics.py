@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from icefield.codec.json.statistics import encode_statistics
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.model.metadata import TableMetadata
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.model.updates import (
@@ -26,11 +26,11 @@ class SetStatisticsFile:
 
     file: StatisticsFile | PartitionStatisticsFile
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         base.snapshot_by_id(self.file.snapshot_id)
         by_partition = isinstance(self.file, PartitionStatisticsFile)
         update = (SetPartitionStatistics if by_partition else SetStatistics)(encode_statistics(self.file))
-        return Change([update], [AssertTableUUID(base.table_uuid)])
+        return ProposedChange([update], [AssertTableUUID(base.table_uuid)])
 
     def reusable_files(self) -> Sequence[str]:
         return ()
@@ -42,9 +42,9 @@ class RemoveStatisticsFiles:
 
     snapshot_id: int
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         updates: list[Update] = [RemoveStatistics(self.snapshot_id), RemovePartitionStatistics(self.snapshot_id)]
-        return Change(updates, [AssertTableUUID(base.table_uuid)])
+        return ProposedChange(updates, [AssertTableUUID(base.table_uuid)])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

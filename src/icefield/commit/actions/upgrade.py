@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.model.metadata import TableMetadata
 from icefield.model.updates import AssertTableUUID, UpgradeFormatVersion
 
@@ -17,8 +17,8 @@ class UpgradeTable:
 
     format_version: int
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        return Change([UpgradeFormatVersion(self.format_version)], [AssertTableUUID(base.table_uuid)])
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        return ProposedChange([UpgradeFormatVersion(self.format_version)], [AssertTableUUID(base.table_uuid)])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

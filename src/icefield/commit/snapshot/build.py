@@ -15,7 +15,7 @@ from icefield.codec.manifest.list import (
     splice_manifest_list,
 )
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.commit.action import ON_MAIN, Change, Target, Workshop
+from icefield.commit.action import ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, summarise
 from icefield.commit.validate.key_history import remember
@@ -45,7 +45,7 @@ class SnapshotDraft:
     removed_deletes: DeleteTally = NO_DELETE_FILES
     kept: pa.Table | None = None
     changed_partitions: int = 0
-    target: Target = ON_MAIN
+    target: CommitTarget = ON_MAIN
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def changes(self) -> dict[str, int]:
@@ -63,7 +63,7 @@ class SnapshotDraft:
         }
 
 
-def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Workshop) -> Change:
+def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, context: WriteContext) -> ProposedChange:
     """Write the manifest list of a draft on a base, and propose it as the head of its branch."""
     ref = draft.target.ref
     check_branch(base, ref)
@@ -73,16 +73,16 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
     parent_id = parent.snapshot_id if parent else None
     sequence_number = base.next_sequence_number
     first_row_id = base.next_row_id if base.has_row_ids else None
-    location = workshop.metadata_location(
-        base, f"snap-{draft.snapshot_id}-{sequence_number}-{workshop.ambient.random_uuid()}.avro"
+    location = context.metadata_location(
+        base, f"snap-{draft.snapshot_id}-{sequence_number}-{context.ambient.random_uuid()}.avro"
     )
     header = ManifestListHeader(draft.snapshot_id, parent_id, sequence_number, base.format_version, first_row_id)
-    data, next_row_id = _ListWriter(base, workshop, header, location).encode(draft, parent)
-    workshop.store.put_new(location, data)
+    data, next_row_id = _ListWriter(base, context, header, location).encode(draft, parent)
+    context.store.put_new(location, data)
     snapshot = Snapshot(
         snapshot_id=draft.snapshot_id,
         sequence_number=sequence_number,
-        timestamp_ms=max(workshop.ambient.now_ms(), base.last_updated_ms),
+        timestamp_ms=max(context.ambient.now_ms(), base.last_updated_ms),
         manifest_list=location,
         parent_snapshot_id=parent_id,
         schema_id=base.current_schema_id,
@@ -90,7 +90,7 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, workshop: Worksh
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else next_row_id - first_row_id,
     )
-    return Change(
+    return ProposedChange(
         updates=[AddSnapshot(snapshot), SetSnapshotRef(ref, _moved(base.refs.get(ref), snapshot)), *more],
         requirements=[AssertTableUUID(base.table_uuid), AssertRefSnapshotId(ref, parent_id)],
     )
@@ -129,7 +129,7 @@ def _moved(ref: SnapshotRef | None, snapshot: Snapshot) -> SnapshotRef:
 @dataclass(frozen=True)
 class _ListWriter:
     base: TableMetadata
-    workshop: Workshop
+    context: WriteContext
     header: ManifestListHeader
     location: str
 
@@ -138,15 +138,15 @@ class _ListWriter:
         rows = [with_sequence(row, draft.snapshot_id, self.header.sequence_number) for row in draft.new]
         new = pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
         if parent is not None and parent.manifest_list and draft.kept is None:
-            previous = read_manifest_list(self.workshop.store, parent)
+            previous = read_manifest_list(self.context.store, parent)
             # Only a list of an earlier version can lack the counts or row ids that this one requires.
             if is_spliceable(previous, parent.manifest_list, self.header.format_version):
                 new, next_row_id = self._with_row_ids(new)
                 data = splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
                 return data, next_row_id
-        kept = load_manifests(self.workshop.store, parent) if draft.kept is None else draft.kept
+        kept = load_manifests(self.context.store, parent) if draft.kept is None else draft.kept
         manifests = new if kept is None else pa.concat_tables([new, kept])
-        manifests, next_row_id = self._with_row_ids(complete_manifests(manifests, self.base, self.workshop))
+        manifests, next_row_id = self._with_row_ids(complete_manifests(manifests, self.base, self.context))
         return encode_manifest_list(manifests, self.header, self.location, manifest_codec(self.base)), next_row_id
 
     def _with_row_ids(self, manifests: pa.Table) -> tuple[pa.Table, int]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rewrite import ManifestSource
 from icefield.codec.manifest.schema import DELETED, EXISTING
-from icefield.commit.action import Workshop
+from icefield.commit.action import WriteContext
 from icefield.commit.snapshot.manifests import ManifestRow, load_entries, rewrite_without
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, DeleteTally, tally_deletes
 from icefield.model.metadata import TableMetadata
@@ -22,7 +22,7 @@ from icefield.plan.manifest_list import has_live_files, load_manifests
 
 
 @dataclass(frozen=True)
-class Gone:
+class RemovedFiles:
     """What is to go: planned data files, and the delete files that name one of `deletes_of` as their data file."""
 
     data: pa.Table
@@ -33,7 +33,7 @@ class Gone:
 
 
 @dataclass(frozen=True)
-class Removal:
+class ManifestFilterResult:
     """What is left of a parent's manifests.
 
     kept: rows of its list that stay; None: all. rewritten: new manifests for those that lost files. missing: files that
@@ -46,27 +46,29 @@ class Removal:
     deletes: DeleteTally = NO_DELETE_FILES
 
 
-def remove_files(gone: Gone, base: TableMetadata, ref: str, workshop: Workshop, snapshot_id: int) -> Removal:
+def remove_files(
+    removed_files: RemovedFiles, base: TableMetadata, ref: str, context: WriteContext, snapshot_id: int
+) -> ManifestFilterResult:
     """Remove files from the head of a branch."""
-    paths = set(gone.data.column("file_path").to_pylist())
-    manifests = load_manifests(workshop.store, base.ref_head(ref)) if gone else None
+    paths = set(removed_files.data.column("file_path").to_pylist())
+    manifests = load_manifests(context.store, base.ref_head(ref)) if removed_files else None
     if manifests is None:
-        return Removal(None, [], paths)
-    remover = _Remover(manifests, base, workshop, snapshot_id)
-    planned = set(gone.data.column("manifest_path").to_pylist())
+        return ManifestFilterResult(None, [], paths)
+    remover = _Remover(manifests, base, context, snapshot_id)
+    planned = set(removed_files.data.column("manifest_path").to_pylist())
     removed = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
-    deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(gone.deletes_of), set())
+    deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(removed_files.deletes_of), set())
     # A manifest that only remembers deleted files has told its story in the snapshot that deleted them.
     kept = manifests.filter(pa.array(remover.untouched & has_live_files(manifests)))
     missing = paths - set(removed.column("file_path").to_pylist())
-    return Removal(kept, remover.rewritten, missing, tally_deletes(deletes))
+    return ManifestFilterResult(kept, remover.rewritten, missing, tally_deletes(deletes))
 
 
 class _Remover:
-    def __init__(self, manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> None:
+    def __init__(self, manifests: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int) -> None:
         self._manifests = manifests
         self._base = base
-        self._workshop = workshop
+        self._context = context
         self._snapshot_id = snapshot_id
         self.untouched = np.ones(manifests.num_rows, np.bool_)
         self.rewritten: list[ManifestRow] = []
@@ -79,7 +81,7 @@ class _Remover:
             if not missing:
                 break
             manifest = self._manifests.slice(at, 1)
-            data, entries = load_entries(manifest, self._workshop)
+            data, entries = load_entries(manifest, self._context)
             status = _statuses(entries, column, pa.array(sorted(names), pa.string()))
             hit = entries.filter(pc.equal(status, DELETED))
             if hit.num_rows == 0:
@@ -87,7 +89,7 @@ class _Remover:
             self.untouched[at] = False
             missing -= set(hit.column(column).to_pylist())
             source = ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status)
-            self.rewritten.append(rewrite_without(source, entries, self._base, self._workshop, self._snapshot_id))
+            self.rewritten.append(rewrite_without(source, entries, self._base, self._context, self._snapshot_id))
             removed.append(hit.select(REMOVED.names))
         return pa.concat_tables(removed) if removed else REMOVED.empty_table()
 

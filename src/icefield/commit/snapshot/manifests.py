@@ -18,7 +18,7 @@ from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest.rewrite import ManifestSource, rewrite_manifests
 from icefield.codec.manifest.schema import ADDED, DELETED, EXISTING, partition_column
-from icefield.commit.action import Workshop
+from icefield.commit.action import WriteContext
 from icefield.commit.validate.references import remove_quietly
 from icefield.commit.validate.schema_compatibility import check_fits
 from icefield.model.metadata import TableMetadata
@@ -77,7 +77,7 @@ class ManifestShape:
 
 
 @dataclass(frozen=True)
-class NewFiles:
+class AddedFiles:
     """Data files or delete files that a snapshot adds, all of one shape.
 
     sequence_number: how old their rows are, where they are older than the snapshot; None: as old as it.
@@ -106,7 +106,7 @@ class AddedManifests:
     (spec: Sequence Number Inheritance)
     """
 
-    def __init__(self, *groups: NewFiles) -> None:
+    def __init__(self, *groups: AddedFiles) -> None:
         self._groups = groups
         self.snapshot_id: int | None = None  # drawn when they are first written
         self._was_proposed = False
@@ -122,32 +122,32 @@ class AddedManifests:
         was_proposed, self._was_proposed = self._was_proposed, True
         return was_proposed and self.snapshot_id is not None and base.snapshots.find(self.snapshot_id) is not None
 
-    def write(self, base: TableMetadata, workshop: Workshop) -> tuple[list[ManifestRow], int]:
+    def write(self, base: TableMetadata, context: WriteContext) -> tuple[list[ManifestRow], int]:
         """Return the rows that describe them and the id of their snapshot, after writing them where need be."""
         for group in self._groups:
             if group.columns.num_rows:
                 check_fits(group.shape.schema, base)
         if self.snapshot_id is None:
-            self.snapshot_id = workshop.ambient.random_id()
+            self.snapshot_id = context.ambient.random_id()
         if self._rows is not None and self._format_version == 1 < base.format_version:
             # What a v1 manifest lists has sequence number 0 for ever: it cannot be new to the table as upgraded.
-            remove_quietly(workshop.store, self.locations)
+            remove_quietly(context.store, self.locations)
             self._rows = None
         if self._rows is None:
             self._format_version = base.format_version
-            self._rows = [row for group in self._groups for row in write_added(group, base, workshop, self.snapshot_id)]
+            self._rows = [row for group in self._groups for row in write_added(group, base, context, self.snapshot_id)]
         return self._rows, self.snapshot_id
 
 
-def write_added(files: NewFiles, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> list[ManifestRow]:
+def write_added(files: AddedFiles, base: TableMetadata, context: WriteContext, snapshot_id: int) -> list[ManifestRow]:
     """Write the manifests of new files."""
     return [
-        write_manifest(_added_entries(files, start, base, snapshot_id), files.shape, base, workshop)
+        write_manifest(_added_entries(files, start, base, snapshot_id), files.shape, base, context)
         for start in range(0, files.columns.num_rows, ENTRIES_PER_MANIFEST)
     ]
 
 
-def _added_entries(files: NewFiles, start: int, base: TableMetadata, snapshot_id: int) -> pa.Table:
+def _added_entries(files: AddedFiles, start: int, base: TableMetadata, snapshot_id: int) -> pa.Table:
     entries = files.columns.slice(start, ENTRIES_PER_MANIFEST)
     inherited = pa.nulls(entries.num_rows, pa.int64())
     age = pa.array([files.sequence_number] * entries.num_rows, pa.int64())
@@ -159,31 +159,31 @@ def _added_entries(files: NewFiles, start: int, base: TableMetadata, snapshot_id
     return entries.add_column(0, "status", pa.array(np.full(entries.num_rows, ADDED, np.int32)))
 
 
-def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, workshop: Workshop) -> ManifestRow:
+def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, context: WriteContext) -> ManifestRow:
     """Write entries as one manifest; sequence numbers of the row are filled in when its snapshot is built."""
-    location = _new_location(base, workshop)
+    location = _new_location(base, context)
     header = shape.header(base.format_version)
     data = encode_manifest(entries, header, shape.partition, location, manifest_codec(base))
-    workshop.store.put_new(location, data)
+    context.store.put_new(location, data)
     return describe_manifest(location, len(data), entries, shape)
 
 
-def load_entries(manifest: pa.Table, workshop: Workshop) -> tuple[bytes, pa.Table]:
+def load_entries(manifest: pa.Table, context: WriteContext) -> tuple[bytes, pa.Table]:
     """Load the manifest of one row: its bytes, and its columns REWRITTEN with nothing left to inherit."""
-    (data,), entries = load_many_entries(manifest, workshop)
+    (data,), entries = load_many_entries(manifest, context)
     return data, entries.drop_columns([MANIFEST_COLUMN])
 
 
-def load_many_entries(manifests: pa.Table, workshop: Workshop) -> tuple[list[bytes], pa.Table]:
+def load_many_entries(manifests: pa.Table, context: WriteContext) -> tuple[list[bytes], pa.Table]:
     """Load manifests of one spec in the same way; the column MANIFEST_COLUMN counts them."""
     known = (manifests.column(name).to_pylist() for name in ("manifest_path", "manifest_length"))
     listed = list(zip(*known, strict=True))
-    with ReadAhead(workshop.store, (Wanted(at, length) for at, length in listed)) as near:
+    with ReadAhead(context.store, (Wanted(at, length) for at, length in listed)) as near:
         files = [(at, read_sized(near, at, length)) for at, length in listed]
     return [data for _, data in files], inherit(decode_manifests(files, REWRITTEN), manifests)
 
 
-def complete_manifests(manifests: pa.Table, base: TableMetadata, workshop: Workshop) -> pa.Table:
+def complete_manifests(manifests: pa.Table, base: TableMetadata, context: WriteContext) -> pa.Table:
     """Fill in the counts that rows from format version 1 may lack, by opening those manifests.
 
     Later versions require them, and row ids are handed out by them. (spec: Manifest Lists)
@@ -196,7 +196,7 @@ def complete_manifests(manifests: pa.Table, base: TableMetadata, workshop: Works
     rows = manifests.to_pylist()
     for at in np.flatnonzero(lacks).tolist():
         manifest = manifests.slice(at, 1)
-        data, entries = load_entries(manifest, workshop)
+        data, entries = load_entries(manifest, context)
         spec = find_spec(base, rows[at]["partition_spec_id"])
         shape = ManifestShape(base.schema_of_spec(spec), spec)
         found = describe_manifest(rows[at]["manifest_path"], len(data), entries, shape)
@@ -206,26 +206,26 @@ def complete_manifests(manifests: pa.Table, base: TableMetadata, workshop: Works
 
 
 def rewrite_without(
-    source: ManifestSource, entries: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int
+    source: ManifestSource, entries: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> ManifestRow:
     """Write a manifest anew with other statuses; `entries` are its columns REWRITTEN, with nothing left to inherit.
 
     Data files are copied as the bytes they are, with statistics that are not even decoded.
     """
-    return merge_sources([source], entries, base, workshop, snapshot_id)
+    return merge_sources([source], entries, base, context, snapshot_id)
 
 
 def merge_sources(
-    sources: Sequence[ManifestSource], entries: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int
+    sources: Sequence[ManifestSource], entries: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> ManifestRow:
     """Write the chosen entries of several manifests of one spec as one; `entries` are those of all, in order."""
     first = sources[0].manifest
     spec = find_spec(base, first.column("partition_spec_id")[0].as_py())
     shape = ManifestShape(base.schema_of_spec(spec), spec, first.column("content")[0].as_py())
-    location = _new_location(base, workshop)
+    location = _new_location(base, context)
     header = shape.header(base.format_version)
     data = rewrite_manifests(sources, header, shape.partition, snapshot_id, location, manifest_codec(base))
-    workshop.store.put_new(location, data)
+    context.store.put_new(location, data)
     status = pa.chunked_array([source.status for source in sources])
     written = entries.set_column(entries.column_names.index("status"), "status", status)
     return describe_manifest(location, len(data), written.filter(status.is_valid()), shape)
@@ -236,8 +236,8 @@ def manifest_codec(base: TableMetadata) -> str:
     return AVRO_CODECS[MANIFEST_CODEC.read(base.properties)]
 
 
-def _new_location(base: TableMetadata, workshop: Workshop) -> str:
-    return workshop.metadata_location(base, f"{workshop.ambient.random_uuid()}-m0.avro")
+def _new_location(base: TableMetadata, context: WriteContext) -> str:
+    return context.metadata_location(base, f"{context.ambient.random_uuid()}-m0.avro")
 
 
 def describe_manifest(location: str, length: int, entries: pa.Table, shape: ManifestShape) -> ManifestRow:

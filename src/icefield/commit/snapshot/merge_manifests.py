@@ -16,7 +16,7 @@ from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.list import count_manifests
 from icefield.codec.manifest.rewrite import ManifestSource
 from icefield.codec.manifest.schema import DELETED, EXISTING
-from icefield.commit.action import Workshop
+from icefield.commit.action import WriteContext
 from icefield.commit.snapshot.manifests import ManifestRow, load_many_entries, merge_sources
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
@@ -34,36 +34,36 @@ class Merged:
 
 
 def merge_manifests(
-    parent: Snapshot | None, base: TableMetadata, workshop: Workshop, snapshot_id: int
+    parent: Snapshot | None, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> Merged | None:
     """Merge the small data manifests of a snapshot; None if there are too few, or the table does not want it."""
     least = MANIFEST_MIN_COUNT_TO_MERGE.read(base.properties)
     if parent is None or not parent.manifest_list or not MANIFEST_MERGE.read(base.properties):
         return None
-    if count_manifests(read_manifest_list(workshop.store, parent), parent.manifest_list) < least:
+    if count_manifests(read_manifest_list(context.store, parent), parent.manifest_list) < least:
         return None
-    manifests = load_manifests(workshop.store, parent)
+    manifests = load_manifests(context.store, parent)
     assert manifests is not None
     bins = _bins(manifests, DATA_MANIFEST, MANIFEST_TARGET_SIZE_BYTES.read(base.properties))
-    return None if sum(map(len, bins)) < least else _merge_bins(manifests, bins, base, workshop, snapshot_id)
+    return None if sum(map(len, bins)) < least else _merge_bins(manifests, bins, base, context, snapshot_id)
 
 
-def merge_all(parent: Snapshot | None, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> Merged | None:
+def merge_all(parent: Snapshot | None, base: TableMetadata, context: WriteContext, snapshot_id: int) -> Merged | None:
     """Merge the small manifests of a snapshot, of data and of deletes, however few; None if there are not two."""
-    manifests = load_manifests(workshop.store, parent)
+    manifests = load_manifests(context.store, parent)
     if manifests is None:
         return None
     target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties)
     bins = [rows for content in (DATA_MANIFEST, DELETE_MANIFEST) for rows in _bins(manifests, content, target)]
-    return _merge_bins(manifests, bins, base, workshop, snapshot_id) if bins else None
+    return _merge_bins(manifests, bins, base, context, snapshot_id) if bins else None
 
 
 def _merge_bins(
-    manifests: pa.Table, bins: list[list[int]], base: TableMetadata, workshop: Workshop, snapshot_id: int
+    manifests: pa.Table, bins: list[list[int]], base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> Merged:
-    merged = [_merge(manifests.take(pa.array(rows)), base, workshop, snapshot_id) for rows in bins]
-    gone = np.isin(np.arange(manifests.num_rows), np.concatenate([np.array(rows) for rows in bins]))
-    return Merged(manifests.filter(pa.array(~gone)), merged, int(gone.sum()))
+    merged = [_merge(manifests.take(pa.array(rows)), base, context, snapshot_id) for rows in bins]
+    removed_files = np.isin(np.arange(manifests.num_rows), np.concatenate([np.array(rows) for rows in bins]))
+    return Merged(manifests.filter(pa.array(~removed_files)), merged, int(removed_files.sum()))
 
 
 def _bins(manifests: pa.Table, content: int, target_bytes: int) -> list[list[int]]:
@@ -89,8 +89,8 @@ def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[
         yield rows
 
 
-def _merge(manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapshot_id: int) -> ManifestRow:
-    found, entries = load_many_entries(manifests, workshop)
+def _merge(manifests: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int) -> ManifestRow:
+    found, entries = load_many_entries(manifests, context)
     # What was deleted before has told its story in the snapshot that deleted it. (spec: Manifests)
     live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
     status = pc.if_else(live, EXISTING, None).cast(pa.int32())
@@ -100,4 +100,4 @@ def _merge(manifests: pa.Table, base: TableMetadata, workshop: Workshop, snapsho
         ManifestSource(location, data, manifests.slice(at, 1), status.slice(starts[at], counts[at]))
         for at, (location, data) in enumerate(zip(manifests.column("manifest_path").to_pylist(), found, strict=True))
     ]
-    return merge_sources(sources, entries, base, workshop, snapshot_id)
+    return merge_sources(sources, entries, base, context, snapshot_id)

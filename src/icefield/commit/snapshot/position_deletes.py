@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from icefield.ambient import Ambient
 from icefield.codec.manifest.header import DELETE_MANIFEST
-from icefield.commit.snapshot.manifests import ManifestShape, NewFiles
-from icefield.commit.validate.read_set import Footing
+from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
+from icefield.commit.validate.read_set import ReadSet
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead, wanted_deletes
 from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
-from icefield.parquet.write.delete_files import DeleteEntry, DeleteFileWriter, DeletePlace, as_delete_columns
+from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, as_delete_columns
 from icefield.plan.plan import plan_scan
 from icefield.plan.planned_files import files_at, paths_of
-from icefield.plan.versions import Point
+from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import Store
 
 
@@ -41,21 +41,21 @@ class ChangedFile:
         return _locations(self.now, DeleteKind.EQUALITY) - _locations(self.planned, DeleteKind.EQUALITY)
 
 
-def find_changed_files(footing: Footing, files: pa.Table, base: TableMetadata, store: Store) -> list[ChangedFile]:
+def find_changed_files(read_set: ReadSet, files: pa.Table, base: TableMetadata, store: Store) -> list[ChangedFile]:
     """Find those of planned files whose deletes have changed since the plan.
 
     Raises ConcurrentChange if one of the files is not there any more.
     """
-    if not footing.is_disturbed(base, store, files):
+    if not read_set.is_disturbed(base, store, files):
         return []
-    point = Point(base.ref_head(footing.ref), footing.plan.point.schema)
-    plan = plan_scan(store, base, point, footing.plan.where)
+    version = ResolvedVersion(base.ref_head(read_set.ref), read_set.plan.version.schema)
+    plan = plan_scan(store, base, version, read_set.plan.where)
     paths = paths_of(files)
     found = files_at(plan.files, paths)
-    if gone := paths - paths_of(found):
-        raise footing.missing(set(gone))
+    if removed_files := paths - paths_of(found):
+        raise read_set.missing(set(removed_files))
     now = {task.location: task for task in plan.tasks(found)}
-    pairs = (ChangedFile(task, now[task.location]) for task in footing.plan.tasks(files))
+    pairs = (ChangedFile(task, now[task.location]) for task in read_set.plan.tasks(files))
     return [pair for pair in pairs if set(pair.planned.deletes) != set(pair.now.deletes)]
 
 
@@ -75,15 +75,17 @@ def with_deletes(task: FileTask, *deletes: DeleteFile) -> FileTask:
     return replace(task, deletes=deletes)
 
 
-def open_delete_writer(place: DeletePlace, base: TableMetadata, store: Store, ambient: Ambient) -> DeleteFileWriter:
+def open_delete_writer(
+    place: DeleteDestination, base: TableMetadata, store: Store, ambient: Ambient
+) -> DeleteFileWriter:
     """Return a writer of delete files for a base, under names that no other attempt has."""
     place = replace(place, name=f"{place.name}-{ambient.random_uuid().hex[:8]}")
     return DeleteFileWriter(place, store, base.has_row_ids)
 
 
-def as_new_files(
+def as_added_files(
     entries: Sequence[DeleteEntry], partitions: Iterable[tuple[PartitionSpec, pa.Table]], base: TableMetadata
-) -> list[NewFiles]:
+) -> list[AddedFiles]:
     """Return delete files as columns of manifest entries, those of one spec together.
 
     partitions: the data files that they refer to, each batch of one spec, with their locations and partition values.
@@ -95,7 +97,7 @@ def as_new_files(
         own = [by_path[path] for path in files.column("file_path").to_pylist()]
         if own:
             columns = as_delete_columns(own, files.drop_columns("file_path"), spec, schema)
-            groups.append(NewFiles(columns, ManifestShape(schema, spec, DELETE_MANIFEST)))
+            groups.append(AddedFiles(columns, ManifestShape(schema, spec, DELETE_MANIFEST)))
     return groups
 
 

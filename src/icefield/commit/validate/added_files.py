@@ -6,12 +6,12 @@ Asked on every base, so that of two who take in the same file one lands. Raises 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.errors import AlreadyExists
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
 from icefield.plan.plan import plan_scan
-from icefield.plan.versions import find_point
+from icefield.plan.versions import resolve_version
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class RequireNewFiles:
     locations: frozenset[str]
     ref: str
 
-    def propose(self, base: TableMetadata, workshop: Workshop) -> Change:
-        planned = plan_scan(workshop.store, base, find_point(base, self.ref), TRUE)
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        planned = plan_scan(context.store, base, resolve_version(base, self.ref), TRUE)
         known = set(planned.files.column("file_path").to_pylist())
         if taken := sorted(known & self.locations):
             raise already_there(taken)
-        return Change([])
+        return ProposedChange([])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

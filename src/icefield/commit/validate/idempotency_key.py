@@ -1,10 +1,10 @@
 """Idempotency keys: a change that is made again under its key is not made twice.
 
-    table.append(rows, token="job-7/batch-3")                 a plain token: any text, used once
-    table.append(rows, token=StreamBatch("clicks", 17))       a batch of a named stream, whose numbers only grow
+    table.append(rows, idempotency_key="job-7/batch-3")              a plain key: any text, used once
+    table.append(rows, idempotency_key=StreamBatch("clicks", 17))    a batch of a named stream, whose numbers only grow
 
 The key is written to the summary of the snapshot that the change makes, and in the same commit to the table's
-properties (`token_memory`), so that it outlives the snapshot. It is looked for before the change is proposed, on every
+properties (`key_history`), so that it outlives the snapshot. It is looked for before the change is proposed, on every
 base. So a retry after a lost answer, a second run of a job, or two runs at once land once.
 
 Landed means: in the history of the branch that is written to. Raises InvalidInput for what is no key, and for a key
@@ -17,18 +17,18 @@ from enum import Enum
 
 from icefield.commit.validate.key_history import (
     BATCH_KEY,
+    IDEMPOTENCY_KEY,
     STREAM_KEY,
-    TOKEN_KEY,
     recorded_batch,
     recorded_branches,
-    recorded_tokens,
+    recorded_keys,
 )
 from icefield.errors import ConcurrentChange, InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 
 MAX_BATCH = (1 << 63) - 1
-_TOKEN = re.compile(r"[\w.:/@+-]{1,200}", re.ASCII)
+_KEY = re.compile(r"[\w.:/@+-]{1,200}", re.ASCII)
 _STREAM = re.compile(r"[\w.:/+-]{1,100}", re.ASCII)
 
 
@@ -47,7 +47,7 @@ class StreamBatch:
         return f"batch {self.batch} of stream {self.stream!r}"
 
 
-Token = str | StreamBatch
+IdempotencyKey = str | StreamBatch
 
 
 @dataclass(frozen=True)
@@ -57,33 +57,33 @@ class Landed:
     snapshot: Snapshot | None
 
 
-def check_token(token: object) -> None:
+def check_idempotency_key(idempotency_key: object) -> None:
     """Refuse a key that could not be told from other text in metadata."""
-    if isinstance(token, StreamBatch):
-        _check_batch(token)
-    elif not isinstance(token, str) or not _TOKEN.fullmatch(token):
+    if isinstance(idempotency_key, StreamBatch):
+        _check_batch(idempotency_key)
+    elif not isinstance(idempotency_key, str) or not _KEY.fullmatch(idempotency_key):
         raise InvalidInput(
-            f"{token!r} is no commit token",
+            f"{idempotency_key!r} is not a valid idempotency key",
             hint="Take 1 to 200 letters, digits and . : / @ + - _, or a StreamBatch(stream, batch)",
         )
 
 
-def find_landed(metadata: TableMetadata, ref: str, token: Token | None) -> Landed | None:
+def find_landed(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyKey | None) -> Landed | None:
     """Return what a change under this key made in the history of a branch; None if it was not made."""
-    if token is None:
+    if idempotency_key is None:
         return None
-    if isinstance(token, StreamBatch):
-        return _find_batch(metadata, ref, token)
-    return _find_token(metadata, ref, token)
+    if isinstance(idempotency_key, StreamBatch):
+        return _find_batch(metadata, ref, idempotency_key)
+    return _find_key(metadata, ref, idempotency_key)
 
 
-def was_made(metadata: TableMetadata, ref: str, token: Token | None) -> bool:
+def was_made(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyKey | None) -> bool:
     """Return whether another run made a change that had not landed when this run of it began."""
-    landed = find_landed(metadata, ref, token)
-    if isinstance(token, StreamBatch) and landed is not None and landed.snapshot is None:
-        mark = recorded_batch(metadata.properties, ref, token.stream)
+    landed = find_landed(metadata, ref, idempotency_key)
+    if isinstance(idempotency_key, StreamBatch) and landed is not None and landed.snapshot is None:
+        mark = recorded_batch(metadata.properties, ref, idempotency_key.stream)
         raise ConcurrentChange(
-            f"cannot write {token}: another writer brought batch {mark} to {ref} while this one was being written",
+            f"cannot write {idempotency_key}: another writer concurrently wrote batch {mark} to {ref}",
             hint="Nothing was changed; let one writer at a time write a stream",
         )
     return landed is not None
@@ -97,38 +97,40 @@ class _Place(Enum):
     UNKNOWN = "older than what is kept of its history"
 
 
-def _find_token(metadata: TableMetadata, ref: str, token: str) -> Landed | None:
-    recorded = token in recorded_tokens(metadata.properties, ref)
-    found = list(metadata.snapshots.find_all_by_summary(TOKEN_KEY, token))
+def _find_key(metadata: TableMetadata, ref: str, idempotency_key: str) -> Landed | None:
+    recorded = idempotency_key in recorded_keys(metadata.properties, ref)
+    found = list(metadata.snapshots.find_all_by_summary(IDEMPOTENCY_KEY, idempotency_key))
     for snapshot in found:
         place = _place(metadata, ref, snapshot)
         if place is _Place.INSIDE or (place is _Place.UNKNOWN and recorded):
             return Landed(snapshot)
     if found:
-        raise _used_elsewhere(f"the token {token!r}", ref, found[0])
+        raise _used_elsewhere(f"idempotency key {idempotency_key!r}", ref, found[0])
     if recorded:
         return Landed(None)
     for branch in recorded_branches(metadata.properties):
-        if token in recorded_tokens(metadata.properties, branch):
+        if idempotency_key in recorded_keys(metadata.properties, branch):
             raise InvalidInput(
-                f"the token {token!r} was used on the branch {branch!r}, by a snapshot that has expired, not on {ref}",
+                f"idempotency key {idempotency_key!r} was used on branch {branch!r}, not on {ref}; it expired",
                 hint=_ANOTHER,
             )
     return None
 
 
-def _find_batch(metadata: TableMetadata, ref: str, token: StreamBatch) -> Landed | None:
-    mark = recorded_batch(metadata.properties, ref, token.stream)
-    found = _snapshots_of(metadata, token.stream, token.batch)
+def _find_batch(metadata: TableMetadata, ref: str, idempotency_key: StreamBatch) -> Landed | None:
+    mark = recorded_batch(metadata.properties, ref, idempotency_key.stream)
+    found = _snapshots_of(metadata, idempotency_key.stream, idempotency_key.batch)
     for snapshot in found:
         if _place(metadata, ref, snapshot) is _Place.INSIDE:
             return Landed(snapshot)
-    if mark is None or token.batch > mark:
+    if mark is None or idempotency_key.batch > mark:
         return None
-    last = _snapshots_of(metadata, token.stream, mark)
+    last = _snapshots_of(metadata, idempotency_key.stream, mark)
     # Other engines roll a branch back without the mark.
     if last and all(_place(metadata, ref, each) is _Place.OUTSIDE for each in last):
-        raise _used_elsewhere(f"batch {mark} of stream {token.stream!r}, the highest that landed,", ref, last[0])
+        raise _used_elsewhere(
+            f"batch {mark} of stream {idempotency_key.stream!r}, the highest that landed,", ref, last[0]
+        )
     return Landed(found[0] if found else None)
 
 
@@ -148,7 +150,7 @@ def _place(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _Place:
     return _Place.OUTSIDE if last is None or last.parent_snapshot_id is None else _Place.UNKNOWN
 
 
-_ANOTHER = "Take another token to make the change here too, or publish the branch that has it"
+_ANOTHER = "Use another idempotency key to make the change here too, or publish the branch that has it"
 
 
 def _used_elsewhere(what: str, ref: str, snapshot: Snapshot) -> InvalidInput:
@@ -159,10 +161,10 @@ def _used_elsewhere(what: str, ref: str, snapshot: Snapshot) -> InvalidInput:
     )
 
 
-def _check_batch(token: StreamBatch) -> None:
-    if not isinstance(token.stream, str) or not _STREAM.fullmatch(token.stream):
+def _check_batch(idempotency_key: StreamBatch) -> None:
+    if not isinstance(idempotency_key.stream, str) or not _STREAM.fullmatch(idempotency_key.stream):
         raise InvalidInput(
-            f"{token.stream!r} is no name of a stream", hint="Take 1 to 100 letters, digits and . : / + - _"
+            f"{idempotency_key.stream!r} is no name of a stream", hint="Take 1 to 100 letters, digits and . : / + - _"
         )
-    if type(token.batch) is not int or not 0 <= token.batch <= MAX_BATCH:
-        raise InvalidInput(f"the batch of a stream is a number from 0 to {MAX_BATCH}, not {token.batch!r}")
+    if type(idempotency_key.batch) is not int or not 0 <= idempotency_key.batch <= MAX_BATCH:
+        raise InvalidInput(f"the batch of a stream is a number from 0 to {MAX_BATCH}, not {idempotency_key.batch!r}")

@@ -1,6 +1,6 @@
 """What a table remembers of the keys that landed on each of its branches, in properties that outlive snapshots.
 
-    icefield.commit-tokens@main       the newest plain tokens, oldest first, with blanks between; a bounded window
+    icefield.idempotency-keys@main       the newest plain keys, oldest first, with blanks between; a bounded window
     icefield.stream.clicks@main       the highest batch of the stream `clicks`
 
 They are written by the commit that lands, so that whoever expires its snapshot, icefield or another engine, forgets
@@ -19,28 +19,28 @@ from icefield.model.updates import RemoveProperties, SetProperties, Update
 from icefield.properties.table import COMMIT_TOKENS_KEPT
 
 # Keys of snapshot summaries.
-TOKEN_KEY = "icefield.commit-token"
+IDEMPOTENCY_KEY = "icefield.idempotency-key"
 STREAM_KEY = "icefield.stream"
 BATCH_KEY = "icefield.batch"
 PREVIOUS_KEY = "icefield.previous-batch"
 # Properties; the branch follows an @, which no name of a stream has.
-TOKENS = "icefield.commit-tokens@"
+IDEMPOTENCY_KEYS = "icefield.idempotency-keys@"
 STREAM = "icefield.stream."
 MAX_STREAMS = 1000
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The keys that landed on one branch: plain tokens, oldest first, and the highest batch of each stream."""
+    """The keys that landed on one branch: plain keys, oldest first, and the highest batch of each stream."""
 
-    tokens: tuple[str, ...] = ()
+    idempotency_keys: tuple[str, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
 
     def with_summary(self, summary: Mapping[str, str]) -> "Memory":
         """Return the memory after a snapshot landed."""
-        token, stream = summary.get(TOKEN_KEY), summary.get(STREAM_KEY)
-        if token is not None and token not in self.tokens:
-            return replace(self, tokens=(*self.tokens, token))
+        idempotency_key, stream = summary.get(IDEMPOTENCY_KEY), summary.get(STREAM_KEY)
+        if idempotency_key is not None and idempotency_key not in self.idempotency_keys:
+            return replace(self, idempotency_keys=(*self.idempotency_keys, idempotency_key))
         # A snapshot of others may say anything here.
         if stream is not None and (batch := whole_number(summary.get(BATCH_KEY))) is not None:
             return replace(self, marks={**self.marks, stream: max(batch, self.marks.get(stream, 0))})
@@ -48,17 +48,17 @@ class Memory:
 
     def without_summary(self, summary: Mapping[str, str]) -> "Memory":
         """Return the memory after the newest snapshot was undone."""
-        token, stream = summary.get(TOKEN_KEY), summary.get(STREAM_KEY)
-        tokens = tuple(each for each in self.tokens if each != token)
+        idempotency_key, stream = summary.get(IDEMPOTENCY_KEY), summary.get(STREAM_KEY)
+        idempotency_keys = tuple(each for each in self.idempotency_keys if each != idempotency_key)
         marks = {name: mark for name, mark in self.marks.items() if name != stream}
         if stream is not None and (previous := whole_number(summary.get(PREVIOUS_KEY))) is not None:
             marks[stream] = previous
-        return Memory(tokens, marks)
+        return Memory(idempotency_keys, marks)
 
 
-def recorded_tokens(properties: Mapping[str, str], branch: str) -> tuple[str, ...]:
-    """Return the plain tokens that landed on a branch and are still remembered, oldest first."""
-    return tuple(properties.get(f"{TOKENS}{branch}", "").split())
+def recorded_keys(properties: Mapping[str, str], branch: str) -> tuple[str, ...]:
+    """Return the plain keys that landed on a branch and are still remembered, oldest first."""
+    return tuple(properties.get(f"{IDEMPOTENCY_KEYS}{branch}", "").split())
 
 
 def recorded_batch(properties: Mapping[str, str], branch: str, stream: str) -> int | None:
@@ -73,13 +73,13 @@ def recorded_batch(properties: Mapping[str, str], branch: str, stream: str) -> i
 
 
 def recorded_branches(properties: Mapping[str, str]) -> list[str]:
-    """Return the branches whose tokens are remembered."""
-    return sorted(key.removeprefix(TOKENS) for key in properties if key.startswith(TOKENS))
+    """Return the branches whose keys are remembered."""
+    return sorted(key.removeprefix(IDEMPOTENCY_KEYS) for key in properties if key.startswith(IDEMPOTENCY_KEYS))
 
 
 def remember(base: TableMetadata, branch: str, summary: Mapping[str, str]) -> list[Update]:
     """Return the updates that remember the key of a snapshot that lands on a branch."""
-    if TOKEN_KEY not in summary and STREAM_KEY not in summary:
+    if IDEMPOTENCY_KEY not in summary and STREAM_KEY not in summary:
         return []
     memory = _load(base.properties, branch)
     stream = summary.get(STREAM_KEY)
@@ -109,7 +109,10 @@ def take_over(base: TableMetadata, branch: str, source: str, head: Snapshot) -> 
     before, brought = _load(base.properties, branch), _load(base.properties, source)
     known = base.ref_head(branch)
     news = _until(base.ancestors(head), known.snapshot_id if known else None)
-    memory = Memory((*before.tokens, *(t for t in brought.tokens if t not in before.tokens)), dict(before.marks))
+    memory = Memory(
+        (*before.idempotency_keys, *(t for t in brought.idempotency_keys if t not in before.idempotency_keys)),
+        dict(before.marks),
+    )
     memory = replace(memory, marks={**brought.marks, **_highest(before.marks, brought.marks)})
     for snapshot in reversed(news):
         memory = memory.with_summary(snapshot.summary)
@@ -160,17 +163,21 @@ def _load(properties: Mapping[str, str], branch: str) -> Memory:
         stream, at, of = key.removeprefix(STREAM).partition("@")
         if key.startswith(STREAM) and at and of == branch:
             marks[stream] = recorded_batch(properties, branch, stream) or 0
-    return Memory(recorded_tokens(properties, branch), marks)
+    return Memory(recorded_keys(properties, branch), marks)
 
 
 def _updates(base: TableMetadata, branch: str, memory: Memory) -> list[Update]:
     """Return the updates that make the properties say what is remembered of a branch, and nothing else of it."""
     kept = COMMIT_TOKENS_KEPT.read(base.properties)
     wanted = {_stream_key(stream, branch): str(mark) for stream, mark in memory.marks.items()}
-    if tokens := memory.tokens[len(memory.tokens) - kept :] if kept < len(memory.tokens) else memory.tokens:
-        wanted[f"{TOKENS}{branch}"] = " ".join(tokens)
+    if (
+        idempotency_keys := memory.idempotency_keys[len(memory.idempotency_keys) - kept :]
+        if kept < len(memory.idempotency_keys)
+        else memory.idempotency_keys
+    ):
+        wanted[f"{IDEMPOTENCY_KEYS}{branch}"] = " ".join(idempotency_keys)
     before = _load(base.properties, branch)
-    known = {_stream_key(stream, branch) for stream in before.marks} | {f"{TOKENS}{branch}"}
+    known = {_stream_key(stream, branch) for stream in before.marks} | {f"{IDEMPOTENCY_KEYS}{branch}"}
     removed = tuple(sorted(key for key in known - wanted.keys() if key in base.properties))
     changed = {key: value for key, value in wanted.items() if base.properties.get(key) != value}
     updates: list[Update] = [RemoveProperties(removed)] if removed else []

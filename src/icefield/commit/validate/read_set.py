@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.header import DELETE_MANIFEST
-from icefield.commit.action import Workshop
+from icefield.commit.action import WriteContext
 from icefield.errors import ConcurrentChange, MissingFile
 from icefield.expr.bind.bound import columns_of
 from icefield.expr.prune.residual import residual
@@ -62,25 +62,25 @@ class PartitionSet:
 
 
 @dataclass(frozen=True)
-class Origin:
+class StartingSnapshot:
     """A committed version, None for none, and the snapshots that the same transaction put on it before the plan."""
 
     snapshot_id: int | None
     own: frozenset[int] = frozenset()
 
 
-def find_origin(committed: TableMetadata, staged: TableMetadata, ref: str) -> Origin:
+def find_starting_snapshot(committed: TableMetadata, staged: TableMetadata, ref: str) -> StartingSnapshot:
     """Tell what others have committed from what the transaction itself has done to a branch."""
     own: set[int] = set()
     for snapshot in staged.ancestors(staged.ref_head(ref)):
         if committed.snapshots.find(snapshot.snapshot_id) is not None:
-            return Origin(snapshot.snapshot_id, frozenset(own))
+            return StartingSnapshot(snapshot.snapshot_id, frozenset(own))
         own.add(snapshot.snapshot_id)
-    return Origin(None, frozenset(own))
+    return StartingSnapshot(None, frozenset(own))
 
 
 @dataclass(frozen=True)
-class Footing:
+class ReadSet:
     """What a change read.
 
     verb: what it does, for errors. origin: the version from which on others may have come in between; the snapshots of
@@ -92,20 +92,20 @@ class Footing:
     ref: str
     verb: str
     isolation: str
-    origin: Origin
+    start: StartingSnapshot
     partitions: PartitionSet | None = None
     keys: KeyRows | None = None
 
     def snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
         """Yield every snapshot of others that came between the plan and the base."""
         for snapshot in base.ancestors(base.ref_head(self.ref)):
-            if snapshot.snapshot_id == self.origin.snapshot_id:
+            if snapshot.snapshot_id == self.start.snapshot_id:
                 return
-            if snapshot.snapshot_id not in self.origin.own:
+            if snapshot.snapshot_id not in self.start.own:
                 yield snapshot
-        if self.origin.snapshot_id is not None:
+        if self.start.snapshot_id is not None:
             raise self.conflict(
-                f"snapshot {self.origin.snapshot_id}, on which it was planned, left the history of {self.ref}"
+                f"snapshot {self.start.snapshot_id}, on which it was planned, left the history of {self.ref}"
             )
 
     def check_history(self, base: TableMetadata) -> None:
@@ -124,7 +124,7 @@ class Footing:
         """
         if not self.has_moved(base):
             return False
-        before, now = (load_manifests(store, s) for s in (self.plan.point.snapshot, base.ref_head(self.ref)))
+        before, now = (load_manifests(store, s) for s in (self.plan.version.snapshot, base.ref_head(self.ref)))
         if before is None or now is None:
             return True
         paths = now.column("manifest_path").combine_chunks()
@@ -133,27 +133,27 @@ class Footing:
         known = pc.is_in(deletes, value_set=before.column("manifest_path").combine_chunks())
         return not (pc.all(pc.is_in(listing, value_set=paths)).as_py() and pc.all(known).as_py())
 
-    def check_added_rows(self, base: TableMetadata, workshop: Workshop) -> None:
+    def check_added_rows(self, base: TableMetadata, context: WriteContext) -> None:
         """Fail if rows were added since that the change would have read."""
         if self.isolation != SERIALIZABLE and self.keys is None:
             return
         since = [s for s in self.snapshots_since(base) if s.operation != Operation.REPLACE]
-        added = plan_added_files(workshop.store, base, since, self.plan)
+        added = plan_added_files(context.store, base, since, self.plan)
         added = added if self.partitions is None else self.partitions.restrict(added)
         for snapshot in since:
             found = added.filter(pc.equal(added.column("snapshot_id"), snapshot.snapshot_id))
-            if found.num_rows and self._holds_read_rows(found, base, workshop.store):
+            if found.num_rows and self._holds_read_rows(found, base, context.store):
                 raise self.conflict(
                     f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile added rows that it would have "
                     f"read, in {_some(found)}",
                     hint="run it again to see the new rows",
                 )
 
-    def check_deleted_rows(self, base: TableMetadata, workshop: Workshop, files: pa.Table) -> None:
+    def check_deleted_rows(self, base: TableMetadata, context: WriteContext, files: pa.Table) -> None:
         """Fail if rows of planned files, of which some are written anew, were deleted since."""
         like = replace(self.plan, files=files)
         for snapshot in self.snapshots_since(base) if files.num_rows else ():
-            deletes = plan_added_deletes(workshop.store, base, snapshot, like)
+            deletes = plan_added_deletes(context.store, base, snapshot, like)
             if deletes.num_rows:
                 raise self.conflict(
                     f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile deleted rows of files that it "
@@ -178,7 +178,7 @@ class Footing:
             return True
         if (pc.sum(files.column("file_size_in_bytes")).as_py() or 0) > MAX_BYTES_TO_LOOK_INTO:
             return True
-        schema = self.plan.point.schema
+        schema = self.plan.version.schema
         judged = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
         select = judged if self.keys is None else self.keys.columns
         try:

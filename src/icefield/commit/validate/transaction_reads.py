@@ -25,7 +25,7 @@ from icefield.model.snapshot import MAIN, Operation, Snapshot
 from icefield.parquet.read.read import table_reader
 from icefield.parquet.read.task import DeleteFile
 from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.versions import AsOf, Point
+from icefield.plan.versions import AsOf, ResolvedVersion
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import KeyIndex
@@ -45,20 +45,20 @@ class RowsRead:
 
 
 def find_read(
-    metadata: TableMetadata, point: Point, as_of: AsOf, where: Bound, columns: Iterable[int] = ()
+    metadata: TableMetadata, version: ResolvedVersion, as_of: AsOf, where: Bound, columns: Iterable[int] = ()
 ) -> RowsRead | None:
     """Return what is read of a branch or tag; None for a version by its id or an earlier time, which never changes.
 
     A filter on where rows lie (`_file`, `_pos`, …) stands for all rows, wherever they lie. Who reads the lineage of
     rows, by a filter or as one of the columns, is disturbed by a row that was written again as it was.
     """
-    is_head = not isinstance(as_of, int) and point.snapshot == metadata.current_snapshot
+    is_head = not isinstance(as_of, int) and version.snapshot == metadata.current_snapshot
     ref = as_of if isinstance(as_of, str) and as_of in metadata.refs else MAIN if is_head else None
     if ref is None:
         return None
     named = columns_of(where)
     lineage = tuple(f for f in LINEAGE if f.field_id in {*named, *columns})
-    schema = with_columns(point.schema, lineage) if lineage else point.schema
+    schema = with_columns(version.schema, lineage) if lineage else version.schema
     return RowsRead(ref, TRUE if any(map(is_metadata_column, named)) else where, schema)
 
 
@@ -145,7 +145,7 @@ class _Comparison:
         return not _same_rows(before, after)
 
     def _plan(self, snapshot: Snapshot | None) -> ScanPlan:
-        return plan_scan(self.store, self.now, Point(snapshot, self.read.schema), self.read.where)
+        return plan_scan(self.store, self.now, ResolvedVersion(snapshot, self.read.schema), self.read.where)
 
 
 _ABSENT = frozenset({None})
@@ -183,7 +183,7 @@ class _Side:
         return int(pc.sum(self.files.column("file_size_in_bytes")).as_py() or 0)
 
     def rows(self) -> pa.Table:
-        schema, names = self._plan.point.schema, [f.name for f in self._plan.point.schema.fields]
+        schema, names = self._plan.version.schema, [f.name for f in self._plan.version.schema.fields]
         return pa.Table.from_batches(self._batches(schema, names), arrow_schema(schema))
 
     def _batches(self, schema: Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

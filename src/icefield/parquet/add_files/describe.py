@@ -20,16 +20,16 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.add_files.partition import ColumnRange, GivenPartition, PartitionFinder
 from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
-from icefield.parquet.metrics import Beside, MetricsMode, exact_bounds, footer_metrics, metrics_modes, null_count
+from icefield.parquet.metrics import MetricsMode, WriterMetrics, exact_bounds, footer_metrics, metrics_modes, null_count
 from icefield.parquet.read.stored_columns import has_false_name
-from icefield.parquet.write.data_files import DescribedFile
+from icefield.parquet.write.data_files import DataFile
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_type, field_id_of, schema_from_arrow
 from icefield.types.datatypes import DoubleType, FloatType, ListType, MapType, NestedField, StructType, Type, walk
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
 
-NOTHING_BESIDE = Beside()
+NOTHING_BESIDE = WriterMetrics()
 INT96 = "INT96"
 
 
@@ -58,7 +58,7 @@ def plan_adoption(metadata: TableMetadata, partition: GivenPartition) -> Adoptio
     )
 
 
-def describe_file(store: Store, location: str, adoption: Adoption) -> DescribedFile:
+def describe_file(store: Store, location: str, adoption: Adoption) -> DataFile:
     """Read a file's footer, and describe the file as a manifest entry does."""
     try:
         with store.open_input(location) as source:
@@ -87,7 +87,7 @@ def describe_file(store: Store, location: str, adoption: Adoption) -> DescribedF
     modes = {i: replace(m, bounds=m.bounds and i not in fitting.other_units) for i, m in adoption.modes.items()}
     metrics = footer_metrics(footer, stored.leaves, modes, NOTHING_BESIDE)
     key = adoption.partitions.find(location, partial(_range_of, footer, stored, fitting.other_units))
-    return DescribedFile(location, key, footer.num_rows, size_bytes, metrics, has_ids(own))
+    return DataFile(location, key, footer.num_rows, size_bytes, metrics, has_ids(own))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.types.datatypes import PrimitiveType, Value
 from icefield.types.schema import Schema
 from icefield.types.transforms import Bucket, Identity, Unknown, Void
-from icefield.types.values.python import natural_value
+from icefield.types.values.python import python_value
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 GivenPartition = Mapping[str, object]
@@ -72,7 +72,7 @@ class PartitionFinder:
             return proved[0]
         kind = field.transform.result_type(self._source_type(field))
         try:
-            value = natural_value(said, kind)
+            value = python_value(said, kind)
         except ValueError as error:
             raise InvalidInput(f"the partition {field.name}={said!r} is no {kind}: {error}") from error
         if known is not None and (not proved or proved[0] != value):

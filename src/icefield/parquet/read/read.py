@@ -69,7 +69,7 @@ class TableReader:
         for batch in self._matching(task, wanted, where):
             yield batch if output == wanted else Projection(output, list(arrow_schema(wanted))).project(batch)
 
-    def read_rest(self, task: FileTask, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
+    def read_non_matching(self, task: FileTask, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows that do not match, with all columns: those for which the filter is false or null."""
         return self._matching(task, schema, complement(where))
 

@@ -17,7 +17,7 @@ MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts",
 
 
 @dataclass(frozen=True)
-class DescribedFile:
+class DataFile:
     """A data file; `key` is its partition. Without field ids in it, it is read by names.
 
     sort_order_id: the order that its rows are known to have.
@@ -32,7 +32,7 @@ class DescribedFile:
     sort_order_id: int | None = None
 
 
-def as_columns(files: Sequence[DescribedFile], spec: PartitionSpec, schema: Schema) -> pa.Table:
+def as_columns(files: Sequence[DataFile], spec: PartitionSpec, schema: Schema) -> pa.Table:
     """Return the files of one spec as columns."""
     partition = spec.columns(schema)
     columns: dict[str, Sequence[object]] = {

@@ -38,7 +38,7 @@ DeleteEntry = dict[str, object]
 
 
 @dataclass(frozen=True)
-class DeletePlace:
+class DeleteDestination:
     """Where delete files go, and how they are called: like the data files of the same write."""
 
     layout: FileLayout
@@ -56,7 +56,7 @@ class DeleteFileWriter:
     has_vectors: whether the table has deletion vectors.
     """
 
-    place: DeletePlace
+    place: DeleteDestination
     store: Store
     has_vectors: bool
     _entries: list[DeleteEntry] = field(default_factory=list)
@@ -111,7 +111,7 @@ def open_entry(entry: DeleteEntry) -> DeleteFile:
 
 
 def write_vectors(
-    store: Store, place: DeletePlace, number: int, positions: Mapping[str, Positions]
+    store: Store, place: DeleteDestination, number: int, positions: Mapping[str, Positions]
 ) -> list[DeleteEntry]:
     """Write the deletion vectors of several data files as one Puffin file."""
     blobs = [deletion_vector_blob(deleted, path) for path, deleted in positions.items()]
@@ -133,7 +133,7 @@ def write_vectors(
     ]
 
 
-def write_positions(store: Store, place: DeletePlace, number: int, path: str, deleted: Positions) -> DeleteEntry:
+def write_positions(store: Store, place: DeleteDestination, number: int, path: str, deleted: Positions) -> DeleteEntry:
     """Write the deleted positions of one data file as a Parquet file, in order."""
     table = pa.table([pa.repeat(pa.scalar(path), len(deleted)), pa.array(deleted)], schema=_COLUMNS)
     sink = pa.BufferOutputStream()

@@ -24,11 +24,11 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
 from icefield.parquet.file_schema import file_schema
-from icefield.parquet.metrics import NO_METRICS, Beside, Bounds, MetricsMode, footer_metrics, metrics_modes
+from icefield.parquet.metrics import NO_METRICS, Bounds, MetricsMode, WriterMetrics, footer_metrics, metrics_modes
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
 from icefield.parquet.read.stored_columns import file_name, fingerprint_of, stored_columns
 from icefield.parquet.write.conform import conform_batch
-from icefield.parquet.write.data_files import DescribedFile, as_columns
+from icefield.parquet.write.data_files import DataFile, as_columns
 from icefield.parquet.write.dictionary import columns_with_dictionary
 from icefield.parquet.write.file_layout import FileLayout, file_layout
 from icefield.parquet.write.geo_columns import as_parquet
@@ -137,7 +137,7 @@ class DataWriter:
         self._fingerprint = fingerprint_of(stored_columns(plan.schema))
         self._count = 0
         self._open: OrderedDict[bytes, _OpenFile] = OrderedDict()  # by the partition's key
-        self._finished: list[DescribedFile] = []
+        self._finished: list[DataFile] = []
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -219,8 +219,8 @@ class DataWriter:
 def partition_path(values: tuple[Value | None, ...], plan: WritePlan) -> Iterator[str]:
     """Yield `name=value` directories for people; readers take partition values from manifests only."""
     for part, value in zip(plan.spec.fields, values, strict=True):
-        human = part.transform.human(value, plan.spec.source_type(part, plan.schema))
-        yield f"{quote(part.name, safe='')}={quote(human, safe='')}"[:MAX_DIRECTORY_NAME]
+        to_human_string = part.transform.to_human_string(value, plan.spec.source_type(part, plan.schema))
+        yield f"{quote(part.name, safe='')}={quote(to_human_string, safe='')}"[:MAX_DIRECTORY_NAME]
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class _OpenFile:
             arrays = [pa.concat_arrays(list(parts)) for parts in zip(*(b.columns for b in self.batches), strict=True)]
             self.batches = [pa.RecordBatch.from_arrays(arrays, schema=self.batches[0].schema)]
 
-    def finish(self) -> DescribedFile:
+    def finish(self) -> DataFile:
         self.flush()
         assert self._writer is not None
         assert self.sink is not None
@@ -310,11 +310,11 @@ class _OpenFile:
         size_bytes = self.sink.tell()
         self.sink.close()
         plan = self.plan
-        beside = Beside(self.nan_counts, self.nan_columns, self.long_bounds)
-        metrics = footer_metrics(self._footers[0], plan.schema.leaves, plan.modes, beside)
+        writer_metrics = WriterMetrics(self.nan_counts, self.nan_columns, self.long_bounds)
+        metrics = footer_metrics(self._footers[0], plan.schema.leaves, plan.modes, writer_metrics)
         is_ordered = self._order.holds and not plan.order.is_unsorted
         order_id = plan.order.order_id if is_ordered else None
-        return DescribedFile(self.location, self.key, self.record_count, size_bytes, metrics, sort_order_id=order_id)
+        return DataFile(self.location, self.key, self.record_count, size_bytes, metrics, sort_order_id=order_id)
 
     def abort(self) -> None:
         if self._writer is not None:

@@ -53,4 +53,4 @@ def partition_texts(files: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.
 def _texts(values: pa.Array, source: PartitionTerm) -> pa.Array:
     kind = source.source_type
     known = python_values(values, source.transform.result_type(kind))
-    return pa.array([f"{source.name}={source.transform.human(value, kind)}" for value in known], pa.string())
+    return pa.array([f"{source.name}={source.transform.to_human_string(value, kind)}" for value in known], pa.string())

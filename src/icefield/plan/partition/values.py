@@ -12,7 +12,7 @@ from icefield.errors import Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.read.task import FileTask
-from icefield.plan.entries_of_files import INHERITED, load_listed
+from icefield.plan.entries_of_files import INHERITED, load_entries_of_files
 from icefield.plan.partition.struct import partition_struct
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
@@ -39,7 +39,7 @@ def load_partition_values(
     store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
 ) -> Iterator[tuple[PartitionSpec, pa.Table]]:
     """Yield planned files, each batch of one spec, as their locations and one column per partition field."""
-    for spec, entries in load_listed(store, metadata, plan, files, ManifestColumns(INHERITED)):
+    for spec, entries in load_entries_of_files(store, metadata, plan, files, ManifestColumns(INHERITED)):
         yield spec, entries.select(["file_path", *(partition_column(f.field_id) for f in spec.fields)])
 
 

@@ -19,7 +19,7 @@ from icefield.errors import MissingFile, StorageError
 from icefield.expr.bind.bind import bind
 from icefield.lake import Lake, LakeOpener
 from icefield.model.metadata import TableMetadata
-from icefield.plan.versions import Point
+from icefield.plan.versions import ResolvedVersion
 from icefield.spark.data_source.options import TO_READ, TO_WRITE, SourceOptions
 from icefield.spark.data_source.read import TAKES_FILTERS, SourceTable, make_reader, shown_schema
 from icefield.spark.data_source.write import begin_write
@@ -34,7 +34,7 @@ class PinnedVersion:
     """The version that a DataFrame was loaded with, by its metadata file: later ones may have forgotten it."""
 
     metadata_location: str
-    point: Point
+    version: ResolvedVersion
 
     def load(self, lake: Lake, table: str) -> TableMetadata:
         """Load the metadata of the version; the newest has it too, unless it expired, where the file was removed."""
@@ -61,9 +61,9 @@ class IcefieldSource(DataSource):
         options = self._options(TO_READ)
         with options.open_lake() as lake:
             loaded = lake.head(options.table).load()
-            table = SourceTable(lake.store, loaded.metadata, options.find_point(loaded.metadata))
+            table = SourceTable(lake.store, loaded.metadata, options.resolve_version(loaded.metadata))
         bind(options.where, table.readable)  # raises while the user is looking
-        self.pinned = PinnedVersion(loaded.location, table.point)
+        self.pinned = PinnedVersion(loaded.location, table.version)
         return shown_schema(table.select(options.columns))
 
     def reader(self, schema: spark_types.StructType) -> DataSourceReader:
@@ -78,9 +78,9 @@ class IcefieldSource(DataSource):
         options = self._options(TO_READ)
         with options.open_lake() as lake:
             if self.pinned is not None:
-                return SourceTable(lake.store, self.pinned.load(lake, options.table), self.pinned.point)
+                return SourceTable(lake.store, self.pinned.load(lake, options.table), self.pinned.version)
             metadata = lake.table(options.table).metadata
-            return SourceTable(lake.store, metadata, options.find_point(metadata))
+            return SourceTable(lake.store, metadata, options.resolve_version(metadata))
 
     def _options(self, known: tuple[str, ...]) -> SourceOptions:
         options = SourceOptions(dict(self.options), type(self).default_lake)

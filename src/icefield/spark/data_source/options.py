@@ -11,13 +11,13 @@ from pathlib import Path
 
 from icefield.config.configuration import suggest
 from icefield.config.connect import is_there, open_lake, scheme_of
-from icefield.config.file import Surroundings
+from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import find_settings
 from icefield.errors import InvalidInput, NotFound, Unsupported
 from icefield.lake import Lake, LakeOpener
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
-from icefield.plan.versions import AsOf, Point, find_point
+from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 LAKE_PROPERTY = "lake-property."
@@ -29,7 +29,16 @@ PROVIDER = "provider"
 INSTEAD = "Create tables with lake.create_table, and name one in SQL by CREATE TEMP VIEW … USING icefield OPTIONS (…)"
 TO_READ = ("table", "path", "columns", "where", *TIME_TRAVEL, *OF_THE_LAKE)
 WRITE_PROPERTY = "write."
-TO_WRITE = ("table", "path", "branch", "token", "overwrite-mode", "merge-schema", WRITE_PROPERTY, *OF_THE_LAKE)
+TO_WRITE = (
+    "table",
+    "path",
+    "branch",
+    "idempotency-key",
+    "overwrite-mode",
+    "merge-schema",
+    WRITE_PROPERTY,
+    *OF_THE_LAKE,
+)
 # What stands for many options.
 PREFIXES = (LAKE_PROPERTY, WRITE_PROPERTY)
 
@@ -112,17 +121,17 @@ class SourceOptions:
         named = said if lake is None else {**said, "target": lake}
         return _open({**named, "properties": properties} if properties else named)
 
-    def find_point(self, metadata: TableMetadata) -> Point:
+    def resolve_version(self, metadata: TableMetadata) -> ResolvedVersion:
         """Find the version to read."""
         said = [key for key in TIME_TRAVEL if key in self.given]
         if len(said) > 1:
             raise InvalidInput(f"options {' and '.join(said)} each name a version", hint="Give one of them")
         if not said:
-            return find_point(metadata, None)
+            return resolve_version(metadata, None)
         key, text = said[0], self.given[said[0]]
         if key in ("branch", "tag"):
             metadata.ref_head(text)  # raises for what is neither, though it might be read as a time
-        return find_point(metadata, _as_of(key, text))
+        return resolve_version(metadata, _as_of(key, text))
 
     def _one_of(self, key: str, default: str, other: str) -> str:
         word = self.given.get(key, default).lower()
@@ -134,7 +143,7 @@ class SourceOptions:
 def _open(said: Mapping[str, object]) -> Lake:
     """Open a lake that is there; reading makes none."""
     try:
-        settings = find_settings(said, Surroundings(os.environ, Path.cwd()))
+        settings = find_settings(said, ProcessEnvironment(os.environ, Path.cwd()))
     except InvalidInput as error:
         raise InvalidInput(error.message, hint=f'{error.hint or ""} Or say .option("lake", …)'.strip()) from error
     if scheme_of(settings.target) == "memory":

@@ -23,7 +23,7 @@ from icefield.parquet.read.read import TableReader, table_reader
 from icefield.plan.partition.values import readable_schema
 from icefield.plan.plan import plan_scan
 from icefield.plan.tasks import pack_tasks
-from icefield.plan.versions import Point
+from icefield.plan.versions import ResolvedVersion
 from icefield.spark.data_source.filters import split_filters
 from icefield.spark.read.task import present_batch
 from icefield.spark.types import presented_field
@@ -42,16 +42,16 @@ class SourceTable:
 
     store: Store
     metadata: TableMetadata
-    point: Point
+    version: ResolvedVersion
 
     @property
     def readable(self) -> Schema:
         """All columns that can be asked for."""
-        return readable_schema(self.metadata, self.point.schema)
+        return readable_schema(self.metadata, self.version.schema)
 
     def select(self, columns: Sequence[str] | None) -> Schema:
         """Return the columns that are named, or the table's own."""
-        return self.point.schema if columns is None else self.readable.select(columns)
+        return self.version.schema if columns is None else self.readable.select(columns)
 
     def fit(self, asked: spark_types.StructType) -> list[str]:
         """Return the names of what a Spark schema asks for; of a struct it may be a part. Raises InvalidInput."""
@@ -80,7 +80,7 @@ class SourceReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan; one partition is what one task reads."""
         table = self._table
-        plan = plan_scan(table.store, table.metadata, table.point, self._where)
+        plan = plan_scan(table.store, table.metadata, table.version, self._where)
         judged = [table.readable.name_of(field_id) for field_id in columns_of(self._where)]
         wanted = table.readable.select([*self._names, *judged])
         packed = pack_tasks(table.store, table.metadata, plan, plan.files, wanted)

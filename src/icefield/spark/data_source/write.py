@@ -5,7 +5,7 @@ that it meets; `table.append(df)` distributes rows first.
 
     writer()  the rows' schema is checked, and the version that the change rests on is fixed
     write()   in executors: files are written; a fault in the rows comes back as a value, for Spark would try it again
-    commit()  one commit under a token, so that a commit which is asked for again is not made twice
+    commit()  one commit under an idempotency key, so that a commit which is asked for again is not made twice
     abort()   after a task failed for good: what was written is removed
 """
 
@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from icefield.commit.action import Target
-from icefield.commit.publish.publish import Committed
-from icefield.commit.validate.idempotency_key import check_token, find_landed
+from icefield.commit.action import CommitTarget
+from icefield.commit.operations.tables import TableVersion
+from icefield.commit.validate.idempotency_key import check_idempotency_key, find_landed
 from icefield.dml.write import OVERWRITE, TableWrite
 from icefield.errors import IcefieldError
 from icefield.lake import Lake
@@ -52,7 +52,7 @@ class SourceWriter(DataSourceArrowWriter):
     options: SourceOptions
     overwrites: bool
     by_partition: bool
-    target: Target
+    target: CommitTarget
     shown: spark_types.StructType
     base: bytes
     store: Store
@@ -73,11 +73,11 @@ class SourceWriter(DataSourceArrowWriter):
         with self._removing_files():
             results = [message for message in messages if isinstance(message, TaskResult)]
             files = files_of_tasks(self.plan, ((result.files or b"", result.error) for result in results))
-        known: Committed = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
+        known: TableVersion = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
         with self.options.open_lake() as lake:
             write = _begin(lake, self.options, known, self.target, self.shown)
             # The same files may be in the table since an earlier call: nothing may remove them before this is known.
-            if find_landed(write.head.load().metadata, self.target.ref, self.target.token) is None:
+            if find_landed(write.head.load().metadata, self.target.ref, self.target.idempotency_key) is None:
                 self._commit(write, files)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -94,7 +94,7 @@ class SourceWriter(DataSourceArrowWriter):
         if self.overwrites and self.by_partition:
             write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)
         elif self.overwrites:
-            write.commit(lambda: write.replacing(files, write.footing(write.plan(), OVERWRITE)), files)
+            write.commit(lambda: write.replacing(files, write.read_set(write.plan(), OVERWRITE)), files)
         else:
             write.append_files(files)
 
@@ -116,9 +116,9 @@ def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwr
         known = lake.head(options.table).load()
         if options.branch != MAIN:
             known.metadata.ref_head(options.branch)  # raises, naming those that there are
-        token = options.given.get("token") or f"spark-{lake.ambient.random_uuid().hex}"
-        check_token(token)
-        target = Target(options.branch, token)
+        idempotency_key = options.given.get("idempotency-key") or f"spark-{lake.ambient.random_uuid().hex}"
+        check_idempotency_key(idempotency_key)
+        target = CommitTarget(options.branch, idempotency_key)
         write = _begin(lake, options, known, target, shown)
         check_schema(schema_from_spark(shown), write.base.schema)
         return SourceWriter(
@@ -135,7 +135,7 @@ def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwr
 
 
 def _begin(
-    lake: Lake, options: SourceOptions, known: Committed, target: Target, shown: spark_types.StructType
+    lake: Lake, options: SourceOptions, known: TableVersion, target: CommitTarget, shown: spark_types.StructType
 ) -> TableWrite:
     """Return the change, the same whenever it is begun on the same version."""
     head = lake.head(options.table, known)

@@ -58,17 +58,19 @@ class NativeFile:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class LogDirectory:
     """Where a log is left that a server reads: at the location of a table."""
 
     store: Store
     location: str
 
 
-def open_files(spark: SparkSession, files: Iterable[NativeFile], stored: StructType, shelf: Shelf) -> DataFrame:
+def open_files(
+    spark: SparkSession, files: Iterable[NativeFile], stored: StructType, log_directory: LogDirectory
+) -> DataFrame:
     """Open files with columns that are found by their field ids."""
     if is_remote(spark):
-        return _open_remotely(spark, files, stored, shelf)
+        return _open_remotely(spark, files, stored, log_directory)
     with tempfile.TemporaryDirectory(prefix="icefield-scan-") as folder:
         log = Path(folder) / _LOG
         log.parent.mkdir()
@@ -78,15 +80,17 @@ def open_files(spark: SparkSession, files: Iterable[NativeFile], stored: StructT
         return _open_log(spark, Path(folder).as_uri(), stored)
 
 
-def _open_remotely(spark: SparkSession, files: Iterable[NativeFile], stored: StructType, shelf: Shelf) -> DataFrame:
+def _open_remotely(
+    spark: SparkSession, files: Iterable[NativeFile], stored: StructType, log_directory: LogDirectory
+) -> DataFrame:
     data = b"".join(_lines(files))
     try:
-        uri, remove = _leave_beside(shelf, data)
+        uri, remove = _leave_beside(log_directory, data)
     except IcefieldError as error:
         if not is_on_this_machine(spark):
             raise StorageError(
                 f"cannot leave the list of files to read where the Spark Connect server finds it: {error}",
-                hint=f"Spark Connect needs leave to write below {shelf.location}; scan.to_arrow() does not",
+                hint=f"Spark Connect needs leave to write below {log_directory.location}; scan.to_arrow() does not",
             ) from error
         uri, remove = _leave_here(data)
     try:
@@ -100,13 +104,13 @@ def _open_remotely(spark: SparkSession, files: Iterable[NativeFile], stored: Str
     return frame
 
 
-def _leave_beside(shelf: Shelf, data: bytes) -> tuple[str, Callable[[], None]]:
+def _leave_beside(log_directory: LogDirectory, data: bytes) -> tuple[str, Callable[[], None]]:
     """Leave a log beside a table; return the URI of its directory, and what removes it."""
     # Names that begin with a dot are no part of a table to anybody who lists its files.
-    folder = join_location(shelf.location, f".icefield-scan-{SystemAmbient().random_uuid().hex}")
+    folder = join_location(log_directory.location, f".icefield-scan-{SystemAmbient().random_uuid().hex}")
     log = join_location(folder, _LOG)
-    shelf.store.put_new(log, data)
-    return shelf.store.native_uri(folder), partial(_remove, shelf.store, log)
+    log_directory.store.put_new(log, data)
+    return log_directory.store.native_uri(folder), partial(_remove, log_directory.store, log)
 
 
 def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:

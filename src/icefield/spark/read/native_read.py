@@ -25,7 +25,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import load_partitions
 from icefield.plan.plan import ScanPlan
 from icefield.spark.read.file_names import INNER_ROW_NUMBER, UNKNOWN, Reading
-from icefield.spark.read.log_directory import FILE_KEY, NativeFile, Shelf, open_files
+from icefield.spark.read.log_directory import FILE_KEY, LogDirectory, NativeFile, open_files
 from icefield.spark.read.logical_columns import present_as, select_all
 from icefield.spark.read.native_deletes import WORDS, Deletes
 from icefield.spark.read.task import Rows
@@ -95,7 +95,7 @@ class _NativeScan:
 
     def read(self, where: Bound, rows: Rows) -> DataFrame:
         frame = self._with_own_insides(self._with_metadata_columns(self._with_places(self._open())))
-        if where != TRUE or rows is Rows.REST:
+        if where != TRUE or rows is Rows.NON_MATCHING:
             frame, paths = self._with_plain_paths(frame, where)
             matches = spark_sql(where, lambda reference: paths[reference.field_id])
             frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
@@ -153,8 +153,8 @@ class _NativeScan:
         stored = StructType([self._opened_field(f) for f in (*own, *lineage, *keys)])
         if self._row_number == INNER_ROW_NUMBER:
             stored = stored.add(INNER_ROW_NUMBER, LongType())
-        shelf = Shelf(self._request.store, self._request.metadata.location)
-        return open_files(self._spark, self._native_files(), stored, shelf)
+        log_directory = LogDirectory(self._request.store, self._request.metadata.location)
+        return open_files(self._spark, self._native_files(), stored, log_directory)
 
     def _opened_field(self, field: NestedField) -> StructField:
         """Return a column as Spark looks it up: by the name that the files are known to have it under, or by its id."""

@@ -80,7 +80,7 @@ def _may_have_old_times(request: FilesToRead) -> Mask:
     """Find the files that may hold a date or time from before 1900: the planner tells by their statistics."""
     files, scan = request.files, request.scan
     leaves = [leaf for leaf in request.schema.leaves if isinstance(leaf.type, REBASED_TYPES) and not leaf.repeated]
-    listed = load_manifests(request.store, scan.point.snapshot) if leaves and files.num_rows else None
+    listed = load_manifests(request.store, scan.version.snapshot) if leaves and files.num_rows else None
     if listed is None:
         return np.full(files.num_rows, bool(leaves))
     old = any_of(
@@ -89,7 +89,7 @@ def _may_have_old_times(request: FilesToRead) -> Mask:
             for leaf in leaves
         )
     )
-    found = plan_scan(request.store, request.metadata, scan.point, all_of(scan.where, old)).files
+    found = plan_scan(request.store, request.metadata, scan.version, all_of(scan.where, old)).files
     is_old = pc.is_in(files.column("file_path"), value_set=pc.unique(found.column("file_path")))
     # Of files that the version no longer lists, nothing is known.
     is_listed = pc.is_in(files.column("manifest_path"), value_set=pc.unique(listed.column("manifest_path")))

@@ -40,7 +40,7 @@ class Rows(Enum):
     """Which rows of the files to read, given a filter."""
 
     MATCHING = "matching"
-    REST = "rest"  # those for which the filter is false or null
+    NON_MATCHING = "rest"  # those for which the filter is false or null
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class ReadTask:
 
     def _read(self, reader: TableReader, task: FileTask) -> Iterator[pa.RecordBatch]:
         left = residual(self.where, task.proven)
-        if self.rows is Rows.REST:
-            return reader.read_rest(task, self.schema, left)
+        if self.rows is Rows.NON_MATCHING:
+            return reader.read_non_matching(task, self.schema, left)
         return reader.read(task, self.schema, self.schema.column_names, left)
 
 

@@ -18,7 +18,7 @@ from icefield.types.datatypes import (
 )
 
 
-def natural_value(given: object, kind: PrimitiveType) -> Value | None:
+def python_value(given: object, kind: PrimitiveType) -> Value | None:
     """Return the value of a type that a Python value, or a text, means. Raises ValueError."""
     if given is None:
         return None
@@ -34,7 +34,7 @@ def natural_value(given: object, kind: PrimitiveType) -> Value | None:
     return python_values(array, kind)[0]
 
 
-def natural_default(given: object, kind: Type) -> Default | None:
+def python_default(given: object, kind: Type) -> Default | None:
     """Return the default of a column that a Python value means; `{}` is a struct of its fields' defaults."""
     if given is None:
         return None
@@ -42,4 +42,4 @@ def natural_default(given: object, kind: Type) -> Default | None:
         return EMPTY_STRUCT
     if not isinstance(kind, PrimitiveType):
         raise ValueError(f"a column of type {kind} can have no default")
-    return natural_value(given, kind)
+    return python_value(given, kind)

@@ -18,9 +18,9 @@ from icefield.ambient import Ambient
 from icefield.catalog.rest.catalog import RestCatalog
 from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
 from icefield.commit.attempt import Attempt
-from icefield.commit.publish.publish import Committed, Proposal, Published
-from icefield.commit.publish.rest_metrics import report_commit
-from icefield.commit.retry import Doubt, Outcome, settle
+from icefield.commit.operations.rest_metrics import report_commit
+from icefield.commit.operations.tables import CommitResult, Proposal, TableVersion
+from icefield.commit.retry import Outcome, UnknownOutcome, resolve_outcome
 from icefield.errors import (
     AlreadyExists,
     CatalogError,
@@ -35,34 +35,36 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.requirements import find_requirements, find_version
 from icefield.model.updates import AddSnapshot, RemoveSnapshotRef, Requirement, SetSnapshotRef
-from icefield.model.updates_applied import are_made, has_snapshot
+from icefield.model.updates_applied import has_snapshot, updates_applied
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class RestPublisher:
+class RestTableOperations:
     """Publishes by sending changes to the server."""
 
     catalog: RestCatalog
     ambient: Ambient
     places_tables = True
 
-    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+    def load(self, table: TableName, known: TableVersion | None = None) -> TableVersion:
         loaded = self.catalog.tables.load(table, known.location if known else None)
         if loaded is not None:
             return _committed(loaded)
         assert known is not None
         return known
 
-    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+    def load_all(
+        self, tables: Iterable[TableName], known: Mapping[TableName, TableVersion]
+    ) -> dict[TableName, TableVersion]:
         found = self.catalog.tables.load_all(tables)
         return {
             table: known[table] if table in known and known[table].location == loaded.location else _committed(loaded)
             for table, loaded in found.items()
         }
 
-    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
+    def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
         still = [self._unmoved(table, pointer) for table, pointer in unmoved.items()]
         sending = _Sending(self, proposals, [_change(p) for p in proposals], still, self._new_key())
         attempt.is_sent = True
@@ -71,15 +73,15 @@ class RestPublisher:
         if self.catalog.wants_reports:
             for proposal in proposals:
                 report_commit(self.catalog.tables, proposal)
-        return Published(made)
+        return CommitResult(made)
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
         staged = self.catalog.tables.stage(table, location, metadata)
         change = TableChange(table, [AssertCreate()], creation_updates(staged))
         key = self._new_key()
         attempt.is_sent = True
 
-        def send() -> Committed:
+        def send() -> TableVersion:
             return _decoded(self.catalog.tables.commit(change, key))
 
         def look() -> Outcome:
@@ -95,14 +97,14 @@ class RestPublisher:
         try:
             return send()
         except CommitStateUnknown as unknown:
-            doubt = Doubt(table, f"the table's uuid is {staged.table_uuid}", unknown)
-            settle(self.ambient, doubt, look, lambda: _quietly(send) is not None)
+            outcome = UnknownOutcome(table, f"the table's uuid is {staged.table_uuid}", unknown)
+            resolve_outcome(self.ambient, outcome, look, lambda: _quietly(send) is not None)
         except (CommitConflict, AlreadyExists):
             if look() is not Outcome.LANDED:
                 raise
         return self.load_landed(table)
 
-    def load_landed(self, table: TableName) -> Committed:
+    def load_landed(self, table: TableName) -> TableVersion:
         """Load a table that was certainly changed."""
         try:
             return self.load(table)
@@ -127,18 +129,18 @@ class RestPublisher:
 class _Sending:
     """One attempt to publish, however often it must be sent."""
 
-    publisher: RestPublisher
+    operations: RestTableOperations
     proposals: Sequence[Proposal]
     changes: Sequence[TableChange]
     still: Sequence[TableChange]
     key: str | None
 
-    def send(self) -> list[Committed]:
+    def send(self) -> list[TableVersion]:
         """Send the changes, and return the tables once it is known that they landed."""
         try:
             made = self._send_once()
         except CommitStateUnknown as unknown:
-            return self._settle(unknown)
+            return self._resolve_outcome(unknown)
         except CommitConflict as conflict:
             # A gateway may have sent it twice, so that the second was refused for the first.
             if self._shows_snapshots(conflict):
@@ -151,31 +153,35 @@ class _Sending:
             raise
         if all(_holds(table, proposal) for table, proposal in zip(made, self.proposals, strict=True)):
             return made
-        return self._settle(CommitStateUnknown("the catalog says that it committed, but its answer lacks the change"))
+        return self._resolve_outcome(
+            CommitStateUnknown("the catalog says that it committed, but its answer lacks the change")
+        )
 
     @property
     def _first(self) -> Proposal:
         return self.proposals[0]
 
-    def _send_once(self) -> list[Committed]:
-        tables = self.publisher.catalog.tables
+    def _send_once(self) -> list[TableVersion]:
+        tables = self.operations.catalog.tables
         everything = [*self.changes, *self.still]
         if len(everything) == 1:
             return [_decoded(tables.commit(everything[0], self.key))]
         tables.commit_all(everything, self.key)
         return self._load_landed()
 
-    def _settle(self, unknown: CommitStateUnknown) -> list[Committed]:
+    def _resolve_outcome(self, unknown: CommitStateUnknown) -> list[TableVersion]:
         ids = [u.snapshot.snapshot_id for p in self.proposals for u in p.updates if isinstance(u, AddSnapshot)]
         trace = f"snapshot {ids[0]} is in the table" if ids else "its changes show in the table"
-        settle(self.publisher.ambient, Doubt(self._first.table, trace, unknown), self._look, self._send_again)
+        resolve_outcome(
+            self.operations.ambient, UnknownOutcome(self._first.table, trace, unknown), self._look, self._send_again
+        )
         return self._load_landed()
 
     def _look(self) -> Outcome:
         """Tell what became of all changes: they landed together, or none did."""
         outcomes: set[Outcome] = set()
         for proposal, change in zip(self.proposals, self.changes, strict=True):
-            current = _quietly(lambda p=proposal: self.publisher.load(p.table))  # type: ignore[misc]
+            current = _quietly(lambda p=proposal: self.operations.load(p.table))  # type: ignore[misc]
             outcomes.add(Outcome.UNKNOWN if current is None else _judge(proposal, change, current))
         for certain in (Outcome.LANDED, Outcome.LOST, Outcome.UNKNOWN):
             if certain in outcomes:
@@ -191,18 +197,18 @@ class _Sending:
             added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
             if added:
                 try:
-                    current = self.publisher.load(proposal.table)
+                    current = self.operations.load(proposal.table)
                 except IcefieldError as error:
                     raise CommitStateUnknown(f"{conflict.message}; and the table cannot be loaded") from error
                 return has_snapshot(current.metadata, added[0])
         return False
 
     def _has_moved(self) -> bool:
-        current = _quietly(lambda: self.publisher.load(self._first.table))
+        current = _quietly(lambda: self.operations.load(self._first.table))
         return current is not None and current.location != self._first.base.location
 
-    def _load_landed(self) -> list[Committed]:
-        return [self.publisher.load_landed(proposal.table) for proposal in self.proposals]
+    def _load_landed(self) -> list[TableVersion]:
+        return [self.operations.load_landed(proposal.table) for proposal in self.proposals]
 
 
 def _change(proposal: Proposal) -> TableChange:
@@ -211,29 +217,29 @@ def _change(proposal: Proposal) -> TableChange:
     return TableChange(proposal.table, find_requirements(proposal.base.metadata, updates, stated), updates)
 
 
-def _committed(loaded: LoadedTable) -> Committed:
-    return Committed(loaded.metadata(), loaded.location)
+def _committed(loaded: LoadedTable) -> TableVersion:
+    return TableVersion(loaded.metadata(), loaded.location)
 
 
-def _decoded(answer: LoadedTable) -> Committed:
+def _decoded(answer: LoadedTable) -> TableVersion:
     try:
         return _committed(answer)
     except IcefieldError as error:
         raise CommitStateUnknown(f"the answer to the commit does not decode: {error.message}") from error
 
 
-def _holds(table: Committed, proposal: Proposal) -> bool:
+def _holds(table: TableVersion, proposal: Proposal) -> bool:
     """Say whether what a server gives as the result of a commit holds the commit."""
     added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
     if added:
         return all(has_snapshot(table.metadata, update) for update in added)
     refs = [update for update in proposal.updates if isinstance(update, SetSnapshotRef | RemoveSnapshotRef)]
     if refs or table.location == proposal.base.location:
-        return are_made(table.metadata, refs or proposal.updates, proposal.metadata)
+        return updates_applied(table.metadata, refs or proposal.updates, proposal.metadata)
     return True
 
 
-def _judge(proposal: Proposal, change: TableChange, current: Committed) -> Outcome:
+def _judge(proposal: Proposal, change: TableChange, current: TableVersion) -> Outcome:
     """Tell from a table as it is now what became of a change to it."""
     if current.location == proposal.base.location:
         return Outcome.UNMOVED
@@ -242,7 +248,7 @@ def _judge(proposal: Proposal, change: TableChange, current: Committed) -> Outco
     added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
     if any(has_snapshot(current.metadata, update) for update in added):
         return Outcome.LANDED
-    if not added and are_made(current.metadata, proposal.updates, proposal.metadata):
+    if not added and updates_applied(current.metadata, proposal.updates, proposal.metadata):
         return Outcome.LANDED
     requirements = [each for each in change.requirements if not isinstance(each, AssertCreate)]
     if added and _still_hold(current.metadata, requirements):

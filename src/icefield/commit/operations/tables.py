@@ -1,7 +1,7 @@
-"""Publish what a commit proposes: the seam between the commit loop and a catalog.
+"""Load tables and commit proposals: the seam between the commit loop and a catalog.
 
-A publisher loads tables, and makes proposals visible: all of them or none. `PointerPublisher` writes metadata.json and
-moves pointers with `swap`; a catalog that writes metadata itself, as REST servers do, has a publisher of its own.
+`TableOperations` load tables and make proposals visible: all of them or none. `PointerTableOperations` writes
+metadata.json and moves pointers with `swap`; a REST server writes metadata itself and has operations of its own.
 
 Raises CommitConflict (others came first), CommitStateUnknown (it may have landed), NoSuchTable, AlreadyExists.
 """
@@ -16,11 +16,11 @@ from icefield.catalog.catalog import Catalog, Guard, PointerSwap
 from icefield.codec.json.metadata import compress_metadata, encode_metadata
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
 from icefield.codec.json.snapshots import carry_snapshots
-from icefield.commit.action import Change, Workshop
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.attempt import Attempt
 from icefield.commit.load import load_table_metadata
-from icefield.commit.publish.retired_metadata import entry_of, find_removable
-from icefield.commit.retry import Outcome, SettledSwap
+from icefield.commit.operations.retired_metadata import entry_of, find_removable
+from icefield.commit.retry import Outcome, ResolvedSwap
 from icefield.commit.validate.ownership import Claim, claim_of, guard_of, roots_of
 from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
@@ -40,7 +40,7 @@ Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
-class Committed:
+class TableVersion:
     """The table as a commit left it."""
 
     metadata: TableMetadata
@@ -52,8 +52,8 @@ class Proposal:
     """What is to become of one table: the changes, and its base with all of them made."""
 
     table: TableName
-    base: Committed
-    changes: Sequence[Change]
+    base: TableVersion
+    changes: Sequence[ProposedChange]
     metadata: TableMetadata
 
     @property
@@ -63,40 +63,42 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Published:
+class CommitResult:
     """The tables as they are now, in the order of the proposals, and files that nothing refers to any more."""
 
-    tables: Sequence[Committed]
+    tables: Sequence[TableVersion]
     obsolete: Sequence[str] = field(default=())
 
 
-class Publisher(Protocol):
+class TableOperations(Protocol):
     """Loads tables and publishes proposals."""
 
     places_tables: bool  # whether the catalog chooses the location of a new table
 
-    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+    def load(self, table: TableName, known: TableVersion | None = None) -> TableVersion:
         """Return the newest version; `known` itself if it still is."""
         ...
 
-    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+    def load_all(
+        self, tables: Iterable[TableName], known: Mapping[TableName, TableVersion]
+    ) -> dict[TableName, TableVersion]:
         """Return the versions of several tables as of one moment, in the same way; what is not there is left out."""
         ...
 
-    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
+    def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
         """Publish all proposals at once, if the tables of `unmoved` still stand where they did.
 
         attempt: learns of the files that are written on the way, and that the catalog is asked.
         """
         ...
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
         """Publish the first version of a table; without a location, at one that the catalog chooses."""
         ...
 
 
 @dataclass(frozen=True)
-class PointerPublisher:
+class PointerTableOperations:
     """Publishes by writing metadata files and moving pointers to them."""
 
     catalog: Catalog
@@ -104,20 +106,22 @@ class PointerPublisher:
     ambient: Ambient
     places_tables = False
 
-    def load(self, table: TableName, known: Committed | None = None) -> Committed:
+    def load(self, table: TableName, known: TableVersion | None = None) -> TableVersion:
         return self._look_again(lambda: self.catalog.pointer(table), lambda found: self._load_at(found, known))
 
-    def load_all(self, tables: Iterable[TableName], known: Mapping[TableName, Committed]) -> dict[TableName, Committed]:
+    def load_all(
+        self, tables: Iterable[TableName], known: Mapping[TableName, TableVersion]
+    ) -> dict[TableName, TableVersion]:
         wanted = list(tables)
 
-        def load(found: dict[TableName, str]) -> dict[TableName, Committed]:
+        def load(found: dict[TableName, str]) -> dict[TableName, TableVersion]:
             return {table: self._load_at(location, known.get(table)) for table, location in found.items()}
 
         return self._look_again(lambda: self.catalog.pointers(wanted), load)
 
-    def publish(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> Published:
+    def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
         moves: list[PointerSwap] = []
-        made: list[Committed] = []
+        made: list[TableVersion] = []
         gone: list[list[str]] = []
         for proposal in proposals:
             guard = self._guard(proposal)
@@ -134,9 +138,9 @@ class PointerPublisher:
         removable = [
             find_removable(self.store, self.catalog, m.metadata, old) for m, old in zip(made, gone, strict=True)
         ]
-        return Published(made, [location for each in removable for location in each])
+        return CommitResult(made, [location for each in removable for location in each])
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> Committed:
+    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
         claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
         guard = guard_of(self.store, table, claim)
         guard(self.catalog.entries())
@@ -145,7 +149,7 @@ class PointerPublisher:
         self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
 
-    def register(self, table: TableName, found: Committed, attempt: Attempt) -> Committed:
+    def register(self, table: TableName, found: TableVersion, attempt: Attempt) -> TableVersion:
         """Point a new name at a table that is there.
 
         Metadata that was written for this very entry, before it was dropped, is written once more, to begin another
@@ -187,14 +191,14 @@ class PointerPublisher:
                     raise
                 found = newer
 
-    def _load_at(self, location: str, known: Committed | None) -> Committed:
+    def _load_at(self, location: str, known: TableVersion | None) -> TableVersion:
         if known is not None and known.location == location:
             return known
-        return Committed(load_table_metadata(self.store, location), location)
+        return TableVersion(load_table_metadata(self.store, location), location)
 
     def _write(
         self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
-    ) -> Committed:
+    ) -> TableVersion:
         name = next_metadata_name(previous_location, self.ambient)
         # A history that has no beginning yet begins here.
         entry = CatalogEntry(entry.entry, entry.since or name)
@@ -204,8 +208,8 @@ class PointerPublisher:
             snapshots=carry_snapshots(metadata.snapshots, metadata.location),
             unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
         )
-        location = write_metadata(metadata, name, Workshop(attempt.store, self.ambient))
-        return Committed(metadata, location)
+        location = write_metadata(metadata, name, WriteContext(attempt.store, self.ambient))
+        return TableVersion(metadata, location)
 
     def _swap(self, changes: Sequence[PointerSwap]) -> None:
         # All of them landed or none did, so that what became of the first tells of all.
@@ -219,17 +223,17 @@ class PointerPublisher:
             # a name that was free proves nothing: ours may have been created first, and renamed since.
             return Outcome.LOST if first.expected in log else Outcome.UNKNOWN
 
-        SettledSwap(self.catalog, self.ambient, judge).make(*changes)
+        ResolvedSwap(self.catalog, self.ambient, judge).make(*changes)
 
 
-def write_metadata(metadata: TableMetadata, name: str, workshop: Workshop) -> str:
+def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) -> str:
     """Write metadata to a new file, compressed if the table wants it, and return its location."""
     data, extension = encode_metadata(metadata), ".metadata.json"
     if METADATA_CODEC.read(metadata.properties) == "gzip":
         # (spec: Naming for GZIP compressed Metadata JSON files)
         data, extension = compress_metadata(data), f".gz{extension}"
-    location = workshop.metadata_location(metadata, name + extension)
-    workshop.store.put_new(location, data)
+    location = context.metadata_location(metadata, name + extension)
+    context.store.put_new(location, data)
     return location
 
 
@@ -242,7 +246,7 @@ def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
     return f"{version:05d}-{ambient.random_uuid()}"
 
 
-def _with_log_entry(metadata: TableMetadata, base: Committed) -> tuple[TableMetadata, list[str]]:
+def _with_log_entry(metadata: TableMetadata, base: TableVersion) -> tuple[TableMetadata, list[str]]:
     """Log the file that this commit replaces, and name the files that fall out of the log; not all may be removed."""
     log = (*base.metadata.metadata_log, MetadataLogEntry(base.metadata.last_updated_ms, base.location))
     kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]

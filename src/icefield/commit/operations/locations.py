@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from icefield.commit.publish.publish import Proposal
+from icefield.commit.operations.tables import Proposal
 from icefield.commit.validate.ownership import roots_of
 from icefield.errors import InvalidInput, LocationRefused
 from icefield.model.metadata import TableMetadata

@@ -17,8 +17,8 @@ from icefield.catalog.rest.catalog import RestCatalog
 from icefield.codec.json.view import decode_view, encode_view
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.load import read_metadata_file
-from icefield.commit.publish.publish import next_metadata_name
-from icefield.commit.retry import Doubt, Outcome, SettledSwap, settle
+from icefield.commit.operations.tables import next_metadata_name
+from icefield.commit.retry import Outcome, ResolvedSwap, UnknownOutcome, resolve_outcome
 from icefield.commit.validate.ownership import claim_of, guard_of, roots_of
 from icefield.commit.validate.references import remove_quietly
 from icefield.errors import CommitStateUnknown, IcefieldError
@@ -31,17 +31,17 @@ from icefield.storage.store import Store
 
 
 @dataclass(frozen=True)
-class PublishedView:
+class LoadedView:
     """A view, and where its metadata is."""
 
     metadata: ViewMetadata
     location: str
 
 
-class ViewPublisher(Protocol):
+class ViewOperations(Protocol):
     """Loads views and publishes their metadata."""
 
-    def load(self, name: TableName, known: PublishedView | None = None) -> PublishedView:
+    def load(self, name: TableName, known: LoadedView | None = None) -> LoadedView:
         """Return the newest version; `known` itself if it still is."""
         ...
 
@@ -49,16 +49,16 @@ class ViewPublisher(Protocol):
         """Publish the first version; without a location, at one that the catalog chooses."""
         ...
 
-    def publish(self, name: TableName, base: PublishedView, metadata: ViewMetadata) -> None:
+    def commit(self, name: TableName, base: LoadedView, metadata: ViewMetadata) -> None:
         """Publish the next version."""
         ...
 
 
-def view_publisher_of(catalog: Catalog, store: Store, ambient: Ambient) -> ViewPublisher:
+def view_operations_of(catalog: Catalog, store: Store, ambient: Ambient) -> ViewOperations:
     """Return what loads and publishes the views of a catalog."""
     if isinstance(catalog, RestCatalog):
-        return RestViewPublisher(catalog, ambient)
-    return PointerViewPublisher(catalog, store, ambient)
+        return RestViewOperations(catalog, ambient)
+    return PointerViewOperations(catalog, store, ambient)
 
 
 def load_view_metadata(store: Store, location: str) -> ViewMetadata:
@@ -67,30 +67,30 @@ def load_view_metadata(store: Store, location: str) -> ViewMetadata:
 
 
 @dataclass(frozen=True)
-class PointerViewPublisher:
+class PointerViewOperations:
     """Publishes by writing metadata files and moving pointers to them."""
 
     catalog: Catalog
     store: Store
     ambient: Ambient
 
-    def load(self, name: TableName, known: PublishedView | None = None) -> PublishedView:
+    def load(self, name: TableName, known: LoadedView | None = None) -> LoadedView:
         location = self.catalog.pointer(name, Kind.VIEW)
         if known is not None and known.location == location:
             return known
-        return PublishedView(load_view_metadata(self.store, location), location)
+        return LoadedView(load_view_metadata(self.store, location), location)
 
     def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
-        self._publish(name, metadata, None, lambda change: self.catalog.swap([change]))
+        self._commit(name, metadata, None, lambda change: self.catalog.swap([change]))
 
-    def publish(self, name: TableName, base: PublishedView, metadata: ViewMetadata) -> None:
+    def commit(self, name: TableName, base: LoadedView, metadata: ViewMetadata) -> None:
         def judge(current: str) -> Outcome:
             return _judge(base.metadata, metadata, load_view_metadata(self.store, current))
 
-        self._publish(name, metadata, base, SettledSwap(self.catalog, self.ambient, judge).make)
+        self._commit(name, metadata, base, ResolvedSwap(self.catalog, self.ambient, judge).make)
 
-    def _publish(
-        self, name: TableName, metadata: ViewMetadata, base: PublishedView | None, swap: Callable[[PointerSwap], None]
+    def _commit(
+        self, name: TableName, metadata: ViewMetadata, base: LoadedView | None, swap: Callable[[PointerSwap], None]
     ) -> None:
         guard = self._guard(name, base, metadata)
         previous = None if base is None else base.location
@@ -106,7 +106,7 @@ class PointerViewPublisher:
                 remove_quietly(self.store, attempt.written)
             raise
 
-    def _guard(self, name: TableName, base: PublishedView | None, metadata: ViewMetadata) -> Guard | None:
+    def _guard(self, name: TableName, base: LoadedView | None, metadata: ViewMetadata) -> Guard | None:
         """Return what must hold for a view that is new, or moves its directories; it is checked at once, too."""
         claim = claim_of(metadata.view_uuid, metadata.location, metadata.properties)
         if base is not None and claim.locations == roots_of(base.metadata.location, base.metadata.properties):
@@ -117,22 +117,22 @@ class PointerViewPublisher:
 
 
 @dataclass(frozen=True)
-class RestViewPublisher:
+class RestViewOperations:
     """Publishes by sending changes to the server."""
 
     catalog: RestCatalog
     ambient: Ambient
 
-    def load(self, name: TableName, known: PublishedView | None = None) -> PublishedView:
+    def load(self, name: TableName, known: LoadedView | None = None) -> LoadedView:
         loaded = self.catalog.views.load(name)
         if known is not None and known.location == loaded.location:
             return known
-        return PublishedView(loaded.metadata, loaded.location)
+        return LoadedView(loaded.metadata, loaded.location)
 
     def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
         self.catalog.views.create(name, location, metadata)
 
-    def publish(self, name: TableName, base: PublishedView, metadata: ViewMetadata) -> None:
+    def commit(self, name: TableName, base: LoadedView, metadata: ViewMetadata) -> None:
         updates = find_view_updates(base.metadata, metadata)
 
         def look() -> Outcome:
@@ -154,7 +154,7 @@ class RestViewPublisher:
         try:
             self.catalog.views.commit(name, base.metadata.view_uuid, updates)
         except CommitStateUnknown as unknown:
-            settle(self.ambient, Doubt(name, "the view is as it was to be", unknown), look, again)
+            resolve_outcome(self.ambient, UnknownOutcome(name, "the view is as it was to be", unknown), look, again)
 
 
 def _judge(base: ViewMetadata, ours: ViewMetadata, current: ViewMetadata) -> Outcome:

@@ -2,7 +2,7 @@
 
 from icefield.arguments import whole_number
 from icefield.catalog.rest.tables import RestTables
-from icefield.commit.publish.publish import Proposal
+from icefield.commit.operations.tables import Proposal
 from icefield.model.snapshot import Snapshot
 from icefield.model.updates import AddSnapshot
 
