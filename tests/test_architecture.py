@@ -88,7 +88,7 @@ DOORS = {
     ),
     "plan": (
         *("changes", "counts", "delete_index", "entries", "entries_of_files", "file_statistics", "manifest_list"),
-        *("min_max", "plan", "planned_files", "residuals", "splits", "tasks", "versions"),
+        *("metrics", "min_max", "plan", "planned_files", "residuals", "splits", "tasks", "versions"),
         *("partition.keys", "partition.struct", "partition.values"),
     ),
     "properties": ALL,

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import icefield
-from icefield.catalog.rest_settings import REST_PROPERTIES
-from icefield.configuration import _PARSERS as SETTINGS
-from icefield.configuration_file import CONFIG_VARIABLE
-from icefield.properties import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
-from icefield.scan import cache_settings
+from icefield.cache import settings as cache_settings
+from icefield.catalog.rest.settings import REST_PROPERTIES
+from icefield.config.configuration import _PARSERS as SETTINGS
+from icefield.config.file import CONFIG_VARIABLE
+from icefield.properties.table import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
 
 SITE = Path(__file__).parent.parent / "docs" / "site"
 PAGES = sorted(SITE.rglob("*.rst"))

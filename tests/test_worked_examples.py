@@ -8,15 +8,15 @@ from types import ModuleType
 
 import pytest
 
-from icefield.codec import avro_program
-from icefield.commit import rewrite
-from icefield.expr import project, residual
-from icefield.scan import residuals
-from icefield.spark import native_deletes
+from icefield.codec.avro import program
+from icefield.commit.actions import rewrite
+from icefield.expr.prune import project, residual
+from icefield.plan import residuals
+from icefield.spark.read import native_deletes
 
 SOURCE = Path(__file__).parent.parent / "src"
-# The delete index has a table instead: tests/scan/test_deletes.py reads it.
-HARD: list[ModuleType] = [avro_program, native_deletes, project, residual, residuals, rewrite]
+# The delete index has a table instead: tests/plan/test_delete_index.py reads it.
+HARD: list[ModuleType] = [program, native_deletes, project, residual, residuals, rewrite]
 
 
 def names_of_modules_with_examples() -> list[str]:

@@ -1,6 +1,6 @@
 """A directive that shows what the code itself lists.
 
-.. table-properties::     key, default and meaning of every property in `icefield.properties`
+.. table-properties::     key, default and meaning of every property in `icefield.properties.table`
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from icefield.properties import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES, WRITE_OPTIONS
+from icefield.properties.table import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES, WRITE_OPTIONS
 
 NO_LIMIT = (1 << 63) - 1
 

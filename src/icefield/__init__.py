@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from icefield.commit.validate.idempotency_key import StreamBatch
     from icefield.config.connect import connect
+    from icefield.dml.evolution import TableEvolution
     from icefield.errors import (
         AlreadyExists,
         CatalogError,
@@ -41,11 +42,10 @@ if TYPE_CHECKING:
     from icefield.lake import Lake
     from icefield.model.snapshot import Snapshot
     from icefield.spark.data_source.data_source import register
-    from icefield.table.table import Table
     from icefield.table.changes import AppendScan
-    from icefield.dml.evolution import TableEvolution
     from icefield.table.inspection import TableInspection
     from icefield.table.scan import TableScan
+    from icefield.table.table import Table
     from icefield.table.transaction import Transaction
     from icefield.types.schema import Schema
     from icefield.view import View
@@ -90,7 +90,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "AppendScan": "icefield.table_changes",
+    "AppendScan": "icefield.table.changes",
     "Lake": "icefield.lake",
     "Schema": "icefield.types.schema",
     "Snapshot": "icefield.model.snapshot",

@@ -27,7 +27,8 @@ from icefield.expr.parse.ast import Predicate
 from icefield.lake import Lake
 from icefield.plan.entries import LIVE, load_entries
 from icefield.plan.manifest_list import load_manifests
-from icefield.plan.plan import ScanMetrics, plan_scan
+from icefield.plan.metrics import ScanMetrics
+from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
 from icefield.storage.memory import MemoryStore
 from icefield.storage.store import Store

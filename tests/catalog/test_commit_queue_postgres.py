@@ -101,7 +101,7 @@ def test_a_writer_that_died_in_its_turn_is_passed(postgres_url: str) -> None:
 def test_a_writer_that_sleeps_in_its_turn_is_passed(
     postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_queue, "LONGEST_TURN_S", 0.05)
+    monkeypatch.setattr(postgres_queue, "LONGEST_SLOT_S", 0.05)
     with closing(PostgresQueue(postgres_url, "c")) as sleeper, closing(PostgresQueue(postgres_url, "c")) as next_one:
         with sleeper.slot(TABLE), next_one.slot(TABLE):
             wait_until(postgres_server, 0)

@@ -108,7 +108,7 @@ def test_a_lost_answer_and_a_second_try_append_once(lake: Lake, table: Table, mo
 
 @pytest.mark.parametrize("idempotency_key", ["", "a b", 'quote"', "ü", "x" * 201, 7])
 def test_what_is_no_token_is_refused(table: Table, idempotency_key: str) -> None:
-    with pytest.raises(InvalidInput, match="not a valid idempotency key"):
+    with pytest.raises(InvalidInput, match="not a valid idempotency key|idempotency_key takes a string"):
         table.append(rows(1), idempotency_key=idempotency_key)
     assert table.snapshots() == []
 

@@ -11,7 +11,8 @@ from icefield.explain.report_tree import Outline
 from icefield.expr.prune.residual import residual
 from icefield.expr.render.describe import describe
 from icefield.parquet.read.task import DeleteFile
-from icefield.plan.plan import ScanMetrics, ScanPlan
+from icefield.plan.metrics import ScanMetrics
+from icefield.plan.plan import ScanPlan
 from icefield.plan.residuals import residual_counts
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -18,8 +18,9 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifests
+from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.struct import PartitionStruct, partition_struct
-from icefield.plan.plan import PLANNED_FILE_SCHEMA, ScanMetrics, ScanPlan, plan_added_files
+from icefield.plan.plan import PLANNED_FILE_SCHEMA, ScanPlan, plan_added_files
 from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema

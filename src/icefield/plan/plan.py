@@ -56,6 +56,7 @@ from icefield.plan.manifest_list import (
     load_many_manifests,
     prune_manifests,
 )
+from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.constants import decode_constants, identity_sources
 from icefield.plan.unpruned_files import UNPRUNED_FILE_SCHEMA, Longs, UnprunedFiles, describe_files
 from icefield.plan.versions import ResolvedVersion
@@ -81,34 +82,6 @@ COLUMNS = ManifestColumns(
 PLANNED_FILE_SCHEMA = pa.schema([*UNPRUNED_FILE_SCHEMA, ("must_match", pa.bool_()), ("proven", pa.int64())])
 NO_FILES = PLANNED_FILE_SCHEMA.empty_table()
 TASKS_PER_STEP = 1_000
-
-
-@dataclass(frozen=True)
-class ScanMetrics:
-    """How many manifests, files, rows and bytes there were, and what ruled them out.
-
-    Manifest lists do not say how large files are, so `bytes_listed` is without the files of pruned manifests.
-    """
-
-    manifests: int = 0
-    manifests_pruned: int = 0
-    files: int = 0
-    files_in_pruned_manifests: int = 0
-    files_pruned_by_partition: int = 0
-    files_pruned_by_statistics: int = 0
-    files_read: int = 0
-    rows: int = 0
-    rows_in_pruned_manifests: int = 0
-    rows_pruned_by_partition: int = 0
-    rows_pruned_by_statistics: int = 0
-    rows_read: int = 0
-    bytes_listed: int = 0
-    bytes_pruned_by_partition: int = 0
-    bytes_pruned_by_statistics: int = 0
-    bytes_read: int = 0
-
-    def __add__(self, other: "ScanMetrics") -> "ScanMetrics":
-        return ScanMetrics(*(getattr(self, name) + getattr(other, name) for name in ScanMetrics.__dataclass_fields__))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
     >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=2_000)]
     [(5, 1), (0, 3)]
 
-The codes are those of `icefield.expr.residual`. In the second call the files with code 1 are too small for a group of
+The codes are those of `expr.prune.residual`. In the second call the files with code 1 are too small for a group of
 their own, so they are filtered together with the last file, for which nothing is proven.
 """
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from icefield.plan.plan import PlanBatch, ScanMetrics
+from icefield.plan.metrics import ScanMetrics
+from icefield.plan.plan import PlanBatch
 
 LEAST_COLD_BYTES = 300 * 1024 * 1024  # a hundred manifests of 10,000 entries
 LEAST_CORES = 4

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from icefield.config.connect import CATALOG_FILE, LANES_FOLDER
+from icefield.config.connect import CATALOG_FILE, QUEUE_FOLDER
 from icefield.errors import InvalidInput
 
 MARKER = ".icefield-demo"
@@ -49,7 +49,7 @@ def refuse_foreign(directory: Path) -> None:
 def _of_demo(directory: Path) -> Iterator[Path]:
     """Name what a demo makes; the marker last, so that a clearing cut short can be taken up again."""
     catalog = (f"{CATALOG_FILE}{suffix}" for suffix in ("", "-wal", "-shm", "-journal"))
-    for name in (*catalog, LANES_FOLDER, NAMESPACE, MARKER):
+    for name in (*catalog, QUEUE_FOLDER, NAMESPACE, MARKER):
         yield directory / name
 
 

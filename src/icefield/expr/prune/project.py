@@ -3,8 +3,8 @@
 `project_inclusive`: where a row matches, its partition matches. `project_strict`: where a partition matches, all of its
 rows do. There is one set of rules, for the inclusive kind: the strict one is what no failing row can lie in.
 
-    >>> from icefield.expr.bind import bind
-    >>> from icefield.expr.describe import describe
+    >>> from icefield.expr.bind.bind import bind
+    >>> from icefield.expr.render.describe import describe
     >>> from icefield.types.datatypes import TimestampType
     >>> from icefield.types.text import parse_schema
     >>> where = bind("ts >= '2026-01-05 12:00:00'", parse_schema("ts timestamp"))

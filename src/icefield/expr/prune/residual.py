@@ -5,8 +5,8 @@ holds for all). For many files at once each unit is found to hold always, never,
 are one number, and files with the same number have the same residual. Zero means that nothing is proven, so the
 residual is the filter itself.
 
-    >>> from icefield.expr.bind import bind
-    >>> from icefield.expr.describe import describe
+    >>> from icefield.expr.bind.bind import bind
+    >>> from icefield.expr.render.describe import describe
     >>> from icefield.types.text import parse_schema
     >>> where = bind("day = 5 AND amount > 10", parse_schema("day int, amount long"))
     >>> day_holds, amount_holds = ALWAYS, ALWAYS << BITS_PER_UNIT

@@ -1,0 +1,31 @@
+"""What planning a scan looked at, and how the rest was ruled out, as numbers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ScanMetrics:
+    """How many manifests, files, rows and bytes there were, and what ruled them out.
+
+    Manifest lists do not say how large files are, so `bytes_listed` is without the files of pruned manifests.
+    """
+
+    manifests: int = 0
+    manifests_pruned: int = 0
+    files: int = 0
+    files_in_pruned_manifests: int = 0
+    files_pruned_by_partition: int = 0
+    files_pruned_by_statistics: int = 0
+    files_read: int = 0
+    rows: int = 0
+    rows_in_pruned_manifests: int = 0
+    rows_pruned_by_partition: int = 0
+    rows_pruned_by_statistics: int = 0
+    rows_read: int = 0
+    bytes_listed: int = 0
+    bytes_pruned_by_partition: int = 0
+    bytes_pruned_by_statistics: int = 0
+    bytes_read: int = 0
+
+    def __add__(self, other: "ScanMetrics") -> "ScanMetrics":
+        return ScanMetrics(*(getattr(self, name) + getattr(other, name) for name in ScanMetrics.__dataclass_fields__))
