@@ -15,10 +15,13 @@ import pytest
 import icefield
 from icefield.cache import settings as cache_settings
 from icefield.catalog.rest.settings import REST_PROPERTIES
+from icefield.cli.commands.inspect import inspect as inspect_command
 from icefield.config.configuration import _PARSERS as SETTINGS
 from icefield.config.file import CONFIG_VARIABLE
+from icefield.inspect.metadata_tables import METADATA_TABLES
 from icefield.properties.table import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
 
+GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
 SITE = Path(__file__).parent.parent / "docs" / "site"
 PAGES = sorted(SITE.rglob("*.rst"))
 # For engines and tests; the verbs of users do not need them.
@@ -97,6 +100,20 @@ def test_settings_and_properties_are_in_the_reference() -> None:
     # The table of properties is made from the code; each needs one sentence to show.
     every = (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES, *COLUMN_PROPERTIES)
     assert [known for known in every if not known.doc.strip()] == []
+
+
+def test_the_guide_has_every_table_property() -> None:
+    keys = [known.key for known in (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES)]
+    keys += [f"{known.prefix}NAME" for known in COLUMN_PROPERTIES]
+    listed = set(re.findall(r"[\w.-]+", " ".join(re.findall(r"^\| ([\w., -]+) \|", GUIDE.read_text(), re.MULTILINE))))
+    assert [key for key in keys if key not in listed] == []
+
+
+def test_the_guide_and_the_help_have_every_metadata_table() -> None:
+    section = GUIDE.read_text().partition("## Looking inside\n")[2].partition("\n## ")[0]
+    words = re.findall(r"\w+", inspect_command.help or "")
+    assert [name for name in METADATA_TABLES if f"`{name}`" not in section] == []
+    assert [name for name in METADATA_TABLES if name not in words] == []
 
 
 def sources() -> list[Path]:
