@@ -31,7 +31,15 @@ LOADING = {"audio", "embed", "iframe", "img", "link", "object", "script", "sourc
 def main() -> None:
     """Build the site, check its links, and say where it is."""
     shutil.rmtree(SITE, ignore_errors=True)
-    options = ["--builder=html", "--fail-on-warning", "--keep-going", "--quiet", f"--doctree-dir={CACHE}"]
+    # From nothing: what is kept from an earlier build does not know of a change in how pages are made.
+    options = [
+        "--builder=html",
+        "--fresh-env",
+        "--fail-on-warning",
+        "--keep-going",
+        "--quiet",
+        f"--doctree-dir={CACHE}",
+    ]
     command = [sys.executable, "-m", "sphinx", *options, f"--conf-dir={ROOT / 'docs' / 'site'}", str(ROOT), str(SITE)]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         sys.exit("icefield: the site has the faults above")

@@ -10,6 +10,7 @@ import site
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -52,7 +53,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "default"
-smartquotes = False  # they would turn --option into a dash
+smartquotes = False  # they would turn --option into a dash; `set_dashes` does what is left to do
 
 # Pages of the repository that get a table of contents, which is of use on the site alone.
 CONTENTS = {root_doc: "contents.txt", "docs/decisions/README": "decisions.txt"}
@@ -62,6 +63,7 @@ def setup(app: Sphinx) -> None:
     """Connect what is done to pages and signatures."""
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-signature", hide_constructor)
+    app.connect("doctree-read", set_dashes)
 
 
 def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
@@ -70,7 +72,16 @@ def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n" + (Path(__file__).parent / CONTENTS[page]).read_text()
 
 
-def hide_constructor(_app: Sphinx, what: str, _name: str, obj: object, *_: object) -> tuple[str, str] | None:
+def hide_constructor(
+    _app: Sphinx, what: str, _name: str, obj: object, _options: object, signature: str | None, _returns: str | None
+) -> tuple[str, str] | None:
     """Leave out how a handle is made: its docstring says which verb returns it."""
-    hidden = what in ("class", "exception") and not dataclasses.is_dataclass(obj)
+    hidden = signature and what in ("class", "exception") and not dataclasses.is_dataclass(obj)
     return ("", "") if hidden else None
+
+
+def set_dashes(_: Sphinx, document: nodes.document) -> None:
+    """Write the dash between a parameter and its description, which Sphinx leaves to smart quotes."""
+    for text in list(document.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
