@@ -1,6 +1,7 @@
 """Partitions of the matrix's tables: drawn terms, and rows of files that another writer puts into one partition."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -31,7 +32,7 @@ def put_into_one_partition(random: Random, rows: Sequence[Row], spec: PartitionS
     sources = {f.source_id: f.transform for f in spec.fields if not isinstance(f.transform, Void)}
     tops = {f.field_id for f in model.fields for i in sources if model.schema.paths[i][0] == f.name}
     for row in rows:
-        row.update({i: rows[0][i] for i in tops})
+        row.update({i: deepcopy(rows[0][i]) for i in tops})  # a row of the model is changed apart from the others
     whole = {i for i, transform in sources.items() if isinstance(transform, Identity) and i in tops}
     return {i for i in sorted(whole) if random.random() < ABSENT}
 
