@@ -53,6 +53,7 @@ from icefield.types.datatypes import (
     TimestamptzType,
     TimeType,
     Type,
+    UUIDType,
     children,
     walk,
 )
@@ -87,6 +88,8 @@ FEW_FOOTERS = 64
 # How files store what Spark's reader fails to read: short decimals as bytes; INT96 inside lists, maps and structs.
 _BYTE_DECIMAL, _INT96 = 'BYTE_ARRAY {"Type":"Decimal"', "INT96"
 _MOST_LONG_DIGITS = 18
+# Inside lists, Spark's reader that goes row by row fails to read these, however they are stored.
+_REFUSED_ITEMS = (UUIDType, TimestampNsType, TimestamptzNsType)
 _THREADS = 32
 Mask = npt.NDArray[np.bool_]
 Names = tuple[tuple[int, str], ...]
@@ -139,6 +142,16 @@ def group_by_names(
     for reading in dict.fromkeys(few):
         chosen = np.array([other == reading for other in few])[of_file]
         yield reading, files.filter(pa.array(chosen))
+
+
+def has_refused_item(kind: Type) -> bool:
+    """Return whether a type has a list with something inside that Spark reads only if it can read whole batches.
+
+    Whether it can depends on settings of the session, which may change after the plan is made.
+    """
+    if isinstance(kind, ListType):
+        return any(isinstance(f.type, _REFUSED_ITEMS) for _, f in walk(kind))
+    return any(has_refused_item(f.type) for f in children(kind))
 
 
 def _make_few(readings: Sequence[Reading], sizes: Sequence[float]) -> list[Reading]:

@@ -2,8 +2,8 @@
 
     by Spark's reader    files whose columns have field ids; also with deletes, if these are not too many to hand round
     by tasks of ours     the others: in stores that Spark has no connector for, without ids, without columns that only
-                         the table knows the values of, with values in other units than Spark takes them for; they run
-                         the Arrow reader in Python workers
+                         the table knows the values of, with values in other units than Spark takes them for, with
+                         lists of what it may fail to read; they run the Arrow reader in Python workers
 
 A DataFrame of both is a union.
 """
@@ -31,7 +31,7 @@ from icefield.plan.manifest_list import load_manifests
 from icefield.plan.plan import plan_scan
 from icefield.plan.residuals import group_by_residual
 from icefield.plan.tasks import pack_tasks
-from icefield.spark.read.file_names import REBASED_TYPES, Demands, Reading, group_by_names
+from icefield.spark.read.file_names import REBASED_TYPES, Demands, Reading, group_by_names, has_refused_item
 from icefield.spark.read.log_directory import BLOCK_BYTES
 from icefield.spark.read.native_deletes import are_few, choose_for_spark, load_deletes
 from icefield.spark.read.native_read import FilesToRead, read_native
@@ -112,7 +112,7 @@ def _reads_natively(request: FilesToRead) -> Mask:
 def _is_native(field: NestedField) -> bool:
     if is_metadata_column(field.field_id):
         return field.field_id != PARTITION_ID or not is_shown_otherwise(field.type)
-    return not _has_difficult_default(field)
+    return not _has_difficult_default(field) and not has_refused_item(field.type)
 
 
 def _is_within_reach(request: FilesToRead) -> bool:
