@@ -3,7 +3,7 @@
 Spark takes nearly every word for a name where no keyword fits: `FROM SELECT` reads a table called select, and
 `FROM LATERAL t` the table t. Here the clauses are followed token by token, as Spark's grammar has them: after FROM,
 JOIN and each comma of a FROM clause comes a resolved name, a function, VALUES or a parenthesis. And no keyword that
-begins a clause stands where it could be a name.
+begins a clause stands where it could be a name: `FROM VALUES t` reads a table called values.
 
 Raises InvalidInput.
 """
@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 
 from icefield.errors import InvalidInput
 from icefield.expr.query.functions import words
-from icefield.expr.query.tokens import Token
+from icefield.expr.query.tokens import Token, TokenKind
 
 # After these a FROM clause is over.
 _ENDS_FROM = words(
@@ -77,9 +77,18 @@ class RelationCheck:
             raise self._wrong(at)
         if word == "lateral" and self._word(at + 1) != "view" and following != "(" and at + 1 not in self._calls:
             raise self._wrong(at)
+        if word == "values" and not self._begins_values(at + 1):
+            raise self._wrong(at)
         is_first = at == 0 or self._tokens[at - 1].text in ("(", ")") or self._word(at - 1) in _BEFORE_SELECT
         if word == "select" and not is_first:
             raise self._wrong(at)
+
+    def _begins_values(self, at: int) -> bool:
+        """Return whether a value stands here, and nothing that could be the alias of a relation called values."""
+        token = self._tokens[at]
+        following = self._tokens[at + 1].kind if at + 1 < len(self._tokens) else None
+        is_typed = token.kind is TokenKind.WORD and following is TokenKind.STRING  # DATE '2026-01-01'
+        return is_typed or token.kind in (TokenKind.NUMBER, TokenKind.STRING) or token.text in ("(", "-", "+")
 
     def _expect_relation(self, at: int) -> None:
         if at in self._relations or at in self._calls or self._word(at) in ("values", "lateral"):

@@ -45,13 +45,16 @@ class _Span:
 class Query:
     """A parsed query.
 
-    functions: the names of those that it calls. has_escapes: whether a string of it has a backslash when written.
+    functions: the names of those that it calls. keywords: those before a parenthesis, which Spark may take for the name
+    of a function where an expression begins: `SELECT sets (1)`. has_escapes: whether a string of it has a backslash when
+    written.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         _check_substitution(tokens)
         calls = find_calls(tokens)
         self.functions = calls.functions
+        self.keywords = calls.keywords
         self.has_escapes = any(token.kind is TokenKind.STRING and "\\" in token.text for token in tokens)
         self._tokens = tokens
         self._calls = calls.places

@@ -65,26 +65,32 @@ class Calls:
     """What a query calls.
 
     functions: their names in lower case. places: which tokens name them; or hints, which call nothing.
+    keywords: those before a parenthesis, which call nothing where they are keywords to Spark, too.
     """
 
     functions: frozenset[str]
     places: frozenset[int]
+    keywords: frozenset[str]
 
 
 def find_calls(tokens: Sequence[Token]) -> Calls:
     """Find what a query calls; refuse what a view may not call."""
     _check_nesting(tokens)
     hinted, names = _find_hints(tokens)
-    functions, places = set(), set(names)
+    functions, places, keywords = set(), set(names), set()
     for at, token in enumerate(tokens):
         if at in hinted or not (token.is_name or token.text in (_HINT_START, _HINT_END)):
             continue
         _check_word(tokens, at)
-        if _text(tokens, at + 1) == "(" and not _is_no_call(tokens, at):
+        if _text(tokens, at + 1) != "(":
+            continue
+        if _is_no_call(tokens, at):
+            keywords |= {token.word} & _BEFORE_PARENTHESIS
+        else:
             functions.add(_function(tokens, at))
             check_schema_argument(tokens, at)
             places.add(at)
-    return Calls(frozenset(functions), frozenset(places))
+    return Calls(frozenset(functions), frozenset(places), frozenset(keywords))
 
 
 def _check_word(tokens: Sequence[Token], at: int) -> None:
@@ -165,6 +171,8 @@ def _find_hints(tokens: Sequence[Token]) -> tuple[set[int], set[int]]:
             places.add(at)
             _check_hint_token(token)
             depth += token.depth
+            if depth > 1:
+                raise Unsupported("a hint of a view calls nothing")
             if depth == 0 and token.is_name:
                 names.add(at)
         inside = inside and token.text != _HINT_END

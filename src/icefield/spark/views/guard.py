@@ -42,7 +42,9 @@ def check_session(spark: SparkSession, query: Query) -> None:
     for setting, meaning in meanings:
         if str(spark.conf.get(setting, "false")).strip().lower() == "true":
             raise Unsupported(f"views cannot be read while {setting} is set: it reads {meaning}", hint="Unset it")
-    for name in sorted(query.functions - GRAMMAR_FUNCTIONS):
+    # Where Spark's parser can be asked, it tells which keywords it takes for functions.
+    keywords = query.keywords if is_remote(spark) else frozenset[str]()
+    for name in sorted(query.functions - GRAMMAR_FUNCTIONS | keywords):
         if not _is_sparks_own(spark, name):
             raise Unsupported(
                 f"the view uses Spark's function {name}, and the session has a function of its own by that name",
