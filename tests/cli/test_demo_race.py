@@ -97,8 +97,14 @@ def test_processes_wait_until_they_are_let_go(task: Task) -> None:
     assert order_ids(task) == list(range(TOTAL))
 
 
-def test_a_writer_that_fails_is_named(task: Task, capfd: pytest.CaptureFixture[str]) -> None:
-    stopped = pytest.raises(CommitError, match="the writer arrow-1 stopped with exit code 1")
+def test_a_writer_that_fails_is_named_with_its_reason(task: Task, capfd: pytest.CaptureFixture[str]) -> None:
+    stopped = pytest.raises(CommitError, match="the writer arrow-1 stopped: no table shop.none")
     with ArrowProcess(replace(task, table="shop.none")) as process, stopped:
         list(process.landed())
-    assert "NoSuchTable" in capfd.readouterr().err
+    assert capfd.readouterr().err == ""
+
+
+def test_a_writer_that_dies_is_named(task: Task) -> None:
+    stopped = pytest.raises(CommitError, match="the writer arrow-1 stopped with exit code 1")
+    with ArrowProcess(replace(task, slices=(("x", "y"),))) as process, stopped:  # type: ignore[arg-type]
+        list(process.landed())

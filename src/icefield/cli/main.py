@@ -21,6 +21,7 @@ from icefield.cli.settings import LakeGroup, Settings, settings_from
 from icefield.cli.streams import OutputFailed, open_streams, run_to_the_end
 from icefield.errors import IcefieldError, IcefieldWarning
 from icefield.secrets import redact, secrets_of, secrets_of_environment, secrets_of_text
+from icefield.storage.disk import DISK_IS_FULL, FREE_SPACE
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -119,6 +120,9 @@ def _run(arguments: Sequence[str]) -> int:
         raise
     except Exception as error:
         _show_traceback(settings)
+        if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
+            print_error(f"a disk is full: {error}", FREE_SPACE)
+            return USERS_FAULT
         what = redact(str(error), _secrets(settings)).strip().splitlines()
         summary = f"{type(error).__name__}: {what[0]}" if what else type(error).__name__
         print_error(f"{summary} (this is a bug in icefield)", None if settings.debug else "Run it again with --debug")

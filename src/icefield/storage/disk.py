@@ -14,6 +14,14 @@ from pathlib import Path
 
 from icefield.errors import FileAlreadyExists, MissingFile, StorageError
 
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
+FREE_SPACE = "Free some space and run it again"
+_READ_ONLY = "It is read-only for this process; check the mount and the permissions"
+_HINTS = {
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _READ_ONLY),
+    **dict.fromkeys(DISK_IS_FULL, FREE_SPACE),
+}
+
 
 @contextmanager
 def reading(location: str) -> Iterator[None]:
@@ -34,9 +42,7 @@ def writing(location: str) -> Iterator[None]:
     except FileExistsError as error:
         raise FileAlreadyExists(f"cannot write {location}: it exists already") from error
     except OSError as error:
-        forbidden = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
-        hint = "It is read-only for this process; check the mount and the permissions" if forbidden else None
-        raise StorageError(f"cannot write {location}: {error}", hint=hint) from error
+        raise StorageError(f"cannot write {location}: {error}", hint=_HINTS.get(error.errno or 0)) from error
 
 
 def create_exclusively(path: Path, *, durable: bool) -> int:

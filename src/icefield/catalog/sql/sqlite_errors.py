@@ -42,7 +42,7 @@ def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: flo
         return _explain_unopened(path)
     if is_read_only(error):
         return read_only(path)
-    if _code(error) == sqlite3.SQLITE_FULL:
+    if _code(error) == sqlite3.SQLITE_FULL or _whole_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE:
         hint = "Nothing was changed; free some space and run it again"
         return CatalogError(f"the disk of the catalog {path} is full", hint=hint)
     if _code(error) == sqlite3.SQLITE_NOTADB:
@@ -74,5 +74,10 @@ def _explain_unopened(path: Path) -> CatalogError:
 
 
 def _code(error: sqlite3.Error | UnicodeDecodeError) -> int:
+    return _whole_code(error) & 0xFF
+
+
+def _whole_code(error: sqlite3.Error | UnicodeDecodeError) -> int:
     # The low byte is the kind, the rest its variety. Errors that the module raises by itself have no code.
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
+    return code

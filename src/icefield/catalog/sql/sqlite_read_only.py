@@ -17,13 +17,14 @@ import sqlite3
 import tempfile
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from icefield.errors import CatalogError
 
 Result = TypeVar("Result")
+COPY = "catalog.db"
 _TRIES = 20
 
 
@@ -57,12 +58,25 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
         with closing(_connect(path, "mode=ro")) as connection:
             yield connection, True
     else:
-        with tempfile.TemporaryDirectory(prefix="icefield-catalog-") as folder:
-            copy = Path(folder) / "catalog.db"
-            shutil.copyfile(path, copy)
-            shutil.copyfile(log, f"{copy}-wal")
-            with closing(_connect(copy, "mode=rw")) as connection:
-                yield connection, False
+        with _copied(path, log) as folder, closing(_connect(Path(folder) / COPY, "mode=rw")) as connection:
+            yield connection, False
+
+
+def _copied(path: Path, log: Path) -> tempfile.TemporaryDirectory[str]:
+    """Copy the file and its log to a temporary directory."""
+    with ExitStack() as undo:
+        try:
+            folder = tempfile.TemporaryDirectory(prefix="icefield-catalog-")
+            undo.callback(folder.cleanup)
+            shutil.copyfile(path, Path(folder.name) / COPY)
+            shutil.copyfile(log, Path(folder.name) / f"{COPY}-wal")
+        except OSError as error:
+            raise CatalogError(
+                f"cannot copy the catalog {path}, to read it without writing beside it: {error}",
+                hint="Free some space for temporary files, or set TMPDIR to a directory that has some",
+            ) from error
+        undo.pop_all()
+    return folder
 
 
 def _works(path: Path) -> bool:

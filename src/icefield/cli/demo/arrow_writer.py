@@ -1,11 +1,15 @@
-"""One Arrow writer of the demo, as a process of its own: says it is ready, waits to be let go, tells of each commit."""
+"""One Arrow writer of the demo, as a process of its own: says it is ready, waits to be let go, tells of each commit.
+
+A failure is told as one more line, which the demo turns into its own error.
+"""
 
 import json
 import sys
 from dataclasses import asdict
 
 from icefield.cli.demo.orders import arrow_orders
-from icefield.cli.demo.race import READY, Task, append_slices
+from icefield.cli.demo.race import ERROR, HINT, READY, Task, append_slices
+from icefield.errors import IcefieldError
 
 
 def main() -> None:
@@ -14,8 +18,12 @@ def main() -> None:
     task = Task(**{**given, "slices": tuple((start, stop) for start, stop in given["slices"])})
     print(READY, flush=True)
     sys.stdin.readline()
-    for landed in append_slices(task, lambda start, stop: arrow_orders(start, stop, task.total)):
-        print(json.dumps(asdict(landed)), flush=True)
+    try:
+        for landed in append_slices(task, lambda start, stop: arrow_orders(start, stop, task.total)):
+            print(json.dumps(asdict(landed)), flush=True)
+    except IcefieldError as error:
+        print(json.dumps({ERROR: error.message, HINT: error.hint}), flush=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

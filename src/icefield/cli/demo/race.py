@@ -23,6 +23,7 @@ from icefield.table.table import Table
 
 ARROW_WRITER = "icefield.cli.demo.arrow_writer"
 READY, GO = "ready", "go"
+ERROR, HINT = "error", "hint"  # keys of the line by which a process tells why it stopped
 # Who takes the next slice, over and over: Arrow appends are quicker, so those writers take two of eight each.
 TURNS = ("arrow-1", "arrow-2", "spark-1", "arrow-3", "arrow-1", "arrow-2", "spark-2", "arrow-3")
 ROUNDS = 3
@@ -126,10 +127,15 @@ class ArrowProcess:
             self._process.stdin.write(f"{GO}\n")
             self._process.stdin.close()
             for line in self._process.stdout:
-                yield Landed(**json.loads(line))
+                yield self._parse(json.loads(line))
         code = self._process.wait()
         if code:
             raise CommitError(f"the writer {self.task.writer} stopped with exit code {code}")
+
+    def _parse(self, told: dict[str, Any]) -> Landed:
+        if ERROR in told:
+            raise CommitError(f"the writer {self.task.writer} stopped: {told[ERROR]}", hint=told[HINT])
+        return Landed(**told)
 
     def __enter__(self) -> "ArrowProcess":
         return self

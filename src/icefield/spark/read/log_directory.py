@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from icefield.ambient import SystemAmbient
 from icefield.errors import IcefieldError, StorageError
 from icefield.spark.session.session import READ_BY_FIELD_ID, is_on_this_machine, is_remote
+from icefield.storage.disk import writing
 from icefield.storage.location import join_location, local_path
 from icefield.storage.store import Store
 
@@ -71,13 +72,19 @@ def open_files(
     """Open files with columns that are found by their field ids."""
     if is_remote(spark):
         return _open_remotely(spark, files, stored, log_directory)
-    with tempfile.TemporaryDirectory(prefix="icefield-scan-") as folder:
+    with _temporary_directory() as folder:
         log = Path(folder) / _LOG
-        log.parent.mkdir()
-        with log.open("wb") as sink:
-            sink.writelines(_lines(files))
+        with writing(log.as_uri()):
+            log.parent.mkdir()
+            with log.open("wb") as sink:
+                sink.writelines(_lines(files))
         # The relation holds the list from here on; the directory is not looked at again.
         return _open_log(spark, Path(folder).as_uri(), stored)
+
+
+def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    with writing(tempfile.gettempdir()):
+        return tempfile.TemporaryDirectory(prefix="icefield-scan-")
 
 
 def _open_remotely(
@@ -115,9 +122,10 @@ def _leave_beside(log_directory: LogDirectory, data: bytes) -> tuple[str, Callab
 
 def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
     """Leave a log in a temporary directory."""
-    folder = Path(tempfile.mkdtemp(prefix="icefield-scan-"))
-    (folder / _LOG).parent.mkdir()
-    (folder / _LOG).write_bytes(data)
+    with writing(tempfile.gettempdir()):
+        folder = Path(tempfile.mkdtemp(prefix="icefield-scan-"))
+        (folder / _LOG).parent.mkdir()
+        (folder / _LOG).write_bytes(data)
     return folder.as_uri(), partial(shutil.rmtree, folder, ignore_errors=True)
 
 
