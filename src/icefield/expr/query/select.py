@@ -46,8 +46,8 @@ class Query:
     """A parsed query.
 
     functions: the names of those that it calls. keywords: those before a parenthesis, which Spark may take for the name
-    of a function where an expression begins: `SELECT sets (1)`. has_escapes: whether a string of it has a backslash when
-    written.
+    of a function where an expression begins: `SELECT sets (1)`.
+    has_escapes: whether a string of it has a backslash when written.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
