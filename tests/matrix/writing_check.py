@@ -200,6 +200,8 @@ def _offsets(values: list[Any]) -> pa.Array:
 
 
 def _values(array: pa.Array, kind: Type) -> list[Any]:
+    if array.null_count == len(array):
+        return [None] * len(array)  # Arrow cannot make an empty array of some types, which it would flatten this to
     match kind:
         case StructType(fields):
             columns = [_values(inner, f.type) for inner, f in zip(array.flatten(), fields, strict=True)]

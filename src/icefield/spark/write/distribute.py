@@ -27,6 +27,8 @@ from icefield.properties.table import DISTRIBUTE_HASH, DISTRIBUTE_RANGE
 from icefield.spark.write.keys import Key, KeyTask, order_keys, partition_keys
 from icefield.spark.write.task import Names
 
+ADAPTIVE = "spark.sql.adaptive.enabled"
+
 
 @dataclass(frozen=True)
 class Distributed:
@@ -57,8 +59,12 @@ def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder) -
 
 def _brought_together(frame: DataFrame, mode: str, parts: Sequence[Key], by: Sequence[Column]) -> DataFrame:
     if mode == DISTRIBUTE_HASH:
-        # Unlike a plain repartition it lets Spark split what is skewed, and put together what is small.
-        return frame.hint("rebalance", *(key.name for key in parts))
+        names = [key.name for key in parts]
+        if frame.sparkSession.conf.get(ADAPTIVE) == "true":
+            # Unlike a plain repartition it lets Spark split what is skewed, and put together what is small.
+            return frame.hint("rebalance", *names)
+        # Without adaptive execution Spark takes no notice of that hint.
+        return frame.repartition(*names) if names else frame
     return frame.repartitionByRange(*by) if mode == DISTRIBUTE_RANGE else frame
 
 
