@@ -16,7 +16,7 @@ from tests.matrix.reading_values import ColumnValues
 from tests.peers.normal import normal_rows
 
 from icefield.lake import Lake
-from icefield.table import Table
+from icefield.table.table import Table
 from icefield.types.datatypes import NestedField
 
 pytestmark = pytest.mark.spark
