@@ -94,7 +94,7 @@ DOORS = {
     "properties": ALL,
     "spark": (),
     "storage": (
-        *("local", "location", "memory", "read_ahead", "roots", "routed", "sizes", "store"),
+        *("disk", "local", "location", "memory", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
     "table": ("definition", "table", "transaction"),

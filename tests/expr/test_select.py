@@ -209,6 +209,7 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
         ("SELECT * FROM VALUES t", InvalidInput, "no relation is named after VALUES"),
         ("SELECT * FROM (VALUES t)", InvalidInput, "no relation is named after VALUES"),
         ("SELECT * FROM u JOIN VALUES sets (1, 2)", InvalidInput, "no relation is named after VALUES"),
+        ("SELECT * FROM (SELECT AS v (a, b))", InvalidInput, "no relation is named after AS"),
         ("SELECT /*+ BROADCAST(my_udf()) */ a FROM t", Unsupported, "calls nothing"),
         ("SELECT `re\u2060flect`(a) FROM t", Unsupported, "flect"),
         ("SELECT input_file_name() FROM t", Unsupported, "input_file_name"),

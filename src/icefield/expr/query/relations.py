@@ -20,6 +20,7 @@ _ENDS_FROM = words(
 )
 _EXTENDS_RELATION = words("join pivot unpivot tablesample")
 _CLAUSES = _ENDS_FROM | words("select from join lateral values with on using by")
+_BEFORE_ITEM = _CLAUSES | words("distinct all")
 _BEFORE_SELECT = words("union all distinct intersect except minus")
 _HAVE_FROM_INSIDE = words("extract trim substr substring overlay")
 
@@ -79,6 +80,8 @@ class RelationCheck:
             raise self._wrong(at)
         if word == "values" and not self._begins_values(at + 1):
             raise self._wrong(at)
+        if word == "as" and (at == 0 or self._tokens[at - 1].text in ("(", ",") or self._word(at - 1) in _BEFORE_ITEM):
+            raise self._wrong(at)  # SELECT AS v (a) is a relation called select, and its alias
         is_first = at == 0 or self._tokens[at - 1].text in ("(", ")") or self._word(at - 1) in _BEFORE_SELECT
         if word == "select" and not is_first:
             raise self._wrong(at)
