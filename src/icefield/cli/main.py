@@ -43,27 +43,31 @@ class CommandOnDemand(click.RichCommand):
 
 
 COMMANDS = (
-    CommandOnDemand("demo", "icefield.cli.demo.command", "Tell what a lake can do, with a story that runs."),
+    CommandOnDemand("demo", "icefield.cli.demo.command", "Show what a lake can do, with a short story that runs."),
     CommandOnDemand("tables", "icefield.cli.commands.tables", "List the tables of the lake, or of one namespace."),
     CommandOnDemand("create", "icefield.cli.commands.tables", "Create an empty table."),
-    CommandOnDemand("register", "icefield.cli.commands.tables", "Take in a table that is there, by its metadata file."),
-    CommandOnDemand("relocate", "icefield.cli.commands.relocate", "Mend a lake that was moved or copied."),
-    CommandOnDemand("describe", "icefield.cli.commands.describe", "Show everything about a table but its rows."),
-    CommandOnDemand("upgrade", "icefield.cli.commands.tables", "Raise a table to a later format version."),
-    CommandOnDemand("drop", "icefield.cli.commands.tables", "Take a table out of the catalog; its files stay."),
+    CommandOnDemand(
+        "register", "icefield.cli.commands.tables", "Add an existing table to the catalog, by its metadata file."
+    ),
+    CommandOnDemand("relocate", "icefield.cli.commands.relocate", "Repair a lake that was moved or copied."),
+    CommandOnDemand("describe", "icefield.cli.commands.describe", "Show the definition and state of a table."),
+    CommandOnDemand("upgrade", "icefield.cli.commands.tables", "Upgrade a table to a later format version."),
+    CommandOnDemand("drop", "icefield.cli.commands.tables", "Remove a table from the catalog; its files are kept."),
     CommandOnDemand("views", "icefield.cli.commands.views", "List the views of the lake, or of one namespace."),
     CommandOnDemand("view", "icefield.cli.commands.views", "Show a view's query, columns and history."),
-    CommandOnDemand("create-view", "icefield.cli.commands.views", "Give a query a name."),
-    CommandOnDemand("drop-view", "icefield.cli.commands.views", "Take a view out of the catalog; its files stay."),
+    CommandOnDemand("create-view", "icefield.cli.commands.views", "Create a view: a named query."),
+    CommandOnDemand("drop-view", "icefield.cli.commands.views", "Remove a view from the catalog; its files are kept."),
     CommandOnDemand("ingest", "icefield.cli.commands.ingest", "Append Parquet, CSV or JSON lines files to a table."),
-    CommandOnDemand("add-files", "icefield.cli.commands.add_files", "Take in Parquet files of others where they lie."),
+    CommandOnDemand("add-files", "icefield.cli.commands.add_files", "Add existing Parquet files to a table."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),
-    CommandOnDemand("explain", "icefield.cli.commands.plans", "Say what a query reads, and what rules the rest out."),
+    CommandOnDemand("explain", "icefield.cli.commands.plans", "Explain what a query reads, and what prunes the rest."),
     CommandOnDemand("files", "icefield.cli.commands.plans", "List the data files that a query reads."),
-    CommandOnDemand("inspect", "icefield.cli.commands.inspect", "Look inside a table: files, manifests, partitions, …"),
+    CommandOnDemand(
+        "inspect", "icefield.cli.commands.inspect", "Read a metadata table: files, manifests, partitions, …"
+    ),
     CommandOnDemand("snapshots", "icefield.cli.commands.snapshots", "List the snapshots of a table."),
-    CommandOnDemand("history", "icefield.cli.commands.snapshots", "List what the current snapshot was, and when."),
+    CommandOnDemand("history", "icefield.cli.commands.snapshots", "List the snapshots that were current, and when."),
     CommandOnDemand("tree", "icefield.cli.commands.tree", "Draw the metadata tree of a table."),
 )
 

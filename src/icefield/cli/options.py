@@ -21,7 +21,7 @@ def table_argument() -> Callable[[F], F]:
 
 def where_option() -> Callable[[F], F]:
     """The filter."""
-    return click.option("--where", metavar="FILTER", help="Rows to take, such as \"amount > 10 AND country = 'DE'\".")
+    return click.option("--where", metavar="FILTER", help="A filter, such as \"amount > 10 AND country = 'DE'\".")
 
 
 def as_of_option() -> Callable[[F], F]:
@@ -37,7 +37,7 @@ def as_of_option() -> Callable[[F], F]:
 def select_option() -> Callable[[F], F]:
     """The columns to read."""
     return click.option(
-        "--select", metavar="COLUMNS", callback=_parse_select, help="Columns to take, with commas between them."
+        "--select", metavar="COLUMNS", callback=_parse_select, help="The columns to read, separated by commas."
     )
 
 
@@ -78,17 +78,15 @@ _DEFINITION = (
         "--partition-by",
         metavar="TRANSFORM",
         multiple=True,
-        help="A column or a transform of one, such as day(ts) or bucket(16, id). May be given again.",
+        help="A column or a transform of one, such as day(ts) or bucket(16, id). May be repeated.",
     ),
-    click.option(
-        "--order-by", metavar="TERM", multiple=True, help="A sort term, such as 'ts desc'. May be given again."
-    ),
+    click.option("--order-by", metavar="TERM", multiple=True, help="A sort term, such as 'ts desc'. May be repeated."),
     click.option(
         "--property",
         "properties",
         metavar="KEY=VALUE",
         multiple=True,
         callback=parse_pairs,
-        help="A table property. May be given again.",
+        help="A table property. May be repeated.",
     ),
 )

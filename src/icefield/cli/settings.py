@@ -93,7 +93,7 @@ def _lake_options() -> list[click.Option]:
             default=None,
             expose_value=False,
             callback=_keep_properties,
-            help=f"A property of the lake's clients, such as s3.endpoint. May be given again. "
+            help=f"A property of the lake's clients, such as s3.endpoint. May be repeated. "
             f"[default: ${PROPERTIES_VARIABLE}]",
         ),
         click.RichOption(
@@ -103,7 +103,7 @@ def _lake_options() -> list[click.Option]:
             default=None,
             expose_value=False,
             callback=_keep("roots"),
-            help=f"A further directory that tables may have files in. May be given again. [default: ${ROOTS_VARIABLE}]",
+            help=f"A further directory that tables may have files in. May be repeated. [default: ${ROOTS_VARIABLE}]",
         ),
     ]
 
@@ -115,7 +115,7 @@ def _create_option() -> click.Option:
         default=None,
         expose_value=False,
         callback=_keep("create"),
-        help="Begin an empty catalog, even where tables lie without one.",
+        help="Create an empty catalog, even beside tables that belong to a lost one.",
     )
 
 

@@ -97,7 +97,7 @@ COMMIT_RETRIES = Property(
     "commit.retry.num-retries",
     _natural,
     100,
-    "How often a commit that lost the race is proposed again. (Iceberg: 4, which loses appends under contention.)",
+    "How often a commit is retried after a conflict. (Iceberg: 4, which loses appends under contention.)",
 )
 COMMIT_TOKENS_KEPT = Property(
     "icefield.idempotency-keys.kept",
@@ -106,11 +106,11 @@ COMMIT_TOKENS_KEPT = Property(
     "How many of the newest plain keys of each branch are remembered after their snapshots have expired.",
 )
 COMMIT_RETRY_MIN_WAIT_MS = Property(
-    "commit.retry.min-wait-ms", _positive, 10, "The longest first wait; each wait is drawn from zero to its bound."
+    "commit.retry.min-wait-ms", _positive, 10, "The upper bound of the first random wait."
 )
-COMMIT_RETRY_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", _positive, 2_000, "The bound that waits grow to.")
+COMMIT_RETRY_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", _positive, 2_000, "The upper bound of later waits.")
 COMMIT_RETRY_TOTAL_MS = Property(
-    "commit.retry.total-timeout-ms", _positive, 1_800_000, "How long a commit may go on retrying, in all."
+    "commit.retry.total-timeout-ms", _positive, 1_800_000, "How long a commit is retried in total."
 )
 PREVIOUS_VERSIONS_MAX = Property(
     "write.metadata.previous-versions-max", _positive, 100, "How many old metadata files the metadata log keeps."
@@ -119,7 +119,7 @@ METADATA_DELETE_AFTER_COMMIT = Property(
     "write.metadata.delete-after-commit.enabled",
     _flag,
     True,
-    "Remove metadata files that fall out of the log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
+    "Remove metadata files that leave the metadata log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
 )
 METADATA_CODEC = Property(
     "write.metadata.compression-codec", _one_of("none", "gzip"), "none", "The compression of metadata files."
@@ -140,25 +140,25 @@ OBJECT_STORAGE = Property(
     "Spread new files over hashed directories, so that an object store does not throttle one prefix.",
 )
 OBJECT_STORAGE_PARTITIONED = Property(
-    "write.object-storage.partitioned-paths",
-    _flag,
-    True,
-    "Whether hashed paths name the partition too.",
+    "write.object-storage.partitioned-paths", _flag, True, "Whether hashed paths include the partition."
 )
 FILE_FORMAT = Property(
-    "write.format.default", _one_of("parquet"), "parquet", "Icefield writes data files as Parquet, and no other format."
+    "write.format.default",
+    _one_of("parquet"),
+    "parquet",
+    "Data files are written as Parquet. Other formats are refused.",
 )
 DELETE_FILE_FORMAT = Property(
     "write.delete.format.default",
     _one_of("parquet"),
     "parquet",
-    "Icefield writes position deletes as Parquet (in version 3 as deletion vectors), and no other format.",
+    "Position deletes are written as Parquet, in format version 3 as deletion vectors. Other formats are refused.",
 )
 GC_ENABLED = Property(
     "gc.enabled",
     _flag,
     True,
-    "Whether snapshots may expire and files be removed; false for a table whose files others refer to.",
+    "Whether snapshots may expire and files may be deleted; false for a table whose files other tables refer to.",
 )
 TARGET_FILE_SIZE_BYTES = Property(
     "write.target-file-size-bytes", _positive, 512 * 1024 * 1024, "Data files are closed at about this size."
@@ -173,27 +173,27 @@ PARQUET_ROW_GROUP_BYTES = Property(
     "write.parquet.row-group-size-bytes", _positive, 128 * 1024 * 1024, "Row groups are closed at about this size."
 )
 PARQUET_LEVEL: Property[int | None] = Property(
-    "write.parquet.compression-level", int, None, "How hard the codec tries; the codec's own default if it is not set."
+    "write.parquet.compression-level", int, None, "The compression level; by default the codec's own."
 )
 PARQUET_PAGE_BYTES = Property(
     "write.parquet.page-size-bytes", _positive, 1024 * 1024, "Data pages are closed at about this size."
 )
-PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", _positive, 20_000, "Data pages have at most so many rows.")
-PARQUET_PAGE_VERSION = Property("write.parquet.page-version", _one_of("v1", "v2"), "v1", "The form of data pages.")
+PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", _positive, 20_000, "The maximum rows of a data page.")
+PARQUET_PAGE_VERSION = Property("write.parquet.page-version", _one_of("v1", "v2"), "v1", "The version of data pages.")
 PARQUET_DICTIONARY_BYTES = Property(
     "write.parquet.dict-size-bytes",
     _positive,
     2 * 1024 * 1024,
-    "A column's values are written out plainly from where its dictionary is larger.",
+    "The maximum size of a dictionary; further values are plainly encoded.",
 )
 PARQUET_DICTIONARY: ColumnProperty[bool | None] = ColumnProperty(
     "write.parquet.dict-encoding-enabled.column.",
     _flag,
     None,
-    "Whether a column is written with a dictionary; where its values come again if it is not set.",
+    "Whether a column is dictionary-encoded; if it is not set, where values repeat.",
 )
 BLOOM_FILTER_MAX_BYTES = Property(
-    "write.parquet.bloom-filter-max-bytes", _positive, 1024 * 1024, "A Bloom filter of a row group is no larger."
+    "write.parquet.bloom-filter-max-bytes", _positive, 1024 * 1024, "The maximum size of a Bloom filter."
 )
 BLOOM_FILTER = ColumnProperty(
     "write.parquet.bloom-filter-enabled.column.", _flag, False, "Whether a column gets Bloom filters."
@@ -202,27 +202,27 @@ BLOOM_FILTER_FPP = ColumnProperty(
     "write.parquet.bloom-filter-fpp.column.",
     _probability,
     0.01,
-    "How often a column's Bloom filters may say that a value is there which is not.",
+    "The false positive probability of a column's Bloom filters.",
 )
 BLOOM_FILTER_NDV: ColumnProperty[int | None] = ColumnProperty(
     "write.parquet.bloom-filter-ndv.column.",
     _positive,
     None,
-    "How many different values a row group has of a column; counted as its rows if it is not set.",
+    "The number of distinct values of a column in a row group; if it is not set, the number of its rows.",
 )
 DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE = "none", "hash", "range"
 DISTRIBUTION_MODE: Property[str | None] = Property(
     "write.distribution-mode",
     _one_of(DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE),
     None,
-    "How Spark brings rows together before they are written: none, hash (by partition) or range (by partition and "
+    "How Spark distributes rows before they are written: none, hash (by partition) or range (by partition and "
     "order). If it is not set: hash where the table is partitioned, else range where it is ordered, else none.",
 )
 TASK_BYTES: Property[int | None] = Property(
     "write.spark.advisory-partition-size-bytes",
     _positive,
     None,
-    "How much of the rows that Spark brought together one task writes; enough to fill a file if it is not set.",
+    "How much one task writes after rows were distributed; by default enough to fill a file.",
 )
 MANIFEST_CODEC = Property(
     "write.avro.compression-codec",
@@ -234,7 +234,7 @@ METRICS_DEFAULT = Property(
     "write.metadata.metrics.default",
     _metrics_mode,
     "truncate(16)",
-    "Which statistics files carry for a column: none, counts, truncate(n) or full.",
+    "The column statistics that are kept: none, counts, truncate(n) or full.",
 )
 
 MAX_INFERRED_COLUMNS: Property[int | None] = Property(
@@ -246,42 +246,37 @@ MAX_INFERRED_COLUMNS: Property[int | None] = Property(
 )
 METRICS_OF_COLUMN = ColumnProperty(METRICS_COLUMN_PREFIX, _metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc)
 
-MANIFEST_MERGE = Property(
-    "commit.manifest-merge.enabled",
-    _flag,
-    True,
-    "Merge small manifests while appending.",
-)
+MANIFEST_MERGE = Property("commit.manifest-merge.enabled", _flag, True, "Merge small manifests while appending.")
 MANIFEST_MIN_COUNT_TO_MERGE = Property(
-    "commit.manifest.min-count-to-merge", _positive, 100, "How many small manifests are worth a merge."
+    "commit.manifest.min-count-to-merge", _positive, 100, "The least number of manifests to merge."
 )
 MANIFEST_TARGET_SIZE_BYTES = Property(
-    "commit.manifest.target-size-bytes", _positive, 8 * 1024 * 1024, "Merged manifests have about this size."
+    "commit.manifest.target-size-bytes", _positive, 8 * 1024 * 1024, "The target size of merged manifests."
 )
 MAX_SNAPSHOT_AGE_MS = Property(
-    "history.expire.max-snapshot-age-ms", _positive, 5 * 24 * 3600 * 1000, "Snapshots that are older expire."
+    "history.expire.max-snapshot-age-ms", _positive, 5 * 24 * 3600 * 1000, "The age at which snapshots expire."
 )
 MIN_SNAPSHOTS_TO_KEEP = Property(
     "history.expire.min-snapshots-to-keep", _positive, 1, "How many snapshots of a branch never expire."
 )
 MAX_REF_AGE_MS = Property(
-    "history.expire.max-ref-age-ms", _positive, (1 << 63) - 1, "Branches and tags whose head is older expire."
+    "history.expire.max-ref-age-ms", _positive, (1 << 63) - 1, "The age at which a branch or tag expires."
 )
 SPLIT_TARGET_SIZE_BYTES = Property(
-    "read.split.target-size", _positive, 128 * 1024 * 1024, "How much of the table one task reads, about."
+    "read.split.target-size", _positive, 128 * 1024 * 1024, "The target size of one task."
 )
 SPLIT_LOOKBACK = Property(
-    "read.split.planning-lookback", _positive, 10, "How many tasks are packed at once; more packs them closer."
+    "read.split.planning-lookback", _positive, 10, "How many tasks are filled at once; more fills them better."
 )
 SPLIT_OPEN_FILE_COST_BYTES = Property(
-    "read.split.open-file-cost", _natural, 4 * 1024 * 1024, "What opening a file costs, in bytes read meanwhile."
+    "read.split.open-file-cost", _natural, 4 * 1024 * 1024, "The cost of opening a file, in bytes."
 )
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 DELETE_MODE = Property(
     "write.delete.mode",
     _one_of(COPY_ON_WRITE, MERGE_ON_READ),
     COPY_ON_WRITE,
-    "How a delete takes rows out of files: copy-on-write writes the files anew, merge-on-read notes the rows' places.",
+    "How rows are deleted: copy-on-write rewrites data files, merge-on-read writes delete files.",
 )
 MERGE_MODE = Property("write.merge.mode", _one_of(COPY_ON_WRITE, MERGE_ON_READ), COPY_ON_WRITE, "The same for upserts.")
 SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
@@ -289,7 +284,7 @@ DELETE_ISOLATION = Property(
     "write.delete.isolation-level",
     _one_of(SERIALIZABLE, SNAPSHOT),
     SERIALIZABLE,
-    "serializable: a delete fails if rows that it would match were added meanwhile; snapshot: those rows stay.",
+    "serializable: a delete fails if rows that it would match were added concurrently; snapshot: those rows stay.",
 )
 OVERWRITE_ISOLATION = Property(
     "write.overwrite.isolation-level",

@@ -20,14 +20,13 @@ from icefield.cli.settings import LakeCommand, Settings
     metavar="FIELD=VALUE",
     multiple=True,
     callback=parse_pairs,
-    help="The partition that the files belong to, where neither their path nor their statistics tell. May be given "
-    "again.",
+    help="The partition of the files, if neither their path nor their statistics show it. May be repeated.",
 )
 @click.pass_obj
 def add_files(settings: Settings, table: str, files: tuple[Path, ...], partition: dict[str, str]) -> None:
-    """Take in Parquet files that others wrote. No row is read or copied; the files stay where they are.
+    """Add Parquet files that another program wrote. No row is read or copied; the files stay where they are.
 
-    A directory stands for the Parquet files below it. Columns go by field id, or else by name. The files must lie in
+    A directory means all Parquet files below it. Columns are matched by field id, or else by name. The files must be in
     the lake's directory, or in one that --root names.
     """
     with open_lake(settings) as lake:

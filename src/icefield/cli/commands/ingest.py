@@ -27,7 +27,7 @@ from icefield.types.schema import Schema
 @click.command(cls=LakeCommand)
 @table_argument()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--create", "creates", is_flag=True, help="Make the table first, with the columns of the first file.")
+@click.option("--create", "creates", is_flag=True, help="Create the table first, with the columns of the first file.")
 @definition_options()
 @click.pass_obj
 def ingest(  # noqa: PLR0913 - one parameter per option
@@ -42,8 +42,8 @@ def ingest(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Append the rows of Parquet, CSV or JSON lines files to a table.
 
-    All files go into one commit, or none. Formats go by name: .parquet, .csv, .json, .jsonl, .ndjson, also with .gz.
-    Columns go by name; CSV and JSON values are read as the table's types.
+    All files go into one commit, or none. The name tells the format: .parquet, .csv, .json, .jsonl, .ndjson, also
+    with .gz. Columns are matched by name; CSV and JSON values are read as the table's types.
     --partition-by, --order-by and --property are for --create.
     """
     if creates:

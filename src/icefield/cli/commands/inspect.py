@@ -31,7 +31,7 @@ def inspect(  # noqa: PLR0913 - one parameter per option
     as_of: AsOf | None,
     limit: int | None,
 ) -> None:
-    """Look inside a table: what it is made of, as rows.
+    """Read a metadata table.
 
     NAME is one of files, data_files, delete_files, entries, manifests, partitions, position_deletes (of one version),
     snapshots, history, refs, metadata_log_entries, schemas, properties, all_files, all_data_files, all_delete_files,

@@ -22,11 +22,13 @@ FILE_COLUMNS = (Column("rows", "right"), Column("size", "right"), Column("partit
 @where_option()
 @select_option()
 @as_of_option()
-@click.option("--why", metavar="FILE", help="Say why this data file is read or not; the end of its path will do.")
+@click.option(
+    "--why", metavar="FILE", help="Explain why this data file is read or pruned; the end of its path is enough."
+)
 @click.option("--tree", "as_tree", is_flag=True, help="Draw a tree.")
 @click.pass_obj
 def explain(settings: Settings, /, table: str, why: str | None, *, as_tree: bool, **scanned: Any) -> None:
-    """Say what a query would read, and what rules the rest out."""
+    """Explain what a query would read, and what prunes the rest."""
     with open_lake(settings) as lake:
         scan = lake.table(table).scan(**scanned)
         explanation = scan.explain() if why is None else scan.explain_file(why)
@@ -54,7 +56,7 @@ def draw_outline(outline: Outline) -> Tree:
 def files(settings: Settings, table: str, where: str | None, as_of: AsOf | None) -> None:
     """List the data files that a query would read.
 
-    Paths are shown relative to the table's location; --json has them whole.
+    Paths are relative to the table's location; --json has full locations.
     """
     with open_lake(settings) as lake:
         opened = lake.table(table)
@@ -83,7 +85,7 @@ def files(settings: Settings, table: str, where: str | None, as_of: AsOf | None)
 @as_of_option()
 @click.pass_obj
 def count(settings: Settings, table: str, where: str | None, as_of: AsOf | None) -> None:
-    """Count rows, opening only files that metadata cannot settle."""
+    """Count rows. Only files that metadata cannot answer for are opened."""
     with open_lake(settings) as lake:
         scan = lake.table(table).scan(where, as_of=as_of)
         rows = scan.count()

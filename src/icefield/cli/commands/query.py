@@ -43,7 +43,7 @@ def query(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Read rows.
 
-    They come through Arrow, file by file and in no order; no JVM is started.
+    Rows are read with Arrow, in no particular order; no JVM is started.
     """
     form = format_ or ("json" if settings.as_json else "table")
     most = limit if limit is not None else GRID_ROWS if form == "table" else 0

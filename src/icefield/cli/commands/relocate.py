@@ -13,10 +13,10 @@ from icefield.cli.settings import LakeCommand, Settings
 @click.command(cls=LakeCommand)
 @click.option("--from", "old", metavar="LOCATION", help="Where the lake was. [default: found by its tables]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.pass_obj
 def relocate(settings: Settings, old: str | None, *, yes: bool, dry_run: bool) -> None:
-    """Make the tables of a lake that was moved or copied say where they are now.
+    """Rewrite the metadata of a lake that was moved or copied, so that it names the new location.
 
     Metadata, manifests and delete files are written again beside what is there; data files stay as they are. It can be
     cut short and run again.

@@ -49,7 +49,7 @@ def snapshots(settings: Settings, table: str) -> None:
 @table_argument()
 @click.pass_obj
 def history(settings: Settings, table: str) -> None:
-    """List what the table's current snapshot was, and from when on."""
+    """List the snapshots that were current, with the time of each change."""
     with open_lake(settings) as lake:
         metadata = lake.table(table).metadata
     entries = _history(metadata)

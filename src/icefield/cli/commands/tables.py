@@ -59,7 +59,7 @@ def create(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Create an empty table.
 
-    SCHEMA is a text such as 'id long not null, ts timestamptz, tags list<string>'.
+    SCHEMA is text such as 'id long not null, ts timestamptz, tags list<string>'.
     """
     with make_lake(settings) as lake:
         made = lake.create_table(
@@ -81,7 +81,7 @@ def create(  # noqa: PLR0913 - one parameter per option
 @click.argument("metadata_file")
 @click.pass_obj
 def register(settings: Settings, table: str, metadata_file: str) -> None:
-    """Take a table that is there into the catalog, by its metadata file. No file is written or moved.
+    """Add an existing table to the catalog, by its metadata file. No data is copied or moved.
 
     METADATA_FILE is the newest metadata file of the table, as a path or a location.
     """
@@ -97,10 +97,10 @@ def register(settings: Settings, table: str, metadata_file: str) -> None:
 @click.command(cls=LakeCommand)
 @table_argument()
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.pass_obj
 def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
-    """Take a table out of the catalog. Its files stay where they are."""
+    """Remove a table from the catalog. Its files are kept."""
     with open_lake(settings) as lake:
         plan = _plan_drop(lake, table)
         if not dry_run and not yes:
@@ -118,10 +118,10 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
 @table_argument()
 @click.option("--to", "version", type=int, default=max(FORMAT_VERSIONS), show_default=True, help="The format version.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.pass_obj
 def upgrade(settings: Settings, table: str, version: int, *, yes: bool, dry_run: bool) -> None:
-    """Raise a table to a later format version. No file is written anew, and there is no way back."""
+    """Upgrade a table to a later format version. No data file is rewritten, and there is no way back."""
     with open_lake(settings) as lake:
         found = lake.table(table)
         before = found.metadata.format_version

@@ -43,11 +43,13 @@ def view(settings: Settings, name: str) -> None:
 @click.command(cls=LakeCommand)
 @NAME
 @click.argument("sql")
-@click.option("--replace", is_flag=True, help="Replace the view if it is there.")
-@click.option("--default-namespace", metavar="NAMESPACE", help="Where tables without a namespace are; else the view's.")
+@click.option("--replace", is_flag=True, help="Replace the view if it exists.")
+@click.option(
+    "--default-namespace", metavar="NAMESPACE", help="The namespace of names without one. [default: the view's]"
+)
 @click.pass_obj
 def create_view(settings: Settings, name: str, sql: str, *, replace: bool, default_namespace: str | None) -> None:
-    """Give a query a name.
+    """Create a view: a named query.
 
     SQL is a SELECT in Spark's dialect over tables and views of the lake.
     """
@@ -62,10 +64,10 @@ def create_view(settings: Settings, name: str, sql: str, *, replace: bool, defau
 @click.command(cls=LakeCommand)
 @NAME
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.pass_obj
 def drop_view(settings: Settings, name: str, *, yes: bool, dry_run: bool) -> None:
-    """Take a view out of the catalog. Its files stay where they are."""
+    """Remove a view from the catalog. Its files are kept."""
     with open_lake(settings) as lake:
         location = lake.view(name).metadata_location
         if not dry_run and not yes:

@@ -20,15 +20,15 @@ LEAST_ROWS, MOST_ROWS = 1_000, 20_000_000
     type=click.Path(path_type=Path),
     default=Path("demo-lake"),
     show_default=True,
-    help="Where to make the lake; one that an earlier demo made is cleared.",
+    help="Where to create the lake; that of an earlier demo is replaced.",
 )
 @click.option("--rows", type=click.IntRange(LEAST_ROWS, MOST_ROWS), default=300_000, show_default=True)
 @click.pass_obj
 def demo(settings: Settings, directory: Path, rows: int) -> None:
-    """Tell what a lake can do, with a story that runs.
+    """Show what a lake can do, with a short story that runs.
 
     Shop orders are written by several Spark and Arrow writers at once, a query is pruned, a bad write is undone by
-    time travel, and DuckDB reads the same rows. The directory stays, to go on with.
+    time travel, and DuckDB reads the same rows. The directory is kept, so that you can go on with it.
     """
     narrator = Narrator(to_stderr=settings.as_json)
     if make_fresh(directory):
