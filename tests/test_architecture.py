@@ -24,6 +24,7 @@ ROOMS = (
     "cache",
     "parquet",
     "catalog",
+    "backend",
     "plan",
     "commit",
     "engine",
@@ -55,7 +56,7 @@ ALL = ("*",)
 DOORS = {
     "cache": ("manifests", "plans", "settings", "store"),
     "catalog": (
-        *("catalog", "memory", "missing", "commit_queue.queue", "object_store.catalog", "sql.sqlite"),
+        *("catalog", "memory", "missing", "server", "commit_queue.queue", "object_store.catalog", "sql.sqlite"),
         *("rest.catalog", "rest.http", "rest.object_store", "rest.settings", "rest.tables"),
     ),
     "cli": (),

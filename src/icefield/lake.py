@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
+from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
-from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
 from icefield.commit.actions.create import create_table, register_table
 from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.choose import operations_of
@@ -55,16 +55,26 @@ MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's
 class Lake(StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
-    def __init__(
-        self, catalog: Catalog, store: Store, warehouse: str, ambient: Ambient, queue: CommitQueue = NO_QUEUE
-    ) -> None:
-        self._queue = queue
+    def __init__(self, backend: Backend, warehouse: str) -> None:
         self._sessions = SessionChoice()
-        self.catalog = catalog
-        self.store = store
+        self.backend = backend
         self.warehouse = warehouse
-        self.ambient = ambient
         self.opener: LakeOpener | None = None
+
+    @property
+    def catalog(self) -> Catalog:
+        """Where tables and views are named."""
+        return self.backend.catalog
+
+    @property
+    def store(self) -> Store:
+        """Where files are."""
+        return self.backend.store
+
+    @property
+    def ambient(self) -> Ambient:
+        """Clock and randomness."""
+        return self.backend.ambient
 
     @property
     def spark(self) -> Any:
@@ -127,7 +137,7 @@ class Lake(StaysInProcess):
             return known
         place = self._new_location(table, location)
         self._make_namespace(table.namespace)
-        created = create_table(self.catalog, self.store, self.ambient, table, place, definition)
+        created = create_table(self.backend, table, place, definition)
         return self._handle(table, created)
 
     def table(self, name: str) -> Table:
@@ -146,7 +156,7 @@ class Lake(StaysInProcess):
         known: the version that such a change began with.
         """
         table = self._known(name) if known is None else parse_table_name(name)
-        return LiveHead(self.catalog, self.store, self.ambient, table, self._queue, known)
+        return LiveHead(self.backend, table, known)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists."""
@@ -176,7 +186,7 @@ class Lake(StaysInProcess):
         with that of another table. Later commits delete no metadata file that was there before.
         """
         table = parse_table_name(name)
-        if operations_of(self.catalog, self.store, self.ambient).places_tables:
+        if operations_of(self.backend).places_tables:
             # A server reads the file itself, and looks after its tables.
             self._make_namespace(table.namespace)
             self.catalog.swap([PointerSwap(table, None, metadata_location)])
@@ -187,7 +197,7 @@ class Lake(StaysInProcess):
         claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)
         guard_of(self.store, table, claim)(self.catalog.entries())
         self._make_namespace(table.namespace)
-        return self._handle(table, register_table(self.catalog, self.store, self.ambient, table, known))
+        return self._handle(table, register_table(self.backend, table, known))
 
     def relocate(
         self, old: str | None = None, *, dry_run: bool = False, progress: Callable[[str], None] = lambda name: None
@@ -225,7 +235,7 @@ class Lake(StaysInProcess):
         view = parse_table_name(name)
         space = parse_namespace(default_namespace) if default_namespace is not None else view.namespace
         definition, settings = define_view(self._source, view, ViewQuery(sql, space, schema, dict(properties or {})))
-        committer = ViewCommitter(self.catalog, self.store, self.ambient, view)
+        committer = ViewCommitter(self.backend, view)
         if not (replace and self.has_view(name)):
             self._make_namespace(view.namespace)
             try:
@@ -272,7 +282,7 @@ class Lake(StaysInProcess):
                 "this catalog moves one pointer at a time, so that it has no transactions over several tables",
                 hint="Commit the tables one after another, or keep the catalog in a database",
             )
-        transaction = Transaction(self.catalog, self.store, self.ambient, self._queue, isolation=isolation)
+        transaction = Transaction(self.backend, isolation=isolation)
         transaction.sessions = self._sessions
         return transaction
 
@@ -301,7 +311,7 @@ class Lake(StaysInProcess):
 
     def close(self) -> None:
         """Close the connections to the catalog."""
-        self._queue.close()
+        self.backend.queue.close()
         self.catalog.close()
 
     def __enter__(self) -> Self:
@@ -321,13 +331,13 @@ class Lake(StaysInProcess):
         return table
 
     def _handle(self, name: TableName, known: TableVersion | None = None) -> Table:
-        head = LiveHead(self.catalog, self.store, self.ambient, name, self._queue, known)
+        head = LiveHead(self.backend, name, known)
         head.sessions = self._sessions
-        return Table(head, self.store, self.ambient)
+        return Table(head)
 
     @property
     def _source(self) -> Source:
-        return Source(self.catalog, self.store, self.ambient, self._sessions)
+        return Source(self.backend, self._sessions)
 
     def _known(self, name: str) -> TableName:
         """Check a name, and say what there is when the table is not."""
@@ -362,7 +372,7 @@ class Lake(StaysInProcess):
 
     def _new_location(self, table: TableName, location: str | None) -> str | None:
         """Return where a new table is to be; None leaves it to a catalog that chooses."""
-        if operations_of(self.catalog, self.store, self.ambient).places_tables:
+        if operations_of(self.backend).places_tables:
             return None if location is None else str(parse_location(location)).rstrip("/")
         if location is None:
             # Unique, so that a table made anew under an old name never shares files with the dropped one.

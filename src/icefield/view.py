@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog, Kind, check_new_table
-from icefield.commit.operations.views import LoadedView, ViewOperations, view_operations_of
+from icefield.backend import Backend
+from icefield.catalog.catalog import Kind, check_new_table
+from icefield.commit.operations.choose import view_operations_of
+from icefield.commit.operations.views import LoadedView, ViewOperations
 from icefield.dml.head import LiveHead
 from icefield.engine.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
@@ -26,7 +27,7 @@ from icefield.model.view import (
     ViewMetadata,
     ViewVersion,
 )
-from icefield.storage.store import StaysInProcess, Store
+from icefield.storage.store import StaysInProcess
 from icefield.table.table import Table
 from icefield.types.schema import Schema, assign_fresh_ids
 
@@ -42,15 +43,13 @@ SUMMARY = {"engine-name": "icefield"}
 class Source:
     """Where names are looked up."""
 
-    catalog: Catalog
-    store: Store
-    ambient: Ambient
+    backend: Backend
     sessions: SessionChoice = field(default_factory=SessionChoice)
 
     @property
     def views(self) -> ViewOperations:
         """What loads views."""
-        return view_operations_of(self.catalog, self.store, self.ambient)
+        return view_operations_of(self.backend)
 
 
 class View(StaysInProcess):
@@ -193,13 +192,13 @@ class Reading:
 
     def _open_anew(self, name: TableName) -> _Opened:
         source = self._source
-        found = source.catalog.find(name)
+        found = source.backend.catalog.find(name)
         if found is None:
             reader = f"view {self._inside[-1]} reads" if self._inside else "the query reads"
             raise NoSuchTable(f"{reader} {name}, which is neither a table nor a view of the lake")
         if found.kind is Kind.TABLE:
-            head = LiveHead(source.catalog, source.store, source.ambient, name)
-            scan = Table(head, source.store, source.ambient).scan()
+            head = LiveHead(source.backend, name)
+            scan = Table(head).scan()
             return _Opened(scan.to_spark(source.sessions.session), 1)
         self._check_way(name)
         self._inside.append(name)
@@ -210,10 +209,10 @@ class Reading:
 
     def _open_view(self, name: TableName, metadata: ViewMetadata) -> _Opened:
         version = metadata.current_version
-        if version.default_catalog not in (None, self._source.catalog.name):
+        if version.default_catalog not in (None, self._source.backend.catalog.name):
             raise Unsupported(
                 f"view {name} reads from the catalog {version.default_catalog!r}, and the lake is the catalog "
-                f"{self._source.catalog.name!r}"
+                f"{self._source.backend.catalog.name!r}"
             )
         opened = self._query(spark_sql_of(name, version), version.default_namespace)
         recorded = metadata.properties.get(QUERY_COLUMNS)
@@ -229,14 +228,18 @@ class Reading:
         if tables > MAX_TABLES:
             raise InvalidInput(f"the query reads {tables} tables in all, more than {MAX_TABLES}")
         frames = {parts: each.frame for parts, each in opened.items()}
-        scope = self._source.ambient.random_uuid().hex
+        scope = self._source.backend.ambient.random_uuid().hex
         return _Opened(load_spark_engine().query(query, frames, scope, self._source.sessions.session), tables)
 
     def _resolve(self, parts: Parts, default_namespace: Namespace) -> TableName:
         if len(parts) == 1:
             return self._name(default_namespace, parts[0])
         name = self._name(parts[:-1], parts[-1])
-        if len(parts) > 2 and parts[0] == self._source.catalog.name and self._source.catalog.find(name) is None:
+        if (
+            len(parts) > 2
+            and parts[0] == self._source.backend.catalog.name
+            and self._source.backend.catalog.find(name) is None
+        ):
             return self._name(parts[1:-1], parts[-1])
         return name
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import IcefieldError, InvalidInput, StorageError
 from icefield.lake import Lake
@@ -74,7 +75,7 @@ def lake(files: FailingFiles, tmp_path: Path) -> Iterator[Lake]:
     store._files = files  # type: ignore[assignment]
     root = location_of_path(str(tmp_path / "lake"))
     catalog = ObjectStoreCatalog(store, join_location(root, "catalog"), ambient=SeededAmbient(1))
-    with Lake(catalog, LocalStore(roots=[root], durable=False), root, SeededAmbient(2)) as made:
+    with Lake(Backend(catalog, LocalStore(roots=[root], durable=False), SeededAmbient(2)), root) as made:
         made.create_table("shop.stock", "id long")
         yield made
 

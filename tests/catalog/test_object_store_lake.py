@@ -10,6 +10,7 @@ from tests.s3_proxy import Fault, S3Proxy, running_proxy
 from tests.s3_server import s3_server
 
 from icefield.ambient import SeededAmbient, SystemAmbient
+from icefield.backend import Backend
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import NoSuchTable
 from icefield.lake import Lake
@@ -23,7 +24,7 @@ from icefield.table.table import Table
 def s3_lake(properties: dict[str, str]) -> Lake:
     root = s3_server().new_root()
     store = ObjectStore(properties, roots=[root], ambient=SeededAmbient(1))
-    return Lake(ObjectStoreCatalog(store, join_location(root, "catalog")), store, root, SystemAmbient())
+    return Lake(Backend(ObjectStoreCatalog(store, join_location(root, "catalog")), store, SystemAmbient()), root)
 
 
 @pytest.fixture(params=["s3", "directory"])
@@ -32,7 +33,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
         return s3_lake(s3_server().properties)
     root = location_of_path(str(tmp_path / "lake"))
     catalog = ObjectStoreCatalog(DirectoryStore(durable=False), join_location(root, "catalog"))
-    return Lake(catalog, LocalStore(roots=[root], durable=False), root, SystemAmbient())
+    return Lake(Backend(catalog, LocalStore(roots=[root], durable=False), SystemAmbient()), root)
 
 
 @pytest.fixture

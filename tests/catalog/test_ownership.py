@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import icefield
+from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import AlreadyExists, IcefieldError, InvalidInput, LocationRefused
@@ -157,7 +158,7 @@ def test_whoever_comes_in_between_is_seen_by_the_swap(lake_of: Lake) -> None:
     lake_of.drop_table("a.t")
     rival = InBetween(lake_of.catalog, lambda: lake_of.register_table("a.rival", location))
     with pytest.raises(AlreadyExists, match=r"a\.rival"):
-        Lake(rival, lake_of.store, lake_of.warehouse, lake_of.ambient).register_table("a.late", location)
+        Lake(Backend(rival, lake_of.store, lake_of.ambient), lake_of.warehouse).register_table("a.late", location)
     assert lake_of.tables() == ["a.rival"]
 
 

@@ -11,6 +11,7 @@ from tests.commit.faults import RecordingStore
 from tests.rest_server import Effect, Fault, Reply, RestServer, answer, lose_reply, lose_request, running_server, twice
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.catalog.rest.settings import RestSettings
@@ -51,7 +52,7 @@ def server() -> Iterator[RestServer]:
 def open_lake(server: RestServer, seed: int = 1, store: Any = None, settings: RestSettings = QUIET) -> Lake:
     ambient = SeededAmbient(seed)
     catalog = open_rest_catalog(server.url, settings=settings, ambient=ambient)
-    return Lake(catalog, store or server.service.store, server.url, ambient)
+    return Lake(Backend(catalog, store or server.service.store, ambient), server.url)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.rest_server import Effect, Fault, Reply, RestServer, answer, lose_reply, lose_request, running_server, twice
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.catalog.rest.settings import RestSettings
 from icefield.errors import CommitStateUnknown, IcefieldError
@@ -38,7 +39,7 @@ FAULTS = (
 def open_lake(server: RestServer, seed: int) -> Lake:
     ambient = SeededAmbient(seed)
     catalog = open_rest_catalog(server.url, settings=SETTINGS, ambient=ambient)
-    return Lake(catalog, server.service.store, server.url, ambient)
+    return Lake(Backend(catalog, server.service.store, ambient), server.url)
 
 
 class Run:

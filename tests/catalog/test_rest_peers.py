@@ -13,6 +13,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from tests.rest_server import RestServer, running_server
 
 from icefield.ambient import SystemAmbient
+from icefield.backend import Backend
 from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
@@ -34,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[RestServer]:
 
 @pytest.fixture
 def lake(server: RestServer) -> Iterator[Lake]:
-    with Lake(open_rest_catalog(server.url), server.service.store, server.url, SystemAmbient()) as made:
+    with Lake(Backend(open_rest_catalog(server.url), server.service.store, SystemAmbient()), server.url) as made:
         yield made
 
 

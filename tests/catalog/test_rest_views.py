@@ -6,6 +6,7 @@ import pytest
 from tests.rest_server import RestServer, answer, lose_reply, lose_request, running_server
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.rest.catalog import open_rest_catalog
 from icefield.errors import AlreadyExists, CommitStateUnknown, NotFound, Unsupported
 from icefield.lake import Lake
@@ -23,7 +24,7 @@ def server() -> Iterator[RestServer]:
 
 def open_lake(server: RestServer) -> Lake:
     ambient = SeededAmbient(1)
-    return Lake(open_rest_catalog(server.url, ambient=ambient), server.service.store, server.url, ambient)
+    return Lake(Backend(open_rest_catalog(server.url, ambient=ambient), server.service.store, ambient), server.url)
 
 
 @pytest.fixture

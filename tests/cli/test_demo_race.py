@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import icefield
+from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.cli.demo.orders import SCHEMA, arrow_orders
 from icefield.cli.demo.race import (
@@ -80,7 +81,7 @@ def test_lost_races_are_counted_and_cost_no_row(lake: Lake) -> None:
     other = lake.create_table("a.b", "id long")
     overtaken = Overtaken(lake.catalog, lambda: other.append(rows))
     counting = CountingCatalog(cast(Catalog, overtaken))
-    table = Lake(cast(Catalog, counting), lake.store, lake.warehouse, lake.ambient).table("a.b")
+    table = Lake(Backend(cast(Catalog, counting), lake.store, lake.ambient), lake.warehouse).table("a.b")
     for _ in range(2):
         assert table.append(rows) is not None
     assert counting.lost_races == 1

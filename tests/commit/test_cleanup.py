@@ -10,6 +10,7 @@ from tests.commit.faults import Around
 
 import icefield
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.action import CommitTarget
 from icefield.commit.actions.append import AppendFiles
@@ -111,7 +112,7 @@ def test_nothing_is_left_of_a_change_that_could_not_be_written(
     for at in range(1, 60):
         store: Any = FailsAt(lake.store, at, error, after=at % 2 == 0)
         try:
-            OPERATIONS[operation](Lake(lake.catalog, store, lake.warehouse, lake.ambient))
+            OPERATIONS[operation](Lake(Backend(lake.catalog, store, lake.ambient), lake.warehouse))
         except kind:
             assert (files(lake), state(lake)) == before, f"write {at}"
             continue
@@ -132,14 +133,14 @@ def test_an_interrupt_while_the_catalog_is_asked_removes_nothing(operation: str)
 
     catalog: Any = Interrupted(lake.catalog)
     with pytest.raises(KeyboardInterrupt):
-        OPERATIONS[operation](Lake(catalog, lake.store, lake.warehouse, lake.ambient))
+        OPERATIONS[operation](Lake(Backend(catalog, lake.store, lake.ambient), lake.warehouse))
     assert files(lake) > before
     for name in {*lake.tables(), *tables}:
         lake.table(name).scan().to_arrow().read_all()
 
 
 def write_files(table: Table, *ids_: int, idempotency_key: str | None = None) -> tuple[TableWrite, pa.Table]:
-    write = TableWrite.begin(table._head, table._store, table._ambient, CommitTarget(idempotency_key=idempotency_key))
+    write = TableWrite.begin(table._head, CommitTarget(idempotency_key=idempotency_key))
     return write, write.write(rows(*ids_))
 
 
@@ -154,7 +155,7 @@ def test_the_same_files_committed_twice_under_one_key_stay(
 ) -> None:
     table = lake.table(NAME)
     write, written = write_files(table, 7, 8, idempotency_key="x")
-    other = TableWrite(lake.head(NAME), lake.store, lake.ambient, write.target, write.base)
+    other = TableWrite(lake.head(NAME), write.target, write.base)
     if raced:
         swap = lake.catalog.swap
 
@@ -183,7 +184,7 @@ def test_files_that_landed_stay_when_a_second_commit_of_them_fails(lake: Lake, m
         raise ConcurrentChange("no")
 
     monkeypatch.setattr(AppendFiles, "propose", refuse)
-    again = TableWrite(lake.head(NAME), lake.store, lake.ambient, write.target, write.base)
+    again = TableWrite(lake.head(NAME), write.target, write.base)
     with pytest.raises(ConcurrentChange):
         again.append_files(written)
     monkeypatch.undo()
@@ -206,7 +207,7 @@ def test_what_a_transaction_throws_away_was_not_committed_by_another(lake: Lake)
     table = lake.table(NAME)
     write, written = write_files(table, 7)
     with suppress(RuntimeError), lake.transaction() as tx:
-        inside = TableWrite.begin(tx.table(NAME)._head, lake.store, lake.ambient, CommitTarget())
+        inside = TableWrite.begin(tx.table(NAME)._head, CommitTarget())
         inside.append_files(written)
         write.append_files(written)
         raise RuntimeError
@@ -219,7 +220,7 @@ def test_a_change_that_fails_inside_a_transaction_leaves_nothing_even_if_the_tra
         with pytest.raises(IcefieldError):
             tx.table(NAME).at("nowhere").append(rows(9))
         inside = tx.table(NAME)
-        write = TableWrite.begin(inside._head, lake.store, lake.ambient, CommitTarget("nowhere"))
+        write = TableWrite.begin(inside._head, CommitTarget("nowhere"))
         with pytest.raises(IcefieldError):
             write.append(rows(9))
     assert files(lake) == before

@@ -7,6 +7,7 @@ from tests.commit.faults import LosesReplies
 
 import icefield
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.errors import CommitStateUnknown
 from icefield.lake import Lake
 
@@ -17,7 +18,7 @@ def lake() -> Lake:
 
 
 def through(lake: Lake, catalog: LosesReplies) -> Lake:
-    return Lake(catalog, lake.store, lake.warehouse, lake.ambient)
+    return Lake(Backend(catalog, lake.store, lake.ambient), lake.warehouse)
 
 
 def files(lake: Lake) -> set[str]:

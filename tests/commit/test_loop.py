@@ -7,6 +7,7 @@ import pytest
 from tests.commit.faults import LosesReplies, RacingCatalog, RecordingStore
 from tests.commit.racing import files_of, reachable
 
+from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.errors import (
     CatalogError,
@@ -35,7 +36,7 @@ def table(memory_lake: Lake) -> Table:
 
 def through(lake: Lake, catalog: object = None, store: object = None) -> Table:
     """Open the table through another catalog or store."""
-    other = Lake(catalog or lake.catalog, store or lake.store, lake.warehouse, lake.ambient)  # type: ignore[arg-type]
+    other = Lake(Backend(catalog or lake.catalog, store or lake.store, lake.ambient), lake.warehouse)  # type: ignore[arg-type]
     return other.table("a.t")
 
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import icefield
+from icefield.backend import Backend
 from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.codec.manifest.schema import ADDED, POSITION_DELETES, entry_arrow_schema
@@ -79,7 +80,7 @@ def table(lake: Lake) -> Table:
 
 
 def delete(lake: Lake, table: Table, action: DeletePositions) -> None:
-    committer = Committer(lake.catalog, lake.store, lake.ambient)
+    committer = Committer(Backend(lake.catalog, lake.store, lake.ambient))
     committer.commit([TableCommit(parse_table_name(table.name), [action], table.metadata.table_uuid)])
 
 

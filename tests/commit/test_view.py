@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.commit.faults import LosesReplies, RacingCatalog, RecordingStore
 
+from icefield.backend import Backend
 from icefield.catalog.catalog import Kind
 from icefield.commit.operations.views import load_view_metadata
 from icefield.commit.view import ViewCommitter
@@ -39,7 +40,7 @@ def lake(memory_lake: Lake) -> Lake:
 
 def committer(lake: Lake, catalog: Any = None, store: Any = None) -> ViewCommitter:
     view = lake.view(NAME)._name
-    return ViewCommitter(catalog or lake.catalog, store or lake.store, lake.ambient, view)
+    return ViewCommitter(Backend(catalog or lake.catalog, store or lake.store, lake.ambient), view)
 
 
 def replace_by(lake: Lake, sql: str) -> None:
@@ -111,7 +112,7 @@ def test_a_view_made_anew_is_another_view(lake: Lake) -> None:
     old = lake.view(NAME)
     uuid = old.metadata.view_uuid
     lake.drop_view(NAME)
-    gone = ViewCommitter(lake.catalog, lake.store, lake.ambient, old._name)
+    gone = ViewCommitter(Backend(lake.catalog, lake.store, lake.ambient), old._name)
     with pytest.raises(NotFound, match="there is no view"):
         gone.edit(to("SELECT 2"), uuid)
     lake.create_view(NAME, "SELECT 5", schema="id long")

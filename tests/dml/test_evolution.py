@@ -12,6 +12,7 @@ from tests.commit.faults import RacingCatalog
 
 import icefield
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.codec.json.metadata import encode_metadata
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
@@ -162,7 +163,7 @@ def test_two_writers_that_add_different_columns_both_land(memory_lake: Lake, tab
             change.add_column("theirs", "int")
 
     racing = RacingCatalog(memory_lake.catalog, [rival])
-    ours = Lake(racing, memory_lake.store, memory_lake.warehouse, memory_lake.ambient).table("a.t")
+    ours = Lake(Backend(racing, memory_lake.store, memory_lake.ambient), memory_lake.warehouse).table("a.t")
     with ours.evolve() as change:
         change.add_column("ours", "int")
     fields = table.schema.fields
@@ -176,7 +177,7 @@ def test_two_writers_that_add_the_same_column_end_with_one(memory_lake: Lake, ta
             change.add_column("same", "int")
 
     racing = RacingCatalog(memory_lake.catalog, [rival])
-    ours = Lake(racing, memory_lake.store, memory_lake.warehouse, memory_lake.ambient).table("a.t")
+    ours = Lake(Backend(racing, memory_lake.store, memory_lake.ambient), memory_lake.warehouse).table("a.t")
     with pytest.raises(InvalidInput, match="it is there already"), ours.evolve() as change:
         change.add_column("same", "string")
     assert str(table.schema.find_field("same").type) == "int"

@@ -106,7 +106,7 @@ def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
 def counted(table: Table) -> CountingStore:
     """Count what the table's later reads open."""
     store = CountingStore(table._store)
-    table._store = store
+    table._head.backend = table._head.backend.on(store)
     return store
 
 

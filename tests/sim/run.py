@@ -10,6 +10,7 @@ from tests.sim.steps import step
 from tests.sim.world import CALM, Weather
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.lake import Lake
 
 # Deletes that a row delta wrote for a base that was not disturbed stay behind if it lands on one that was.
@@ -65,7 +66,7 @@ def _life(actor: Actor, steps: int) -> Callable[[], None]:
 
 
 def _create_tables(simulation: Simulation, dice: Random, shared: Shared) -> None:
-    lake = Lake(simulation.catalog, simulation.store, WAREHOUSE, SeededAmbient(dice.randrange(1 << 30)))
+    lake = Lake(Backend(simulation.catalog, simulation.store, SeededAmbient(dice.randrange(1 << 30))), WAREHOUSE)
     properties = {
         "commit.manifest.min-count-to-merge": dice.choice(("2", "3", "100")),
         "write.metadata.previous-versions-max": dice.choice(("2", "5", "100")),
@@ -94,7 +95,7 @@ def _check_end(simulation: Simulation) -> None:
 
 
 def _read_heads(simulation: Simulation) -> None:
-    lake = Lake(simulation.catalog, simulation.store, WAREHOUSE, SeededAmbient(0))
+    lake = Lake(Backend(simulation.catalog, simulation.store, SeededAmbient(0)), WAREHOUSE)
     for name, state in simulation.judge.tables.items():
         table = lake.table(name)
         for snapshot_id in {head for head in state.refs.values() if head is not None}:

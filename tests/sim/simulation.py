@@ -20,6 +20,7 @@ from tests.sim.scheduler import Operation, Runner, Scheduler
 from tests.sim.world import CALM, START_MS, SimulatedAmbient, SimulatedCatalog, SimulatedStore, Weather
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.codec.avro import engine as avro_engine
@@ -70,7 +71,7 @@ class Simulation:
         ambient = SimulatedAmbient(self.scheduler, Random(f"{name} {self._seed}"), self.weather)
         catalog: Any = SimulatedCatalog(self)
         store: Any = SimulatedStore(self)
-        return Lake(catalog, store, WAREHOUSE, ambient)
+        return Lake(Backend(catalog, store, ambient), WAREHOUSE)
 
     def run(self) -> None:
         """Run all that was spawned; then everything arrives that was late, and the judge has the last word."""
@@ -160,7 +161,7 @@ class Simulation:
             self.tell(f"a late swap of {intent} fails with {type(error).__name__}")
 
     def _scan(self, table: str, snapshot_id: int) -> Rows:
-        plain = Lake(self.catalog, self.store, WAREHOUSE, SeededAmbient(0, START_MS))
+        plain = Lake(Backend(self.catalog, self.store, SeededAmbient(0, START_MS)), WAREHOUSE)
         return rows_of(plain.table(table), snapshot_id)
 
 

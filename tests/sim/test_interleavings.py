@@ -1,6 +1,7 @@
 """Writers that meet, in every order in which their calls to the catalog can fall: no update is lost in any of them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, permutations
 from random import Random
@@ -16,6 +17,7 @@ from tests.sim.simulation import WAREHOUSE, Simulation, rows_of
 from tests.sim.world import CALM, SimulatedAmbient
 
 from icefield.ambient import SeededAmbient
+from icefield.backend import Backend
 from icefield.catalog.catalog import Entry, PointerSwap, check_pointer
 from icefield.catalog.memory import MemoryCatalog
 from icefield.lake import Lake
@@ -63,7 +65,7 @@ class Meeting(Simulation):
 
     def _writer(self, name: str, kind: str, row: tuple[int, int]) -> Callable[[], None]:
         lake = self.lake(name)
-        lake.ambient = SimulatedAmbient(self.clock, Random(name), CALM)
+        lake.backend = replace(lake.backend, ambient=SimulatedAmbient(self.clock, Random(name), CALM))
         change, effect = _change(kind, lake.table(NAME), row)
         intent = Intent(name, name, {NAME: effect})
         if kind == "delete":
@@ -177,7 +179,7 @@ def _keyed(rows: Rows) -> Rows:
 @cache
 def _start() -> tuple[dict[str, bytes], str]:
     """Make the table that all runs start from."""
-    lake = Lake(MemoryCatalog(), MemoryStore(), WAREHOUSE, SeededAmbient(1))
+    lake = Lake(Backend(MemoryCatalog(), MemoryStore(), SeededAmbient(1)), WAREHOUSE)
     table = lake.create_table(NAME, "id long, n long")
     table.append(arrow(START))
     assert rows_of(table) == START

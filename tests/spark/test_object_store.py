@@ -12,6 +12,7 @@ from tests.s3_server import SECRET_KEY, s3_server
 from tests.spark_places import explained
 
 from icefield.ambient import SystemAmbient
+from icefield.backend import Backend
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.lake import Lake
 from icefield.storage.location import join_location
@@ -27,7 +28,10 @@ def proxied() -> Iterator[tuple[S3Proxy, Lake]]:
     with running_proxy(s3_server().endpoint) as (proxy, endpoint):
         root = s3_server().new_root()
         store = ObjectStore({**s3_server().properties, "s3.endpoint": endpoint}, roots=[root])
-        yield proxy, Lake(ObjectStoreCatalog(store, join_location(root, "catalog")), store, root, SystemAmbient())
+        yield (
+            proxy,
+            Lake(Backend(ObjectStoreCatalog(store, join_location(root, "catalog")), store, SystemAmbient()), root),
+        )
 
 
 def rows_of(table: Table, where: str | None = None) -> list[dict[str, Any]]:

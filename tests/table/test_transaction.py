@@ -8,6 +8,7 @@ import pytest
 
 import icefield
 from icefield.ambient import SystemAmbient
+from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable, Unsupported
@@ -200,7 +201,7 @@ def test_a_transaction_of_reads_commits_nothing(lake: Lake, monkeypatch: pytest.
 def test_a_catalog_that_moves_one_pointer_at_a_time_says_so_before_any_work(tmp_path: Path) -> None:
     root = location_of_path(str(tmp_path))
     catalog = ObjectStoreCatalog(DirectoryStore(durable=False), f"{root}/catalog")
-    with Lake(catalog, LocalStore(roots=[root], durable=False), root, SystemAmbient()) as lake:
+    with Lake(Backend(catalog, LocalStore(roots=[root], durable=False), SystemAmbient()), root) as lake:
         lake.create_table("t.a", "id long").append(rows(1))
         with pytest.raises(Unsupported, match="one pointer at a time"):
             lake.transaction()

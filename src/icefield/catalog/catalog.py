@@ -25,10 +25,13 @@ An exception that is none of icefield's (a KeyboardInterrupt, say) also leaves t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from icefield.errors import AlreadyExists, CatalogError, CommitConflict, InvalidInput, NoSuchTable, NotFound
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
+
+if TYPE_CHECKING:
+    from icefield.catalog.server import MetadataServer
 
 # Bounds of a walk through all namespaces, for servers that make up ever more of them.
 MAX_NAMESPACES, MAX_NAMESPACE_LEVELS = 100_000, 100
@@ -144,6 +147,11 @@ class Catalog(Protocol):
         self, namespace: Namespace, removals: Iterable[str], updates: Mapping[str, str]
     ) -> None:
         """Remove and set properties at once; removing one that is not there does nothing."""
+        ...
+
+    @property
+    def metadata_server(self) -> "MetadataServer | None":
+        """The server that writes metadata itself; None where clients write metadata files and swap pointers."""
         ...
 
     def close(self) -> None:

@@ -110,6 +110,10 @@ class MemoryCatalog:
             kept = {key: value for key, value in self._namespaces.get(namespace, {}).items() if key not in removed}
             self._namespaces[namespace] = {**kept, **updates}
 
+    @property
+    def metadata_server(self) -> None:
+        return None
+
     def close(self) -> None:
         """Do nothing: the memory goes with the object."""
 

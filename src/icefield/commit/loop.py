@@ -16,9 +16,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
+from icefield.backend import Backend
+from icefield.catalog.commit_queue.queue import NO_QUEUE
 from icefield.commit.action import Action, ProposedChange, WriteContext
 from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.operations.choose import operations_of
@@ -73,17 +72,14 @@ class TableCommit:
 class Committer:
     """Commits actions to one table, or to several at once."""
 
-    catalog: Catalog
-    store: Store
-    ambient: Ambient
-    queue: CommitQueue = NO_QUEUE
+    backend: Backend
 
     def commit(self, parts: Sequence[TableCommit]) -> list[TableVersion]:
         """Make all actions in one swap, trying again when others come first; tables that change come first."""
         run = _Run(parts)
         try:
             return retry(
-                self.ambient,
+                self.backend.ambient,
                 parts[0].table,
                 lambda: self._load(run),
                 lambda _, bases: self._attempt(run, bases),
@@ -104,25 +100,25 @@ class Committer:
 
     def _remove_unreferenced(self, part: TableCommit, own: OwnFiles) -> None:
         try:
-            now = self._operations(self.store).load(part.table, part.known).metadata
+            now = self._operations(self.backend.store).load(part.table, part.known).metadata
         except NoSuchTable:
-            remove_quietly(self.store, own.locations)  # no table, no reference
+            remove_quietly(self.backend.store, own.locations)  # no table, no reference
             return
         except IcefieldError:
             return
         since = own.since or (part.known.metadata if part.known else None)
-        remove_unreferenced(self.store, own.locations, now, since)
+        remove_unreferenced(self.backend.store, own.locations, now, since)
 
     @contextmanager
     def _slot(self, parts: Sequence[TableCommit]) -> Iterator[None]:
         with ExitStack() as slots:
             # In one order, so that no two transactions wait for each other.
             for table in sorted({part.table for part in parts if part.actions}, key=str):
-                slots.enter_context(self.queue.slot(table))
+                slots.enter_context(self.backend.queue.slot(table))
             yield
 
     def _operations(self, store: Store) -> TableOperations:
-        return operations_of(self.catalog, store, self.ambient)
+        return operations_of(self.backend.on(store))
 
     def _load(self, run: "_Run") -> tuple[str, "_Bases"]:
         known = self._fresh(run.parts) if run.attempt is None else None
@@ -134,18 +130,18 @@ class Committer:
 
         Who waited for a turn looks again, because others had theirs. If a version is old after all, the swap says so.
         """
-        since = self.ambient.monotonic() - FRESH_S
+        since = self.backend.ambient.monotonic() - FRESH_S
         found = [part.known for part in parts if part.known and part.known_at is not None and part.known_at >= since]
-        return found if self.queue is NO_QUEUE and len(found) == len(parts) else None
+        return found if self.backend.queue is NO_QUEUE and len(found) == len(parts) else None
 
     def _load_base(self, part: TableCommit) -> TableVersion:
-        base = self._operations(self.store).load(part.table, part.known)
+        base = self._operations(self.backend.store).load(part.table, part.known)
         if not base.metadata.is_table(part.expected_uuid):
             raise NoSuchTable(f"table {part.table} was dropped and made anew since it was opened", hint="Open it again")
         return base
 
     def _attempt(self, run: "_Run", bases: "_Bases") -> list[TableVersion]:
-        attempt = run.attempt = begin_attempt(self.store)
+        attempt = run.attempt = begin_attempt(self.backend.store)
         try:
             proposals = [self._propose(p, base, attempt) for p, base in zip(run.parts, bases.tables, strict=True)]
             moved = [proposal for proposal in proposals if proposal.updates]
@@ -153,7 +149,7 @@ class Committer:
                 self._remove(attempt.written, run)
                 return list(bases.tables)
             for proposal in moved:
-                check_proposed_locations(self.store, proposal)
+                check_proposed_locations(self.backend.store, proposal)
             still = {p.table: p.base.location for p in proposals if not p.updates}
             committed = self._operations(attempt.store).commit(moved, still, attempt)
         except BaseException as error:
@@ -161,22 +157,22 @@ class Committer:
                 attempt.is_sent = False
                 self._remove(attempt.written, run)
             raise
-        remove_quietly(self.store, committed.obsolete)
-        remove_quietly(self.store, [f for p in proposals for change in p.changes for f in change.unused])
+        remove_quietly(self.backend.store, committed.obsolete)
+        remove_quietly(self.backend.store, [f for p in proposals for change in p.changes for f in change.unused])
         made = {proposal.table: new for proposal, new in zip(moved, committed.tables, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 
     def _propose(self, part: TableCommit, base: TableVersion, attempt: Attempt) -> Proposal:
         if part.reads is not None:
-            part.reads.check(part.table, base.metadata, self.store)
+            part.reads.check(part.table, base.metadata, self.backend.store)
         changes: list[ProposedChange] = []
-        metadata = propose_all(part.actions, base.metadata, WriteContext(attempt.store, self.ambient), changes)
+        metadata = propose_all(part.actions, base.metadata, WriteContext(attempt.store, self.backend.ambient), changes)
         return Proposal(part.table, base, changes, metadata)
 
     def _remove(self, written: Sequence[str], run: "_Run") -> None:
         """Remove what an attempt wrote for its own bases; what serves every base stays for the next one."""
         reusable = {location for part in run.parts for action in part.actions for location in action.reusable_files()}
-        remove_quietly(self.store, [location for location in written if location not in reusable])
+        remove_quietly(self.backend.store, [location for location in written if location not in reusable])
 
 
 @dataclass

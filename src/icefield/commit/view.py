@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog
-from icefield.commit.operations.views import LoadedView, ViewOperations, view_operations_of
+from icefield.backend import Backend
+from icefield.commit.operations.choose import view_operations_of
+from icefield.commit.operations.views import LoadedView, ViewOperations
 from icefield.commit.retry import retry
 from icefield.errors import NotFound
 from icefield.model.names import TableName
 from icefield.model.view import ViewDefinition, ViewMetadata, create_view
-from icefield.storage.store import Store
 
 Edit = Callable[[ViewMetadata, int], ViewMetadata]
 
@@ -23,21 +22,19 @@ Edit = Callable[[ViewMetadata, int], ViewMetadata]
 class ViewCommitter:
     """Commits to one view."""
 
-    catalog: Catalog
-    store: Store
-    ambient: Ambient
+    backend: Backend
     name: TableName
 
     def create(self, location: str | None, definition: ViewDefinition, properties: Mapping[str, str]) -> None:
         """Create the view at a location of its own; None where the catalog chooses it."""
-        now_ms = self.ambient.now_ms()
-        metadata = create_view(self.ambient.random_uuid(), location or "", definition, properties, now_ms)
+        now_ms = self.backend.ambient.now_ms()
+        metadata = create_view(self.backend.ambient.random_uuid(), location or "", definition, properties, now_ms)
         self._operations.create(self.name, location, metadata)
 
     def edit(self, edit: Edit, expected_uuid: UUID) -> None:
         """Change the newest metadata, again and again while others come first; no change is no commit."""
         retry(
-            self.ambient,
+            self.backend.ambient,
             self.name,
             lambda: self._load(expected_uuid),
             lambda location, base: self._attempt(edit, LoadedView(base, location)),
@@ -45,7 +42,7 @@ class ViewCommitter:
 
     @property
     def _operations(self) -> ViewOperations:
-        return view_operations_of(self.catalog, self.store, self.ambient)
+        return view_operations_of(self.backend)
 
     def _load(self, expected_uuid: UUID) -> tuple[str, ViewMetadata]:
         base = self._operations.load(self.name)
@@ -54,6 +51,6 @@ class ViewCommitter:
         return base.location, base.metadata
 
     def _attempt(self, edit: Edit, base: LoadedView) -> None:
-        metadata = edit(base.metadata, self.ambient.now_ms())
+        metadata = edit(base.metadata, self.backend.ambient.now_ms())
         if metadata != base.metadata:
             self._operations.commit(self.name, base, metadata)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from icefield.ambient import Ambient, SystemAmbient
+from icefield.backend import Backend
 from icefield.cache.settings import DIRECTORY as CACHE_DIRECTORY
 from icefield.cache.settings import PREFIX as CACHE_PREFIX
 from icefield.cache.settings import open_manifest_cache
@@ -129,7 +130,8 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
         raise InvalidInput(f"{CACHE_DIRECTORY} goes with no lake in memory", hint="Its files end with the process")
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
-    lake.store = CachedStore(lake.store, open_manifest_cache(own, "\n".join([lake.warehouse, *servers])))
+    cache = open_manifest_cache(own, "\n".join([lake.warehouse, *servers]))
+    lake.backend = lake.backend.on(CachedStore(lake.store, cache))
     lake.use(engine=engine)
     if scheme != "memory":
         lake.opener = partial(open_lake, _anchored(settings))
@@ -214,7 +216,7 @@ def _anchored(settings: LakeSettings) -> LakeSettings:
 
 def _open_memory(settings: LakeSettings, ambient: Ambient) -> Lake:
     _refuse(settings, "warehouse", "properties")
-    return Lake(MemoryCatalog(settings.catalog), MemoryStore(), "memory://lake", ambient)
+    return Lake(Backend(MemoryCatalog(settings.catalog), MemoryStore(), ambient), "memory://lake")
 
 
 def _open_directory(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -239,7 +241,7 @@ def _open_bucket(settings: LakeSettings, ambient: Ambient) -> Lake:
     root = settings.target.rstrip("/")
     store = _bucket_store(root, settings, ambient)
     catalog = ObjectStoreCatalog(store, join_location(root, CATALOG_FOLDER), settings.catalog, ambient=ambient)
-    return Lake(catalog, store, root, ambient)
+    return Lake(Backend(catalog, store, ambient), root)
 
 
 def _open_sqlite(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -274,7 +276,9 @@ def _open_rest(settings: LakeSettings, ambient: Ambient) -> Lake:
     options = RestSettings(settings.warehouse, settings.properties)
     catalog = open_rest_catalog(settings.target, name=settings.catalog, settings=options, ambient=ambient)
     try:
-        return Lake(catalog, _store_of_rest(settings, options, catalog.properties, ambient), settings.target, ambient)
+        return Lake(
+            Backend(catalog, _store_of_rest(settings, options, catalog.properties, ambient), ambient), settings.target
+        )
     except BaseException:
         catalog.close()
         raise
@@ -313,7 +317,7 @@ def _sqlite_catalog(path: Path, settings: LakeSettings, ambient: Ambient) -> Cat
 
 
 def _lake(catalog: Catalog, warehouse: str, settings: LakeSettings, ambient: Ambient, queue: CommitQueue) -> Lake:
-    return Lake(catalog, _store(warehouse, settings, ambient), warehouse, ambient, queue)
+    return Lake(Backend(catalog, _store(warehouse, settings, ambient), ambient, queue), warehouse)
 
 
 def _store(warehouse: str, settings: LakeSettings, ambient: Ambient) -> Store:

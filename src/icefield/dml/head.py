@@ -6,9 +6,7 @@ A `LiveHead` follows the catalog, and commits at once. In a transaction another 
 from collections.abc import Sequence
 from typing import Protocol
 
-from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
+from icefield.backend import Backend
 from icefield.commit.action import Action
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit
 from icefield.commit.operations.choose import operations_of
@@ -18,12 +16,12 @@ from icefield.engine.rows import SessionChoice
 from icefield.errors import NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
-from icefield.storage.store import Store
 
 
 class TableHead(Protocol):
     """The newest version of one table, as a handle sees it."""
 
+    backend: Backend
     name: TableName
     sessions: SessionChoice
 
@@ -47,28 +45,17 @@ class TableHead(Protocol):
 class LiveHead:
     """The table as the catalog has it."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        store: Store,
-        ambient: Ambient,
-        name: TableName,
-        queue: CommitQueue = NO_QUEUE,
-        known: TableVersion | None = None,
-    ) -> None:
+    def __init__(self, backend: Backend, name: TableName, known: TableVersion | None = None) -> None:
+        self.backend = backend
         self.name = name
-        self._queue = queue
-        self._catalog = catalog
-        self._store = store
-        self._ambient = ambient
         self._known = known
         self._known_at: float | None = None
         self.sessions = SessionChoice()
 
     def load(self) -> TableVersion:
         known = self._known
-        loaded = operations_of(self._catalog, self._store, self._ambient).load(self.name, known)
-        self._known_at = self._ambient.monotonic()
+        loaded = operations_of(self.backend).load(self.name, known)
+        self._known_at = self.backend.ambient.monotonic()
         if loaded is known:
             return known
         if known is not None and not loaded.metadata.is_table(known.metadata.table_uuid):
@@ -80,7 +67,7 @@ class LiveHead:
         return loaded
 
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
-        committer = Committer(self._catalog, self._store, self._ambient, self._queue)
+        committer = Committer(self.backend)
         known = self._known or self.load()
         part = TableCommit(self.name, actions, known.metadata.table_uuid, known, own=[own], known_at=self._known_at)
         (self._known,) = committer.commit([part])

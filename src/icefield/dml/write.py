@@ -88,8 +88,6 @@ class TableWrite:
     """
 
     head: TableHead
-    store: Store
-    ambient: Ambient
     target: CommitTarget
     base: TableMetadata
     options: Mapping[str, str] = field(default_factory=dict)
@@ -98,11 +96,21 @@ class TableWrite:
     uses: list[EngineUse] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, head: TableHead, store: Store, ambient: Ambient, target: CommitTarget) -> "TableWrite":
+    def begin(cls, head: TableHead, target: CommitTarget) -> "TableWrite":
         """Begin a change on the newest version."""
         if target.idempotency_key is not None:
             check_idempotency_key(target.idempotency_key)
-        return cls(head, store, ambient, target, head.load().metadata)
+        return cls(head, target, head.load().metadata)
+
+    @property
+    def store(self) -> Store:
+        """Where the table's files are."""
+        return self.head.backend.store
+
+    @property
+    def ambient(self) -> Ambient:
+        """Clock and randomness."""
+        return self.head.backend.ambient
 
     @property
     def landed(self) -> Landed | None:

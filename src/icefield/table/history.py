@@ -26,11 +26,17 @@ from icefield.types.schema import Schema
 class TableHistory:
     """The part of a table handle that deals with versions: snapshots, branches and tags."""
 
-    def __init__(self, head: TableHead, store: Store, ambient: Ambient, ref: str = MAIN) -> None:
+    def __init__(self, head: TableHead, ref: str = MAIN) -> None:
         self._head = head
-        self._store = store
-        self._ambient = ambient
         self._ref = ref
+
+    @property
+    def _store(self) -> Store:
+        return self._head.backend.store
+
+    @property
+    def _ambient(self) -> Ambient:
+        return self._head.backend.ambient
 
     @property
     def name(self) -> str:

@@ -58,7 +58,7 @@ class Table(TableHistory, StaysInProcess):
     def at(self, branch: str) -> "Table":
         """Return a handle on a branch, which reads and writes there."""
         self._load().ref_head(branch)
-        return Table(self._head, self._store, self._ambient, branch)
+        return Table(self._head, branch)
 
     def append(
         self,
@@ -366,7 +366,7 @@ class Table(TableHistory, StaysInProcess):
         options: Mapping[str, str] | None = None,
         engine: EngineName | None = None,
     ) -> TableWrite:
-        write = TableWrite.begin(self._head, self._store, self._ambient, self._target(idempotency_key))
+        write = TableWrite.begin(self._head, self._target(idempotency_key))
         return replace(write, options=options or {}, asked=engine)
 
     def _target(self, idempotency_key: IdempotencyKey | None = None) -> CommitTarget:

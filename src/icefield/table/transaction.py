@@ -16,10 +16,8 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
-from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
+from icefield.backend import Backend
 from icefield.commit.action import Action, WriteContext
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit, propose_all
@@ -34,7 +32,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.plan.versions import AsOf
 from icefield.properties.table import SERIALIZABLE, SNAPSHOT
-from icefield.storage.store import StaysInProcess, Store
+from icefield.storage.store import StaysInProcess
 from icefield.table.table import Table
 
 
@@ -46,21 +44,10 @@ class Transaction(StaysInProcess):
     ends. If the block raises, nothing is changed.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        store: Store,
-        ambient: Ambient,
-        queue: CommitQueue = NO_QUEUE,
-        *,
-        isolation: str = SERIALIZABLE,
-    ) -> None:
+    def __init__(self, backend: Backend, *, isolation: str = SERIALIZABLE) -> None:
         if isolation not in (SERIALIZABLE, SNAPSHOT):
             raise InvalidInput(f"isolation is {SERIALIZABLE} or {SNAPSHOT}, not {isolation!r}")
-        self._catalog = catalog
-        self._store = store
-        self._ambient = ambient
-        self._queue = queue
+        self._backend = backend
         self._isolation = isolation
         self._heads: dict[TableName, _StagedHead] = {}
         self._is_over = False
@@ -73,7 +60,7 @@ class Transaction(StaysInProcess):
             self._pin([table])
         head = self._heads[table]
         head.sessions = self.sessions
-        return Table(head, self._store, self._ambient)
+        return Table(head)
 
     def read(
         self,
@@ -114,7 +101,7 @@ class Transaction(StaysInProcess):
         """
         self._check_open()
         known = {name: head.base for name, head in self._heads.items()}
-        found = operations_of(self._catalog, self._store, self._ambient).load_all([*known, *tables], known)
+        found = operations_of(self._backend).load_all([*known, *tables], known)
         for table in tables:
             if table not in found:
                 raise NoSuchTable(f"no table {table}")
@@ -128,7 +115,7 @@ class Transaction(StaysInProcess):
                 head.rebase(found[name])
         for table in tables:
             if table not in self._heads:
-                self._heads[table] = _StagedHead(table, found[table], self._store, self._ambient, self._committer)
+                self._heads[table] = _StagedHead(table, found[table], self._backend)
 
     def _check_open(self) -> None:
         if self._is_over:
@@ -136,7 +123,7 @@ class Transaction(StaysInProcess):
 
     @property
     def _committer(self) -> Committer:
-        return Committer(self._catalog, self._store, self._ambient, self._queue)
+        return Committer(self._backend)
 
     def _commit(self) -> None:
         changed = [head for head in self._heads.values() if head.actions]
@@ -160,9 +147,8 @@ def _over() -> InvalidInput:
 class _StagedHead:
     """A table as a transaction sees it: fixed, but for the transaction's own changes."""
 
-    def __init__(
-        self, name: TableName, base: TableVersion, store: Store, ambient: Ambient, committer: Committer
-    ) -> None:
+    def __init__(self, name: TableName, base: TableVersion, backend: Backend) -> None:
+        self.backend = backend
         self.name = name
         self.sessions = SessionChoice()
         self.base = base
@@ -171,9 +157,6 @@ class _StagedHead:
         self.is_over = False
         self._opened = base.metadata
         self._own: list[OwnFiles] = []
-        self._store = store
-        self._ambient = ambient
-        self._committer = committer
         self._written: list[str] = []  # to look at the changes before they land; the commit writes its own
         self._staged = base.metadata
 
@@ -195,7 +178,7 @@ class _StagedHead:
             self._staged = self._propose(actions, self._staged)
         except BaseException:
             part = TableCommit(self.name, actions, self.base.metadata.table_uuid, self.base, own=[own])
-            self._committer.discard(part)
+            Committer(self.backend).discard(part)
             raise
         self.actions.extend(actions)
         self._own.append(own)
@@ -203,7 +186,7 @@ class _StagedHead:
 
     def rebase(self, base: TableVersion) -> None:
         """Go on from a newer version, on which everything that was read is the same."""
-        self.reads.check(self.name, base.metadata, self._store)
+        self.reads.check(self.name, base.metadata, self.backend.store)
         self._staged = self._propose(self.actions, base.metadata)
         self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
 
@@ -215,19 +198,19 @@ class _StagedHead:
 
     def forget_staged(self, now: TableMetadata) -> None:
         """Remove what nothing but the block itself could see, and files of changes that another run made."""
-        remove_quietly(self._store, self._only_staged())
+        remove_quietly(self.backend.store, self._only_staged())
         if any(own.is_optional for own in self._own):
             reusable = [location for action in self.actions for location in action.reusable_files()]
             own = [location for own in self._own for location in own.locations]
-            remove_unreferenced(self._store, [*own, *reusable], now, self._opened)
+            remove_unreferenced(self.backend.store, [*own, *reusable], now, self._opened)
 
     def _only_staged(self) -> list[str]:
         reusable = {location for action in self.actions for location in action.reusable_files()}
         return [location for location in self._written if location not in reusable]
 
     def _propose(self, actions: Sequence[Action], base: TableMetadata) -> TableMetadata:
-        attempt = begin_attempt(self._store)
+        attempt = begin_attempt(self.backend.store)
         try:
-            return propose_all(actions, base, WriteContext(attempt.store, self._ambient))
+            return propose_all(actions, base, WriteContext(attempt.store, self.backend.ambient))
         finally:
             self._written.extend(attempt.written)

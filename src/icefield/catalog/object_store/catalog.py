@@ -161,6 +161,10 @@ class ObjectStoreCatalog:
 
         self._change_namespace(namespace, change)
 
+    @property
+    def metadata_server(self) -> None:
+        return None
+
     def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
 

@@ -8,7 +8,7 @@ Raises what every catalog raises (see `catalog`), and Unsupported for what the p
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import msgspec
 
@@ -77,6 +77,10 @@ class RestCatalog:
     @property
     def identity(self) -> str:
         return f"rest:{self.url}"
+
+    @property
+    def metadata_server(self) -> Self:
+        return self
 
     @property
     def swaps_many(self) -> bool:

@@ -86,6 +86,10 @@ class SqlCatalog:
     def identity(self) -> str:
         return self._database.identity
 
+    @property
+    def metadata_server(self) -> None:
+        return None
+
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         check_changes(changes)
         if changes:

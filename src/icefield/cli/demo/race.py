@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from typing import Any, cast
 
+from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.cli.demo.orders import spark_orders
 from icefield.config.connect import connect
@@ -85,7 +86,7 @@ def append_slices(task: Task, make_rows: Callable[[int, int], object]) -> Iterat
     """Append a writer's slices one by one."""
     with connect(task.lake) as opened:
         counting = CountingCatalog(opened.catalog)
-        lake = Lake(cast(Catalog, counting), opened.store, opened.warehouse, opened.ambient)
+        lake = Lake(Backend(cast(Catalog, counting), opened.store, opened.ambient), opened.warehouse)
         table = lake.table(task.table)
         for start, stop in task.slices:
             lost_before = counting.lost_races

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog
+from icefield.backend import Backend
 from icefield.commit.actions.location import check_paths
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.operations.choose import operations_of
@@ -20,7 +20,6 @@ from icefield.model.names import TableName
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
 from icefield.properties.check import check_properties
-from icefield.storage.store import Store
 from icefield.types.datatypes import UnknownType
 from icefield.types.schema import Schema, check_dotted_names
 from icefield.types.versions import ADDED_IN, check_schema_version
@@ -37,34 +36,30 @@ class TableDefinition:
     format_version: int = FORMAT_VERSION
 
 
-def create_table(
-    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, location: str | None, definition: TableDefinition
-) -> TableVersion:
+def create_table(backend: Backend, name: TableName, location: str | None, definition: TableDefinition) -> TableVersion:
     """Create an empty table at a location of its own; None where the catalog chooses it."""
     check_definition(definition)
-    check_paths(definition.properties, store)
-    metadata = _first_metadata(definition, location or "", ambient)
-    attempt = begin_attempt(store)
+    check_paths(definition.properties, backend.store)
+    metadata = _first_metadata(definition, location or "", backend.ambient)
+    attempt = begin_attempt(backend.store)
     try:
-        return operations_of(catalog, store, ambient).create(name, location, metadata, attempt)
+        return operations_of(backend).create(name, location, metadata, attempt)
     except BaseException as error:
         if not attempt.may_have_landed(error):
-            remove_quietly(store, attempt.written)
+            remove_quietly(backend.store, attempt.written)
         if isinstance(error, CommitConflict):
             raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from error
         raise
 
 
-def register_table(
-    catalog: Catalog, store: Store, ambient: Ambient, name: TableName, found: TableVersion
-) -> TableVersion:
+def register_table(backend: Backend, name: TableName, found: TableVersion) -> TableVersion:
     """Point a new name at a table that is there."""
-    attempt = begin_attempt(store)
+    attempt = begin_attempt(backend.store)
     try:
-        return PointerTableOperations(catalog, store, ambient).register(name, found, attempt)
+        return PointerTableOperations(backend).register(name, found, attempt)
     except BaseException as error:
         if not attempt.may_have_landed(error):
-            remove_quietly(store, attempt.written)
+            remove_quietly(backend.store, attempt.written)
         raise
 
 

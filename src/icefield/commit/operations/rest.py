@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icefield.ambient import Ambient
-from icefield.catalog.rest.catalog import RestCatalog
 from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
+from icefield.catalog.server import MetadataServer
 from icefield.commit.attempt import Attempt
 from icefield.commit.operations.rest_metrics import report_commit
 from icefield.commit.operations.tables import CommitResult, Proposal, TableVersion
@@ -44,12 +44,12 @@ T = TypeVar("T")
 class RestTableOperations:
     """Publishes by sending changes to the server."""
 
-    catalog: RestCatalog
+    server: MetadataServer
     ambient: Ambient
     places_tables = True
 
     def load(self, table: TableName, known: TableVersion | None = None) -> TableVersion:
-        loaded = self.catalog.tables.load(table, known.location if known else None)
+        loaded = self.server.tables.load(table, known.location if known else None)
         if loaded is not None:
             return _committed(loaded)
         assert known is not None
@@ -58,7 +58,7 @@ class RestTableOperations:
     def load_all(
         self, tables: Iterable[TableName], known: Mapping[TableName, TableVersion]
     ) -> dict[TableName, TableVersion]:
-        found = self.catalog.tables.load_all(tables)
+        found = self.server.tables.load_all(tables)
         return {
             table: known[table] if table in known and known[table].location == loaded.location else _committed(loaded)
             for table, loaded in found.items()
@@ -70,22 +70,22 @@ class RestTableOperations:
         attempt.is_sent = True
         made = sending.send()
         attempt.is_landed = True
-        if self.catalog.wants_reports:
+        if self.server.wants_reports:
             for proposal in proposals:
-                report_commit(self.catalog.tables, proposal)
+                report_commit(self.server.tables, proposal)
         return CommitResult(made)
 
     def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
-        staged = self.catalog.tables.stage(table, location, metadata)
+        staged = self.server.tables.stage(table, location, metadata)
         change = TableChange(table, [AssertCreate()], creation_updates(staged))
         key = self._new_key()
         attempt.is_sent = True
 
         def send() -> TableVersion:
-            return _decoded(self.catalog.tables.commit(change, key))
+            return _decoded(self.server.tables.commit(change, key))
 
         def look() -> Outcome:
-            found = _quietly(lambda: self.catalog.tables.load_all([table]))
+            found = _quietly(lambda: self.server.tables.load_all([table]))
             if found is None:
                 return Outcome.UNKNOWN
             if table in found and found[table].metadata().is_table(staged.table_uuid):
@@ -122,7 +122,7 @@ class RestTableOperations:
         return TableChange(table, find_version(loaded.metadata), [])
 
     def _new_key(self) -> str | None:
-        return new_key(self.ambient) if self.catalog.takes_keys else None
+        return new_key(self.ambient) if self.server.takes_keys else None
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Sending:
         return self.proposals[0]
 
     def _send_once(self) -> list[TableVersion]:
-        tables = self.operations.catalog.tables
+        tables = self.operations.server.tables
         everything = [*self.changes, *self.still]
         if len(everything) == 1:
             return [_decoded(tables.commit(everything[0], self.key))]

@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar
 
 from icefield.ambient import Ambient
 from icefield.arguments import whole_number
-from icefield.catalog.catalog import Catalog, Guard, PointerSwap
+from icefield.backend import Backend
+from icefield.catalog.catalog import Guard, PointerSwap
 from icefield.codec.json.metadata import compress_metadata, encode_metadata
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
 from icefield.codec.json.snapshots import carry_snapshots
@@ -33,7 +34,6 @@ from icefield.properties.table import (
     METADATA_DELETE_AFTER_COMMIT,
     PREVIOUS_VERSIONS_MAX,
 )
-from icefield.storage.store import Store
 
 Pointers = TypeVar("Pointers")
 Loaded = TypeVar("Loaded")
@@ -101,13 +101,11 @@ class TableOperations(Protocol):
 class PointerTableOperations:
     """Publishes by writing metadata files and moving pointers to them."""
 
-    catalog: Catalog
-    store: Store
-    ambient: Ambient
+    backend: Backend
     places_tables = False
 
     def load(self, table: TableName, known: TableVersion | None = None) -> TableVersion:
-        return self._look_again(lambda: self.catalog.pointer(table), lambda found: self._load_at(found, known))
+        return self._look_again(lambda: self.backend.catalog.pointer(table), lambda found: self._load_at(found, known))
 
     def load_all(
         self, tables: Iterable[TableName], known: Mapping[TableName, TableVersion]
@@ -117,7 +115,7 @@ class PointerTableOperations:
         def load(found: dict[TableName, str]) -> dict[TableName, TableVersion]:
             return {table: self._load_at(location, known.get(table)) for table, location in found.items()}
 
-        return self._look_again(lambda: self.catalog.pointers(wanted), load)
+        return self._look_again(lambda: self.backend.catalog.pointers(wanted), load)
 
     def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
         moves: list[PointerSwap] = []
@@ -126,7 +124,7 @@ class PointerTableOperations:
         for proposal in proposals:
             guard = self._guard(proposal)
             metadata, old = _with_log_entry(proposal.metadata, proposal.base)
-            entry = entry_of(self.catalog, proposal.table, proposal.base.metadata)
+            entry = entry_of(self.backend.catalog, proposal.table, proposal.base.metadata)
             made.append(self._write(metadata, entry, proposal.base.location, attempt))
             gone.append(old)
             moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
@@ -136,15 +134,16 @@ class PointerTableOperations:
         self._swap([*moves, *still])
         attempt.is_landed = True
         removable = [
-            find_removable(self.store, self.catalog, m.metadata, old) for m, old in zip(made, gone, strict=True)
+            find_removable(self.backend.store, self.backend.catalog, m.metadata, old)
+            for m, old in zip(made, gone, strict=True)
         ]
         return CommitResult(made, [location for each in removable for location in each])
 
     def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
         claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
-        guard = guard_of(self.store, table, claim)
-        guard(self.catalog.entries())
-        made = self._write(metadata, entry_of(self.catalog, table, None), None, attempt)
+        guard = guard_of(self.backend.store, table, claim)
+        guard(self.backend.catalog.entries())
+        made = self._write(metadata, entry_of(self.backend.catalog, table, None), None, attempt)
         attempt.is_sent = True
         self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
@@ -156,15 +155,15 @@ class PointerTableOperations:
         history: commits remove files of their own history alone.
         """
         claim = claim_of(found.metadata.table_uuid, found.metadata.location, found.metadata.properties)
-        guard = guard_of(self.store, table, claim)
-        new = entry_of(self.catalog, table, None)
+        guard = guard_of(self.backend.store, table, claim)
+        new = entry_of(self.backend.catalog, table, None)
         before = decode_entry(found.metadata.unknown.get(ENTRY_KEY))
         if before is not None and before.entry == new.entry:
             metadata, _ = _with_log_entry(found.metadata, found)
-            metadata = replace(metadata, last_updated_ms=max(self.ambient.now_ms(), metadata.last_updated_ms))
+            metadata = replace(metadata, last_updated_ms=max(self.backend.ambient.now_ms(), metadata.last_updated_ms))
             found = self._write(metadata, new, found.location, attempt)
         attempt.is_sent = True
-        self.catalog.swap([PointerSwap(table, None, found.location, guard=guard)])
+        self.backend.catalog.swap([PointerSwap(table, None, found.location, guard=guard)])
         return found
 
     def _guard(self, proposal: Proposal) -> Guard | None:
@@ -174,9 +173,9 @@ class PointerTableOperations:
         if roots == roots_of(base.location, base.properties):
             return None
         for root in roots:
-            self.store.check(root)
-        guard = guard_of(self.store, proposal.table, Claim(new.table_uuid, roots))
-        guard(self.catalog.entries())
+            self.backend.store.check(root)
+        guard = guard_of(self.backend.store, proposal.table, Claim(new.table_uuid, roots))
+        guard(self.backend.catalog.entries())
         return guard
 
     def _look_again(self, look: Callable[[], Pointers], load: Callable[[Pointers], Loaded]) -> Loaded:
@@ -194,12 +193,12 @@ class PointerTableOperations:
     def _load_at(self, location: str, known: TableVersion | None) -> TableVersion:
         if known is not None and known.location == location:
             return known
-        return TableVersion(load_table_metadata(self.store, location), location)
+        return TableVersion(load_table_metadata(self.backend.store, location), location)
 
     def _write(
         self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
     ) -> TableVersion:
-        name = next_metadata_name(previous_location, self.ambient)
+        name = next_metadata_name(previous_location, self.backend.ambient)
         # A history that has no beginning yet begins here.
         entry = CatalogEntry(entry.entry, entry.since or name)
         metadata = replace(
@@ -208,7 +207,7 @@ class PointerTableOperations:
             snapshots=carry_snapshots(metadata.snapshots, metadata.location),
             unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
         )
-        location = write_metadata(metadata, name, WriteContext(attempt.store, self.ambient))
+        location = write_metadata(metadata, name, WriteContext(attempt.store, self.backend.ambient))
         return TableVersion(metadata, location)
 
     def _swap(self, changes: Sequence[PointerSwap]) -> None:
@@ -216,14 +215,14 @@ class PointerTableOperations:
         first = changes[0]
 
         def judge(current: str) -> Outcome:
-            log = [entry.metadata_file for entry in load_table_metadata(self.store, current).metadata_log]
+            log = [entry.metadata_file for entry in load_table_metadata(self.backend.store, current).metadata_log]
             if first.new in log:
                 return Outcome.LANDED
             # Only a log that reaches back to `expected` proves that something else came after it. Another table under
             # a name that was free proves nothing: ours may have been created first, and renamed since.
             return Outcome.LOST if first.expected in log else Outcome.UNKNOWN
 
-        ResolvedSwap(self.catalog, self.ambient, judge).make(*changes)
+        ResolvedSwap(self.backend.catalog, self.backend.ambient, judge).make(*changes)
 
 
 def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) -> str:

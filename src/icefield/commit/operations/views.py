@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Catalog, Guard, Kind, PointerSwap
-from icefield.catalog.rest.catalog import RestCatalog
+from icefield.backend import Backend
+from icefield.catalog.catalog import Guard, Kind, PointerSwap
+from icefield.catalog.server import MetadataServer
 from icefield.codec.json.view import decode_view, encode_view
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.load import read_metadata_file
@@ -54,13 +55,6 @@ class ViewOperations(Protocol):
         ...
 
 
-def view_operations_of(catalog: Catalog, store: Store, ambient: Ambient) -> ViewOperations:
-    """Return what loads and publishes the views of a catalog."""
-    if isinstance(catalog, RestCatalog):
-        return RestViewOperations(catalog, ambient)
-    return PointerViewOperations(catalog, store, ambient)
-
-
 def load_view_metadata(store: Store, location: str) -> ViewMetadata:
     """Read and decode a view's metadata file."""
     return decode_view(read_metadata_file(store, location), location)
@@ -70,24 +64,22 @@ def load_view_metadata(store: Store, location: str) -> ViewMetadata:
 class PointerViewOperations:
     """Publishes by writing metadata files and moving pointers to them."""
 
-    catalog: Catalog
-    store: Store
-    ambient: Ambient
+    backend: Backend
 
     def load(self, name: TableName, known: LoadedView | None = None) -> LoadedView:
-        location = self.catalog.pointer(name, Kind.VIEW)
+        location = self.backend.catalog.pointer(name, Kind.VIEW)
         if known is not None and known.location == location:
             return known
-        return LoadedView(load_view_metadata(self.store, location), location)
+        return LoadedView(load_view_metadata(self.backend.store, location), location)
 
     def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
-        self._commit(name, metadata, None, lambda change: self.catalog.swap([change]))
+        self._commit(name, metadata, None, lambda change: self.backend.catalog.swap([change]))
 
     def commit(self, name: TableName, base: LoadedView, metadata: ViewMetadata) -> None:
         def judge(current: str) -> Outcome:
-            return _judge(base.metadata, metadata, load_view_metadata(self.store, current))
+            return _judge(base.metadata, metadata, load_view_metadata(self.backend.store, current))
 
-        self._commit(name, metadata, base, ResolvedSwap(self.catalog, self.ambient, judge).make)
+        self._commit(name, metadata, base, ResolvedSwap(self.backend.catalog, self.backend.ambient, judge).make)
 
     def _commit(
         self, name: TableName, metadata: ViewMetadata, base: LoadedView | None, swap: Callable[[PointerSwap], None]
@@ -95,15 +87,15 @@ class PointerViewOperations:
         guard = self._guard(name, base, metadata)
         previous = None if base is None else base.location
         folder = METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
-        location = join_location(folder, f"{next_metadata_name(previous, self.ambient)}.metadata.json")
-        attempt = begin_attempt(self.store)
+        location = join_location(folder, f"{next_metadata_name(previous, self.backend.ambient)}.metadata.json")
+        attempt = begin_attempt(self.backend.store)
         try:
             attempt.store.put_new(location, encode_view(metadata))
             attempt.is_sent = True
             swap(PointerSwap(name, previous, location, Kind.VIEW, guard))
         except BaseException as error:
             if not attempt.may_have_landed(error):
-                remove_quietly(self.store, attempt.written)
+                remove_quietly(self.backend.store, attempt.written)
             raise
 
     def _guard(self, name: TableName, base: LoadedView | None, metadata: ViewMetadata) -> Guard | None:
@@ -111,8 +103,8 @@ class PointerViewOperations:
         claim = claim_of(metadata.view_uuid, metadata.location, metadata.properties)
         if base is not None and claim.locations == roots_of(base.metadata.location, base.metadata.properties):
             return None
-        guard = guard_of(self.store, name, claim)
-        guard(self.catalog.entries())
+        guard = guard_of(self.backend.store, name, claim)
+        guard(self.backend.catalog.entries())
         return guard
 
 
@@ -120,17 +112,17 @@ class PointerViewOperations:
 class RestViewOperations:
     """Publishes by sending changes to the server."""
 
-    catalog: RestCatalog
+    server: MetadataServer
     ambient: Ambient
 
     def load(self, name: TableName, known: LoadedView | None = None) -> LoadedView:
-        loaded = self.catalog.views.load(name)
+        loaded = self.server.views.load(name)
         if known is not None and known.location == loaded.location:
             return known
         return LoadedView(loaded.metadata, loaded.location)
 
     def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
-        self.catalog.views.create(name, location, metadata)
+        self.server.views.create(name, location, metadata)
 
     def commit(self, name: TableName, base: LoadedView, metadata: ViewMetadata) -> None:
         updates = find_view_updates(base.metadata, metadata)
@@ -146,13 +138,13 @@ class RestViewOperations:
 
         def again() -> bool:
             try:
-                self.catalog.views.commit(name, base.metadata.view_uuid, updates)
+                self.server.views.commit(name, base.metadata.view_uuid, updates)
             except IcefieldError:
                 return False
             return True
 
         try:
-            self.catalog.views.commit(name, base.metadata.view_uuid, updates)
+            self.server.views.commit(name, base.metadata.view_uuid, updates)
         except CommitStateUnknown as unknown:
             resolve_outcome(self.ambient, UnknownOutcome(name, "the view is as it was to be", unknown), look, again)
 

@@ -139,5 +139,5 @@ def _begin(
 ) -> TableWrite:
     """Return the change, the same whenever it is begun on the same version."""
     head = lake.head(options.table, known)
-    write = TableWrite(head, lake.store, lake.ambient, target, known.metadata, options.write_properties)
+    write = TableWrite(head, target, known.metadata, options.write_properties)
     return write.merging(shown)[0] if options.merges_schema else write
