@@ -5,7 +5,6 @@ repository. The API and the command line are imported from .venv: Sphinx has an 
 agree on the versions of what they share.
 """
 
-import dataclasses
 import site
 import sys
 from pathlib import Path
@@ -44,6 +43,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 toc_object_entries = False
 
 html_theme = "furo"
@@ -55,6 +55,8 @@ html_show_sphinx = False
 pygments_style = "default"
 smartquotes = False  # they would turn --option into a dash; `set_dashes` does what is left to do
 
+# Classes that users make themselves.
+CONSTRUCTED = {"StreamBatch"}
 # Pages of the repository that get a table of contents, which is of use on the site alone.
 CONTENTS = {root_doc: "contents.txt", "docs/decisions/README": "decisions.txt"}
 
@@ -72,11 +74,10 @@ def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n" + (Path(__file__).parent / CONTENTS[page]).read_text()
 
 
-def hide_constructor(
-    _app: Sphinx, what: str, _name: str, obj: object, _options: object, signature: str | None, _returns: str | None
-) -> tuple[str, str] | None:
-    """Leave out how a handle is made: its docstring says which verb returns it."""
-    hidden = signature and what in ("class", "exception") and not dataclasses.is_dataclass(obj)
+def hide_constructor(_app: Sphinx, what: str, name: str, *rest: object) -> tuple[str, str] | None:
+    """Leave out how an object is made that users only get: its docstring says which verb returns it."""
+    *_, signature, _ = rest
+    hidden = signature and what in ("class", "exception") and name.rpartition(".")[2] not in CONSTRUCTED
     return ("", "") if hidden else None
 
 

@@ -21,9 +21,9 @@ SHOWN_RESIDUALS = 5
 
 @dataclass(frozen=True)
 class Explanation:
-    """The funnel of a scan: what there was, what was pruned by what, what is left to read.
+    """What a scan reads: how many manifests, files, rows and bytes there are, what pruned them, and how many are left.
 
-    engine: which engine counts the rows, and why.
+    Print it for people, or use `as_dict`. `engine` says which engine counts the rows, and why.
     """
 
     table: str

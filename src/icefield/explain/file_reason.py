@@ -46,10 +46,13 @@ class Condition:
 
 @dataclass(frozen=True)
 class FileReason:
-    """Why a file is read or not.
+    """Why a data file is read or pruned.
 
-    ruled_out_by: the first pass that ruled the file out; None for a file that is read.
-    left: what is left of the filter for the file's rows. deletes: the delete files that apply to it.
+    Attributes:
+        conditions: The conditions of the filter, and what each pass of planning found for them.
+        ruled_out_by: The first pass that pruned the file; None for a file that is read.
+        left: The residual: what is left of the filter for the rows of the file.
+        deletes: The delete files that apply to it.
     """
 
     location: str

@@ -27,9 +27,19 @@ class Operation(StrEnum):
 class Snapshot:
     """One version of the table's contents.
 
-    Format version 1 has no sequence numbers (0 stands for them), and its oldest snapshots name their manifests
-    themselves, with no manifest list (""). Row ids came with version 3: the first that the snapshot may assign, and
-    how many. engine: which engine moved the rows and why, told to who made the change; it is not stored.
+    Attributes:
+        snapshot_id: A unique id.
+        sequence_number: The order of commits; 0 in format version 1.
+        timestamp_ms: When it was committed, in milliseconds since the epoch.
+        manifest_list: The location of its manifest list; empty for old snapshots that list their manifests themselves.
+        parent_snapshot_id: The snapshot that it was made from.
+        schema_id: The schema that was current.
+        summary: The operation, counts of what was added and removed, and totals.
+        first_row_id: The first row id that it may assign (format version 3).
+        added_rows: How many row ids it may assign (format version 3).
+        key_id: The encryption key of its manifest list.
+        manifests: Manifests that are listed without a manifest list (format version 1).
+        engine: Which engine moved the rows and why, on the snapshot that a write returns. It is not stored.
     """
 
     snapshot_id: int
@@ -47,6 +57,7 @@ class Snapshot:
 
     @property
     def operation(self) -> str | None:
+        """What the snapshot did; append, replace, overwrite or delete."""
         return self.summary.get("operation")
 
 
@@ -154,7 +165,7 @@ class RefKind(StrEnum):
 
 @dataclass(frozen=True)
 class SnapshotRef:
-    """A named pointer at a snapshot, with its retention rules."""
+    """A branch or tag: the snapshot that it points at, and its retention policy."""
 
     snapshot_id: int
     kind: RefKind = RefKind.BRANCH
@@ -166,7 +177,7 @@ class SnapshotRef:
 
 @dataclass(frozen=True)
 class SnapshotLogEntry:
-    """`main` pointed at this snapshot from this time on."""
+    """A time at which `main` began to point at a snapshot."""
 
     timestamp_ms: int
     snapshot_id: int

@@ -56,7 +56,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Schema:
-    """An ordered set of columns; ids are unique at every depth."""
+    """An ordered list of columns. Field ids are unique at every depth."""
 
     fields: tuple[NestedField, ...]
     schema_id: int = 0
