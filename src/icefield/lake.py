@@ -18,7 +18,7 @@ from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.locations import check_table_locations
 from icefield.commit.operations.tables import TableVersion
-from icefield.commit.relocate import Relocation, plan_relocation, relocate
+from icefield.commit.relocate import Relocation, explain_moved, plan_relocation, relocate
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.view import ViewCommitter
 from icefield.dml.head import LiveHead
@@ -26,7 +26,6 @@ from icefield.engine.choose import EngineName, check_engine
 from icefield.engine.rows import SessionChoice, load_spark_engine
 from icefield.errors import (
     AlreadyExists,
-    IcefieldError,
     InvalidInput,
     LocationRefused,
     NoSuchNamespace,
@@ -36,7 +35,6 @@ from icefield.errors import (
 from icefield.expr.parse.ast import Predicate
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
-from icefield.model.view import ViewDefinition, ViewMetadata, replace_version, set_properties
 from icefield.plan.versions import AsOf
 from icefield.properties.table import SERIALIZABLE
 from icefield.storage.location import check_inside, join_location, parse_location
@@ -44,7 +42,7 @@ from icefield.storage.store import StaysInProcess, Store
 from icefield.table.definition import define_table
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
-from icefield.view import QUERY_COLUMNS, Source, View, ViewQuery, define_view
+from icefield.view import Source, View, ViewQuery, define_view, redefine_view
 
 # Opens the same lake in another process; it can be pickled.
 LakeOpener = Callable[[], "Lake"]
@@ -148,7 +146,7 @@ class Lake(StaysInProcess):
             self._known(name)  # says more of why it is not there
             raise
         except LocationRefused as refused:
-            raise self._explain_moved(refused) from refused
+            raise explain_moved(self.catalog, self.store, self.warehouse, refused) from refused
 
     def head(self, name: str, known: TableVersion | None = None) -> LiveHead:
         """Return where changes of a table are committed, for engines whose tasks write the files.
@@ -245,7 +243,7 @@ class Lake(StaysInProcess):
                 if not replace:
                     raise
         known = self.view(name)
-        committer.edit(partial(_redefined, definition, settings), known.metadata.view_uuid)
+        committer.edit(partial(redefine_view, definition, settings), known.metadata.view_uuid)
         return known
 
     def view(self, name: str) -> View:
@@ -349,19 +347,6 @@ class Lake(StaysInProcess):
             raise NoSuchTable(f"{table} is a view, not a table", hint="Use the verbs for views, such as lake.view(...)")
         return table
 
-    def _explain_moved(self, refused: LocationRefused) -> LocationRefused:
-        """Say that the lake was moved, if that is why its tables are not where they say they are."""
-        try:
-            plan = plan_relocation(self.catalog, self.store, self.warehouse)
-        except IcefieldError:
-            return refused
-        if not plan.entries:
-            return refused
-        return LocationRefused(
-            f"the lake was moved or copied from {plan.old} to {plan.new}, and its tables still name their old place",
-            hint="Run `icefield relocate`, or lake.relocate(), which rewrites what names files",
-        )
-
     def _neighbours(self, namespace: Namespace) -> str:
         try:
             tables = self.catalog.list_tables(namespace)
@@ -400,10 +385,3 @@ class Lake(StaysInProcess):
             with suppress(NoSuchNamespace):
                 found.extend(str(name) for name in listing(space))
         return found
-
-
-def _redefined(
-    definition: ViewDefinition, properties: Mapping[str, str], base: ViewMetadata, now_ms: int
-) -> ViewMetadata:
-    # What the columns of the old query were called says nothing of the new one.
-    return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)

@@ -26,6 +26,8 @@ from icefield.model.view import (
     ViewDefinition,
     ViewMetadata,
     ViewVersion,
+    replace_version,
+    set_properties,
 )
 from icefield.storage.store import StaysInProcess
 from icefield.table.table import Table
@@ -254,3 +256,11 @@ class Reading:
             raise InvalidInput(f"views cannot read each other in a circle: {way}")
         if len(self._inside) >= MAX_DEPTH:
             raise InvalidInput(f"view {name} stands below more than {MAX_DEPTH} other views")
+
+
+def redefine_view(
+    definition: ViewDefinition, properties: Mapping[str, str], base: ViewMetadata, now_ms: int
+) -> ViewMetadata:
+    """Replace the query of a view."""
+    # What the columns of the old query were called says nothing of the new one.
+    return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)

@@ -31,9 +31,8 @@ def rows(*ids: int) -> pa.Table:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def sql_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
-    target = tmp_path / "lake" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    warehouse = {} if request.param == "sqlite" else {"warehouse": tmp_path / "lake"}
-    with icefield.connect(target, durable=False, **warehouse) as lake:
+    url = f"sqlite:///{tmp_path}/catalog.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with icefield.connect(url, warehouse=tmp_path / "lake", durable=False) as lake:
         yield lake
 
 

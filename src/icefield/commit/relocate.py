@@ -41,7 +41,7 @@ from icefield.codec.puffin.deletion_vector import REFERENCED_DATA_FILE
 from icefield.codec.puffin.puffin import Blob, decode_blob, decode_footer, encode_puffin
 from icefield.commit.load import read_metadata_file
 from icefield.commit.validate.ownership import ROOT_PROPERTIES
-from icefield.errors import FileAlreadyExists, InvalidInput, LocationRefused, MissingFile
+from icefield.errors import FileAlreadyExists, IcefieldError, InvalidInput, LocationRefused, MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import Snapshot
@@ -288,3 +288,17 @@ class _Mover:
 def _with(table: pa.Table, name: str, values: Sequence[object]) -> pa.Table:
     at = table.column_names.index(name)
     return table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type))
+
+
+def explain_moved(catalog: Catalog, store: Store, warehouse: str, refused: LocationRefused) -> LocationRefused:
+    """Say that the lake was moved, if that is why its tables are not where they say they are."""
+    try:
+        plan = plan_relocation(catalog, store, warehouse)
+    except IcefieldError:
+        return refused
+    if not plan.entries:
+        return refused
+    return LocationRefused(
+        f"the lake was moved or copied from {plan.old} to {plan.new}, and its tables still name their old place",
+        hint="Run `icefield relocate`, or lake.relocate(), which rewrites what names files",
+    )
