@@ -25,7 +25,7 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
 SITE = Path(__file__).parent.parent / "docs" / "site"
 PAGES = sorted(SITE.rglob("*.rst"))
 # For engines and tests; the verbs of users do not need them.
-INTERNAL = {"Lake.head", "TableEvolution.steps", "using", "noting"}
+INTERNAL = {"Lake.ambient", "Lake.catalog", "Lake.head", "Lake.store", "TableEvolution.steps", "using", "noting"}
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)\n((?:   :.*\n)*)", re.MULTILINE)
 
 
