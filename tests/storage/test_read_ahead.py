@@ -119,6 +119,17 @@ def test_what_waits_to_be_taken_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPa
             assert len(store.asked) * 300 <= taken + 1000
 
 
+def test_what_was_taken_makes_room_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "MOST_BYTES", 1000)
+    held = files(100, size=300)
+    store = CountedStore(held)
+    with ahead(store, (Wanted(name, 300) for name in held), 0.05) as near:
+        for name in list(held)[:50]:
+            near.read(name)
+        with store.changed:
+            assert store.changed.wait_for(lambda: len(store.asked) == 53, PATIENCE_S)
+
+
 def test_a_file_larger_than_all_that_may_be_held_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "MOST_BYTES", 1000)
     held = files(10, size=5000)
@@ -126,6 +137,24 @@ def test_a_file_larger_than_all_that_may_be_held_is_read_alone(monkeypatch: pyte
     with ahead(store, (Wanted(name, 5000) for name in held), 0.05) as near:
         assert [near.read(name) for name in held] == list(held.values())
     assert store.most_in_flight == 1
+
+
+def test_a_file_that_is_asked_for_before_its_turn_is_read_once() -> None:
+    held = files(1000)
+    store = CountedStore(held)
+    names = list(held)
+    with ahead(store, (Wanted(name, 10) for name in held), 0.05) as near:
+        order = [names[999], names[700], *names[:700], *names[701:999]]
+        assert [near.read(name) for name in order] == [held[name] for name in order]
+    assert sorted(store.asked) == sorted(held)
+
+
+def test_parts_of_one_file_are_told_apart() -> None:
+    store = CountedStore({"s3://bucket/0": b"0123456789"})
+    parts = [Wanted("s3://bucket/0", 2, Part.RANGE, offset) for offset in (0, 4, 8)]
+    with ahead(store, iter(parts), 0.05) as near:
+        assert [near.read_range("s3://bucket/0", offset, 2) for offset in (8, 0, 4)] == [b"89", b"01", b"45"]
+    assert len(store.asked) == 3
 
 
 def test_an_early_end_cancels_what_has_not_begun() -> None:
