@@ -23,7 +23,7 @@ CHAPTERS = [
     "4. A bad write, and the way back",
     "5. What the table is made of",
     "6. The same rows, read by DuckDB",
-    "7. Yours to go on with",
+    "7. Try it yourself",
 ]
 
 
@@ -47,7 +47,7 @@ def test_the_demo_tells_its_story_and_leaves_a_lake(icefield: Icefield, tmp_path
     story = ran.err
     assert "\x1b" not in story
     assert re.findall(r"^\d\. .*$", story, re.MULTILINE) == CHAPTERS
-    assert "Spark counts 3,000 rows with 3,000 distinct order ids: none lost, none twice." in story
+    assert "Spark counts 3,000 rows with 3,000 distinct order ids: none lost, none duplicated." in story
     assert (ran.json["ingest"]["rows"], ran.json["ingest"]["commits"]) == (ROWS, 24)
     assert ran.json["explain"]["files-pruned-by-statistics"] > 0
     assert ran.json["peer"]["agrees"] is True
@@ -68,7 +68,7 @@ def test_the_demo_refuses_a_directory_that_it_did_not_make(icefield: Icefield, t
     ran = icefield("demo", "--dir", "mine")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines() == [
-        "error: cannot run the demo in mine: it holds files that no demo made",
+        "error: cannot run the demo in mine: it holds other files",
         "hint: Choose another directory with --dir",
     ]
     assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.txt"]

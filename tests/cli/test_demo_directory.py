@@ -39,14 +39,14 @@ def test_a_demo_directory_that_grew_is_left_alone(tmp_path: Path, name: str) -> 
     fill(tmp_path / "demo")
     (tmp_path / "demo" / name).mkdir(parents=True)
     before = everything(tmp_path / "demo")
-    with pytest.raises(InvalidInput, match="what no demo made"):
+    with pytest.raises(InvalidInput, match="the demo did not create"):
         make_fresh(tmp_path / "demo")
     assert everything(tmp_path / "demo") == before
 
 
 def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "catalog.db").write_text("precious")
-    with pytest.raises(InvalidInput, match="files that no demo made"):
+    with pytest.raises(InvalidInput, match="it holds other files"):
         make_fresh(tmp_path)
     assert everything(tmp_path) == {"catalog.db"}
 

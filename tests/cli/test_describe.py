@@ -27,7 +27,7 @@ def test_describe_shows_columns_with_ids_at_every_depth(icefield: Icefield) -> N
     assert COLUMNS in shown
     assert "\nsort order\n  id desc nulls last\n" in shown
     assert "\nproperties\n  owner  ada\n" in shown
-    assert "current snapshot  none: the table was never written\n" in shown
+    assert "current snapshot  none: the table has no snapshots\n" in shown
 
 
 def test_describe_shows_layout_and_totals_after_a_write(orders: Icefield) -> None:

@@ -78,15 +78,15 @@ def test_layout_without_create_is_refused(orders: Icefield) -> None:
 
 def test_a_file_without_rows_makes_no_snapshot(orders: Icefield, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "none.parquet")
-    assert orders("ingest", "shop.orders", "none.parquet").out == "there was no row to append to shop.orders\n"
+    assert orders("ingest", "shop.orders", "none.parquet").out == "no rows to append to shop.orders\n"
     assert len(orders("snapshots", "shop.orders", "--json").json) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("missing.csv", None, "there is no file missing.csv"),
-        ("rows.txt", "id\n1\n", "cannot tell the format of rows.txt by its name"),
+        ("missing.csv", None, "no such file: missing.csv"),
+        ("rows.txt", "id\n1\n", "cannot determine the format of rows.txt from its name"),
         ("a.csv", "", "cannot read a.csv: "),
         ("a.csv", "id\nseven\n", "cannot read a.csv: "),
         ("a.csv", "id,name\n1\n", "cannot read a.csv: "),

@@ -29,7 +29,7 @@ def test_tables_as_json(orders: Icefield, tmp_path: Path) -> None:
 
 def test_an_empty_lake_is_told_on_stderr(orders: Icefield) -> None:
     orders("drop", "shop.orders", "--yes")
-    assert (orders("tables").out, orders("tables").err) == ("", "There is no table.\n")
+    assert (orders("tables").out, orders("tables").err) == ("", "There are no tables.\n")
 
 
 def test_create_makes_the_table_as_told(icefield: Icefield, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_drop_asks_and_a_no_changes_nothing(orders: Icefield, monkeypatch: pytes
     answer(monkeypatch, "n\n")
     ran = orders("drop", "shop.orders")
     assert ran.code == 1
-    assert "shop.orders (1 snapshot, 4 rows); its files stay in file:///" in ran.err
+    assert "shop.orders (1 snapshot, 4 rows); its files are kept in file:///" in ran.err
     assert "error: nothing was dropped: it was not confirmed\n" in ran.err
     assert orders("tables").out == "shop.orders\n"
 
@@ -98,7 +98,7 @@ def test_create_takes_a_format_version(icefield: Icefield) -> None:
 def test_upgrade_asks_and_raises_the_version(orders: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, "n\n")
     ran = orders("upgrade", "shop.orders")
-    assert (ran.code, "cannot go back" in ran.err) == (1, True)
+    assert (ran.code, "cannot be undone" in ran.err) == (1, True)
     assert orders("upgrade", "shop.orders", "--dry-run").out == "would upgrade shop.orders from format version 2 to 3\n"
     assert orders("describe", "shop.orders", "--json").json["format-version"] == 2
     answer(monkeypatch, "y\n")

@@ -24,7 +24,7 @@ def test_views_are_listed_apart_from_tables(recent: Icefield, tmp_path: Path) ->
 
 
 def test_a_lake_without_views_says_so(orders: Icefield) -> None:
-    assert (orders("views").out, orders("views").err) == ("", "There is no view.\n")
+    assert (orders("views").out, orders("views").err) == ("", "There are no views.\n")
 
 
 def test_view_shows_query_and_columns(recent: Icefield) -> None:

@@ -1,1 +1,1 @@
-"""The command line: the same verbs as the handles. Nobody imports it."""
+"""The command line: the same verbs as the handles. No other room imports it."""

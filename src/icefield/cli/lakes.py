@@ -1,6 +1,6 @@
-"""The lake that a command line names: opened by commands on what is there, made by commands that may begin one.
+"""The lake that the command line names: opened by most commands, created by commands that may start one.
 
-Raises InvalidInput where there is no lake.
+Raises InvalidInput if there is no lake.
 """
 
 import os
@@ -17,19 +17,19 @@ from icefield.lake import Lake
 
 
 def open_lake(settings: Settings) -> Lake:
-    """Open the lake; a directory without one is not made into one."""
+    """Open the lake; do not create one."""
     described = _describe(settings)
     check_catalog_is_there(described)
     if not is_there(described) and not described.create:
         raise InvalidInput(
             f"no lake at {described.target}",
-            hint=f"Name one with --lake or {LAKE_VARIABLE}, or make one with `icefield create` or `icefield demo`",
+            hint=f"Name one with --lake or {LAKE_VARIABLE}, or create one with `icefield create` or `icefield demo`",
         )
     return open_described_lake(described)
 
 
 def make_lake(settings: Settings) -> Lake:
-    """Open the lake, making it if it is not there."""
+    """Open the lake; create it if there is none."""
     return open_described_lake(_describe(settings))
 
 

@@ -1,8 +1,9 @@
-"""The entry point: the group of all commands, and what becomes of errors.
+"""The entry point: the group of all commands, and error handling.
 
-Commands are loaded when they are called, so that `--help` is quick and starts nothing.
+Commands are imported when they are called, so that `--help` is fast.
 
-Exit codes: 0 done; 1 the user's fault, or the data's, with one clear sentence; 2 a fault of ours; 130 interrupted.
+Exit codes: 0 success; 1 an error of the user or in the data, as a one-line message; 2 an internal error;
+130 interrupted.
 """
 
 import os
@@ -27,14 +28,14 @@ OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 
 
 class CommandOnDemand(click.RichCommand):
-    """A command that a module holds under the command's name, with _ for -; loaded when it is called."""
+    """A command in a module, under the command's name with `_` for `-`; imported when it is called."""
 
     def __init__(self, name: str, module: str, short_help: str) -> None:
         super().__init__(name=name, short_help=short_help)
         self._module = module
 
     def load(self) -> click.Command:
-        """Load the command itself."""
+        """Import the command."""
         command: click.Command = getattr(import_module(self._module), str(self.name).replace("-", "_"))
         return command
 
@@ -93,7 +94,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code; errors are told on stderr."""
+    """Run a command line and return its exit code. Errors are printed to stderr."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", IcefieldWarning)
         warnings.showwarning = _show_warning
@@ -111,7 +112,7 @@ def _run(arguments: Sequence[str]) -> int:
             list(arguments), prog_name="icefield", obj=settings, rich_help_config=_help(), standalone_mode=False
         )
     except click.Abort:
-        print_error("interrupted; nothing more was done")
+        print_error("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
         print_error(error.format_message(), _usage_hint(error))
@@ -152,7 +153,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning of ours as one sentence, and others as Python does."""
+    """Print an Icefield warning as one sentence; leave other warnings to Python."""
     if issubclass(category, IcefieldWarning):
         print_warning(str(message))
     else:

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def table_argument() -> Callable[[F], F]:
-    """The table that a command is about."""
+    """The table that a command works on."""
     return click.argument("table", metavar="TABLE")
 
 
@@ -42,7 +42,7 @@ def select_option() -> Callable[[F], F]:
 
 
 def definition_options() -> Callable[[F], F]:
-    """How a new table is laid out."""
+    """The layout of a new table."""
 
     def decorate(command: F) -> F:
         for option in reversed(_DEFINITION):
@@ -61,13 +61,13 @@ def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> li
 
 
 def parse_pairs(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Read an option that is given as `key=value`, any number of times."""
+    """Parse a repeatable option in the form `key=value`."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             name = option.opts[0]
-            # The text itself is not shown: it may be a secret.
+            # The value is not shown: it may be a secret.
             raise InvalidInput(f"{name} has no key or no =", hint=f"Write it as {name} key=value")
         pairs[key] = value
     return pairs

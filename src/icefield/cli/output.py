@@ -1,7 +1,7 @@
-"""How results are written: text for people or JSON for programs to stdout, talk to stderr.
+"""Print results: text or JSON to stdout, messages to stderr.
 
-Text has colour codes only on a terminal, and none at all under NO_COLOR. Characters that would steer a terminal are
-written as escapes, for names and values come from others.
+Text has colour codes only on a terminal, and never if NO_COLOR is set. Control characters are escaped, because names
+and values may come from an untrusted source.
 """
 
 import datetime
@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-WIDTH = 100_000  # wide enough for every line; a narrower terminal wraps it, and nothing is lost
+WIDTH = 100_000  # wide enough for every line; a narrower terminal wraps
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -31,12 +31,12 @@ class Column:
 
 
 def print_json(value: object) -> None:
-    """Write one JSON document to stdout; characters that would steer a terminal are escaped, as JSON can."""
+    """Write one JSON document to stdout, with control characters escaped."""
     sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """Write a value as JSON, in which no character steers a terminal."""
+    """Encode a value as JSON, with control characters escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     if text.isprintable():
         return text
@@ -49,7 +49,7 @@ def print_text(text: str) -> None:
 
 
 def print_grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table to stdout: a header, then one line per row, columns two blanks apart."""
+    """Write a table to stdout: a header, then one line per row, with two spaces between columns."""
     render(grid(columns, rows))
 
 
@@ -74,7 +74,7 @@ def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header:
 
 
 def render(what: RenderableType, *, to_stderr: bool = False) -> None:
-    """Write something of rich's; lines are neither folded nor cut, and not padded when piped."""
+    """Print a rich renderable; lines are not wrapped, cut, or padded when piped."""
     stream = sys.stderr if to_stderr else sys.stdout
     console = _console(stderr=to_stderr, width=WIDTH)
     if console.is_terminal:
@@ -86,23 +86,23 @@ def render(what: RenderableType, *, to_stderr: bool = False) -> None:
 
 
 class Narrator:
-    """Tells a story in chapters, on stdout or, where that is for data, on stderr."""
+    """Narrates the demo in chapters, on stdout, or on stderr if stdout is for data."""
 
     def __init__(self, *, to_stderr: bool = False) -> None:
         self._to_stderr = to_stderr
         self._chapter = 0
 
     def chapter(self, title: str) -> None:
-        """Begin the next chapter."""
+        """Start the next chapter."""
         self._chapter += 1
         self._write(Text(f"\n{self._chapter}. {title}", style="bold"))
 
     def say(self, text: str) -> None:
-        """Tell something."""
+        """Print a sentence."""
         self._write(Text(safe(text, keep_lines=True)))
 
     def show(self, what: RenderableType) -> None:
-        """Show a table, a tree or a text as it stands, apart from the telling."""
+        """Print a table, a tree or a text verbatim, set apart from the narration."""
         self._write(Padding(what, (0, 0, 0, 3), expand=False))
 
     def _write(self, what: RenderableType) -> None:
@@ -110,12 +110,12 @@ class Narrator:
 
 
 def talk(text: str) -> None:
-    """Say something to the person at the terminal, on stderr."""
+    """Print a message for the user to stderr."""
     stderr_console().print(Text(safe(text, keep_lines=True)), soft_wrap=True)
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    """Say what went wrong, and what to do, on stderr."""
+    """Print an error and its hint to stderr."""
     console = stderr_console()
     console.print(Text.assemble(("error:", "bold red"), " ", safe(message, keep_lines=True)), soft_wrap=True)
     if hint:
@@ -123,7 +123,7 @@ def print_error(message: str, hint: str | None = None) -> None:
 
 
 def print_warning(message: str) -> None:
-    """Say what was accepted but has no effect, on stderr."""
+    """Print a warning to stderr."""
     stderr_console().print(
         Text.assemble(("warning:", "bold yellow"), " ", safe(message, keep_lines=True)), soft_wrap=True
     )
@@ -135,7 +135,7 @@ def stderr_console() -> Console:
 
 
 def cell_text(value: object) -> str:
-    """Write one value for people: numbers with their digits grouped, nothing as a dash."""
+    """Format a value for people: numbers with digit grouping, null as a dash."""
     if value is None:
         return "-"
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
@@ -144,7 +144,7 @@ def cell_text(value: object) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Write a time as --as-of takes it back."""
+    """Format a time so that --as-of accepts it."""
     try:
         at = EPOCH + datetime.timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -153,23 +153,23 @@ def moment(timestamp_ms: int) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: 1 file, 2 files."""
+    """Format a number with its noun: 1 file, 2 files."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def short_location(location: str, base: str) -> str:
-    """Write a location relative to a directory, if it lies inside."""
+    """Return a location relative to a directory, if it is inside it."""
     prefix = base.rstrip("/") + "/"
     return location.removeprefix(prefix)
 
 
 def colour_system() -> Literal["auto"] | None:
-    """Say whether text may have colour codes; under NO_COLOR rich alone would still write bold."""
+    """Return whether text may have colour codes. Under NO_COLOR, rich by itself would still write bold."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def kebab(value: object) -> object:
-    """Return the same values with `-` for `_` in every key, as the JSON of all commands has them."""
+    """Return the same values with `-` for `_` in every key, as all commands print them."""
     if isinstance(value, dict):
         return {str(key).replace("_", "-"): kebab(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -178,7 +178,7 @@ def kebab(value: object) -> object:
 
 
 def safe(text: str, *, keep_lines: bool = False) -> str:
-    """Write characters that would steer a terminal as escapes."""
+    """Escape control characters."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or (keep_lines and c in "\n\t") else _escaped(c) for c in text)

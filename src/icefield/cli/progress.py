@@ -1,4 +1,4 @@
-"""How far a long step is: a live line when stderr is a terminal, plain lines when it is not."""
+"""Report the progress of a long step: a live line if stderr is a terminal, plain lines otherwise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,16 +10,16 @@ from icefield.cli.output import stderr_console, talk
 
 
 class Steps(Protocol):
-    """Takes notice of what was done."""
+    """Receives progress."""
 
     def advance(self, amount: int, note: str) -> None:
-        """Count some more as done; the note says what it was."""
+        """Count more items as done; the note names them."""
         ...
 
 
 @contextmanager
 def show_progress(title: str, total: int | None = None, unit: str = "rows") -> Iterator[Steps]:
-    """Show how much of a total (or of an unknown amount) is done."""
+    """Show how much of a total, or of an unknown amount, is done."""
     console = stderr_console()
     if not console.is_terminal:
         talk(f"{title} …")
@@ -40,7 +40,7 @@ def show_progress(title: str, total: int | None = None, unit: str = "rows") -> I
 
 @contextmanager
 def show_wait(title: str) -> Iterator[None]:
-    """Show that something is going on, and for how long, where nothing can be counted."""
+    """Show the elapsed time of a step that has no count."""
     console = stderr_console()
     if not console.is_terminal:
         talk(f"{title} …")

@@ -1,8 +1,8 @@
-"""Files of rows that users have, as streams of Arrow batches: Parquet, CSV, JSON lines, also compressed.
+"""Read files of rows as streams of Arrow batches: Parquet, CSV, JSON Lines, also compressed.
 
-CSV and JSON have no types of their own: given a table's schema, values are read as its types; without one, types are
-guessed from the first block of the file. In CSV an empty cell is null and a quoted empty cell is an empty string.
-Raises InvalidInput for a file that cannot be read, with its path.
+CSV and JSON have no types of their own: with a table's schema, values are read as its types; without one, types are
+inferred from the first block of the file. In CSV an empty cell is null and a quoted empty cell is an empty string.
+Raises InvalidInput with the path of a file that cannot be read.
 """
 
 from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _to_map(entries: pa.ListArray, kind: pa.MapType) -> pa.MapArray:
-    """Make maps of lists of {key, value}, which is how the parser can read them."""
+    """Convert lists of {key, value}, which the parser can read, to maps."""
     keys, items = entries.flatten().flatten()
     mask = entries.is_null() if entries.null_count else None
     return pa.MapArray.from_arrays(
@@ -109,7 +109,7 @@ def _reader(path: Path) -> Callable[[pa.NativeFile, Schema | None], Opened]:
     reader = READERS.get(suffixes[-1]) if suffixes else None
     if reader is None:
         raise InvalidInput(
-            f"cannot tell the format of {path} by its name",
+            f"cannot determine the format of {path} from its name",
             hint=f"Names end in {', '.join(READERS)}, and may be compressed ({', '.join(COMPRESSED)})",
         )
     return reader
@@ -128,7 +128,7 @@ def _faults_of(path: Path) -> Iterator[None]:
             raise InvalidInput(f"cannot read {path}: it is a directory", hint="Name its files, such as DIR/*.parquet")
         yield
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {path}") from error
+        raise InvalidInput(f"no such file: {path}") from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {path}: {str(error).strip()}") from error
 
@@ -138,12 +138,12 @@ def _primitives(table: Schema | None) -> Iterator[NestedField]:
 
 
 def _file_type(field: NestedField) -> pa.DataType:
-    # Neither reader knows uuids; as text they are checked when the rows are made to fit the table.
+    # Neither reader supports UUIDs; as strings they are checked when the rows are converted to the table's schema.
     return pa.string() if isinstance(field.type, UUIDType) else arrow_type(field.type)
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type to parse JSON as; what the parser would take for numbers is read as text and cast."""
+    """Return the type to parse JSON as; values that the parser would read as numbers are read as strings and cast."""
     if pa.types.is_struct(kind):
         return pa.struct(
             [pa.field(f.name, _json_type(f.type)) for f in (kind.field(i) for i in range(kind.num_fields))]

@@ -1,4 +1,4 @@
-"""What every command shares: which lake, --json and --debug, before or after the name of the command.
+"""Settings that all commands share: the lake, --json and --debug, before or after the name of the command.
 
 A command takes the settings with `@click.pass_obj`.
 """
@@ -25,7 +25,7 @@ DEFAULT_LAKE = "lake"
 
 @dataclass
 class Settings:
-    """What one run of the command line was told; filled in while its options are parsed."""
+    """The settings of one run of the command line, filled in while its options are parsed."""
 
     lake: str | None = None
     warehouse: str | None = None
@@ -37,7 +37,7 @@ class Settings:
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
-    """Read the defaults that hold whatever lake is named; the rest is read with the lake."""
+    """Read the defaults that do not depend on the lake; the rest is read with the lake."""
     return Settings(
         roots=read_roots(environment.get(ROOTS_VARIABLE, "")),
         debug=environment.get(DEBUG_VARIABLE, "") not in ("", "0"),
@@ -60,12 +60,12 @@ class LakeGroup(click.RichGroup):
         self.params.extend(_shared_options())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands in the order they were added in."""
+        """List the commands in the order in which they were added."""
         return list(self.commands)
 
 
 def _shared_options() -> list[click.Option]:
-    # The environment is not an envvar of the options: there it would overrule one given to the group.
+    # The environment is not an envvar of the options: it would override an option given to the group.
     return [*_lake_options(), _create_option(), *_output_options()]
 
 
@@ -84,7 +84,7 @@ def _lake_options() -> list[click.Option]:
             metavar="LOCATION",
             expose_value=False,
             callback=_keep("warehouse"),
-            help=f"Where the tables are, for a catalog in a database. [default: ${WAREHOUSE_VARIABLE}]",
+            help=f"The location of the tables, for a catalog in a database. [default: ${WAREHOUSE_VARIABLE}]",
         ),
         click.RichOption(
             ["--lake-property", "lake_properties"],

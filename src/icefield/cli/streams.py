@@ -1,7 +1,7 @@
-"""The standard streams of the command line, which may be closed, full, or a pipe that nobody reads any more.
+"""The standard streams of the command line, which may be closed, full, or a pipe without a reader.
 
-A write that fails raises OutputFailed, so that it is told from a failure of the lake. What is still in the buffer is
-written before Python exits: at exit it could only print a traceback.
+A failed write raises OutputFailed, which distinguishes it from a failure of the lake. Buffers are flushed before Python
+exits: at exit, a failed flush could only print a traceback.
 """
 
 import errno
@@ -19,18 +19,18 @@ STDOUT, STDERR = 1, 2
 
 
 class OutputFailed(OSError):
-    """Standard output or standard error takes nothing more."""
+    """Standard output or standard error cannot be written to."""
 
     @property
     def is_unread(self) -> bool:
-        """Whether the reader has what it wanted, such as `head`."""
+        """Whether the reader closed the pipe on purpose, as `head` does."""
         return self.errno == errno.EPIPE
 
 
 def open_streams() -> None:
-    """Make standard output and standard error fit to be written to, whatever this process was started with."""
+    """Make standard output and standard error writable, whatever this process was started with."""
     for descriptor in (0, STDOUT, STDERR):
-        # A closed descriptor would be taken by the next file that is opened: the catalog, for example.
+        # The next file to be opened would reuse a closed descriptor: the catalog, for example.
         try:
             os.fstat(descriptor)
         except OSError:
@@ -40,7 +40,7 @@ def open_streams() -> None:
 
 
 def run_to_the_end(run: Callable[[], int], report: Callable[[str], None]) -> int:
-    """Run and write everything out; return the exit code. report: tells the user of a failure."""
+    """Run, flush the streams, and return the exit code. `report` prints a failure."""
     try:
         code = run()
         sys.stdout.flush()
@@ -54,7 +54,7 @@ def run_to_the_end(run: Callable[[], int], report: Callable[[str], None]) -> int
 
 
 def _discard_the_rest() -> None:
-    """Let what could not be written go nowhere when Python flushes at exit."""
+    """Discard the unwritten output, so that Python's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream, descriptor in ((sys.stdout, STDOUT), (sys.stderr, STDERR)):
         try:
@@ -75,7 +75,7 @@ class _Descriptor(io.FileIO):
 def _stream(descriptor: int, opened: object) -> io.TextIOWrapper:
     encoding = opened.encoding if isinstance(opened, io.TextIOWrapper) else "utf-8"
     raw = _Descriptor(descriptor, "w", closefd=False)
-    # A terminal that cannot show a character gets its escape, not a traceback.
+    # A terminal that cannot show a character gets an escape instead of a traceback.
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=encoding,

@@ -1,7 +1,7 @@
-"""Row values as plain ones: what JSON, CSV and a terminal can hold.
+"""Convert row values to values that JSON, CSV and a terminal can show.
 
-Numbers stay numbers. Decimals, dates, times and uuids become text, bytes become base64, NaN and infinities become text
-(JSON has none), maps become lists of {key, value}.
+Numbers stay numbers. Decimals, dates, times and UUIDs become strings, bytes become base64, NaN and infinities become
+strings (JSON has none), maps become lists of {key, value}.
 """
 
 import base64
@@ -15,7 +15,7 @@ MAX_CELL_CHARACTERS = 120
 
 
 def plain(value: object) -> object:
-    """Turn what Arrow gives for a value into what JSON can hold."""
+    """Convert a value from Arrow to one that JSON can hold."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -32,7 +32,7 @@ def plain(value: object) -> object:
         case dict():
             return {key: plain(inner) for key, inner in value.items()}
         case list() if value and all(isinstance(item, tuple) for item in value):
-            return [{"key": plain(key), "value": plain(inner)} for key, inner in value]  # a map, as Arrow gives it
+            return [{"key": plain(key), "value": plain(inner)} for key, inner in value]  # a map, in Arrow's form
         case list():
             return [plain(inner) for inner in value]
         case _:
@@ -40,7 +40,7 @@ def plain(value: object) -> object:
 
 
 def csv_cell(value: object) -> str:
-    """Write a value as one CSV cell: null as nothing, nested values as JSON."""
+    """Format a value as one CSV cell: null as an empty cell, nested values as JSON."""
     simple = plain(value)
     if simple is None:
         return ""
@@ -50,6 +50,6 @@ def csv_cell(value: object) -> str:
 
 
 def grid_cell(value: object) -> str:
-    """Write a value for a terminal, shortened if it is long."""
+    """Format a value for a terminal, truncated if it is long."""
     text = "NULL" if value is None else csv_cell(value)
     return text if len(text) <= MAX_CELL_CHARACTERS else text[: MAX_CELL_CHARACTERS - 1] + "…"

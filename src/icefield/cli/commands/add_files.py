@@ -1,4 +1,4 @@
-"""icefield add-files: Parquet files of others become part of a table where they lie."""
+"""icefield add-files: add existing Parquet files to a table, without copying them."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def add_files(settings: Settings, table: str, files: tuple[Path, ...], partition
     """
     with open_lake(settings) as lake:
         opened = lake.table(table)
-        with show_progress(f"looking at files for {opened.name}"):
+        with show_progress(f"reading footers for {opened.name}"):
             snapshot = opened.add_files(files, partition=partition)
     rows, count = (
         (summary_number(snapshot, name) or 0) if snapshot else 0 for name in ("added-records", "added-data-files")

@@ -1,4 +1,4 @@
-"""icefield describe: everything about a table but its rows."""
+"""icefield describe: the schema, layout, properties and totals of a table."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -33,7 +33,7 @@ def describe(settings: Settings, table: str) -> None:
 
 
 def transform_text(transform: Transform, column: str) -> str:
-    """Write a transform of a column as `partition_by` takes it: day(ts), bucket(16, id)."""
+    """Format a transform of a column as `partition_by` accepts it: day(ts), bucket(16, id)."""
     match transform:
         case Identity():
             return column
@@ -99,7 +99,7 @@ def _facts(location: str, metadata: TableMetadata) -> Iterator[tuple[str, str]]:
     yield "snapshots", f"{len(metadata.snapshots):,}"
     head = metadata.current_snapshot
     if head is None:
-        yield "current snapshot", "none: the table was never written"
+        yield "current snapshot", "none: the table has no snapshots"
         return
     yield "current snapshot", f"{head.snapshot_id} ({head.operation}, {moment(head.timestamp_ms)})"
     rows, files, size = _totals(metadata).values()
@@ -108,7 +108,7 @@ def _facts(location: str, metadata: TableMetadata) -> Iterator[tuple[str, str]]:
 
 
 def _column_cells(path: tuple[str, ...], field: NestedField) -> tuple[str, ...]:
-    """Show a column indented below its parents; a parent's type is told by its children."""
+    """Show a column indented below its parents; a parent's type is given by its children."""
     kind = str(field.type) if isinstance(field.type, PrimitiveType) else str(field.type).partition("<")[0]
     required = "not null" if field.required else ""
     return str(field.field_id), "  " * (len(path) - 1) + path[-1], kind, required, field.doc or ""
@@ -120,7 +120,7 @@ def _partition_texts(metadata: TableMetadata) -> list[str]:
 
 
 def _names(schema: Schema, field_ids: Iterable[int]) -> str:
-    """Name the sources of a transform; one that is gone from the schema by its id."""
+    """Name the sources of a transform; a dropped one by its id."""
     return ", ".join(schema.name_of(i) if i in schema.paths else f"column {i}" for i in field_ids)
 
 

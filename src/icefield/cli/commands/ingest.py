@@ -1,4 +1,4 @@
-"""icefield ingest: files of rows into a table, in one commit, without a JVM."""
+"""icefield ingest: append files of rows to a table, in one commit, without a JVM."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     order_by: tuple[str, ...],
     properties: dict[str, str],
 ) -> None:
-    """Append the rows of Parquet, CSV or JSON lines files to a table.
+    """Append the rows of Parquet, CSV or JSON Lines files to a table.
 
     All files go into one commit, or none. The name tells the format: .parquet, .csv, .json, .jsonl, .ndjson, also
     with .gz. Columns are matched by name; CSV and JSON values are read as the table's types.
@@ -52,7 +52,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
             snapshot = _create_and_append(lake, table, files, layout)
     else:
         if partition_by or order_by or properties:
-            raise InvalidInput("--partition-by, --order-by and --property lay out a new table", hint="Add --create")
+            raise InvalidInput("--partition-by, --order-by and --property need a new table", hint="Add --create")
         with open_lake(settings) as lake:
             snapshot = _append(lake.table(table), files)
     _report(settings, table, snapshot, created=creates)
@@ -77,7 +77,7 @@ def _create_and_append(lake: Lake, name: str, files: Sequence[Path], layout: _La
     try:
         return _append(table, files)
     except IcefieldError as error:
-        # The table was made for these rows alone; unless they may have landed, it goes with them.
+        # The table was created for these rows alone: drop it with them, unless they may have been committed.
         if error.cleanable:
             lake.drop_table(name)
             remove_quietly(lake.store, [made])
@@ -94,7 +94,7 @@ def _append(table: Table, files: Sequence[Path]) -> Snapshot | None:
 
 
 def _check(path: Path, schema: Schema) -> None:
-    """Refuse a file whose columns do not fit, before any is written."""
+    """Raise an error for a file whose columns do not fit the table, before any is written."""
     columns = row_file_schema(path, schema)
     try:
         check_arrow_schema(columns, schema)
@@ -118,7 +118,7 @@ def _report(settings: Settings, table: str, snapshot: Snapshot | None, *, create
         identity = str(snapshot.snapshot_id) if snapshot else None
         print_json({"table": table, "created": created, "snapshot-id": identity, "rows": rows, "data-files": files})
     elif snapshot is None:
-        print_text(f"there was no row to append to {table}")
+        print_text(f"no rows to append to {table}")
     else:
         done = f"{counted(rows, 'row')} to {table} in {counted(files, 'data file')}"
         print_text(f"appended {done} as snapshot {snapshot.snapshot_id}")

@@ -1,4 +1,4 @@
-"""icefield inspect: rows of a metadata table to stdout."""
+"""icefield inspect: print the rows of a metadata table."""
 
 import rich_click as click
 
@@ -19,7 +19,7 @@ from icefield.plan.versions import AsOf
 @click.option(
     "--limit",
     type=click.IntRange(min=0, max=2**63 - 1),
-    help=f"How many rows at most; 0 is all. [default: {GRID_ROWS} as a table, all as json]",
+    help=f"The maximum number of rows; 0 is all. [default: {GRID_ROWS} as a table, all as json]",
 )
 @click.pass_obj
 def inspect(  # noqa: PLR0913 - one parameter per option

@@ -1,4 +1,4 @@
-"""icefield explain, files, count: what a scan reads, without reading it where metadata can tell."""
+"""icefield explain, files, count: what a scan reads, from metadata where possible."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def explain(settings: Settings, /, table: str, why: str | None, *, as_tree: bool
 
 
 def draw_outline(outline: Outline) -> Tree:
-    """Draw lines below lines as a tree."""
+    """Draw nested lines as a tree."""
     tree = Tree(Text(safe(outline.text), overflow="fold"))
     for part in outline.parts:
         tree.add(draw_outline(part))

@@ -1,4 +1,4 @@
-"""icefield query: rows to stdout, through Arrow, without a JVM."""
+"""icefield query: print rows, through Arrow, without a JVM."""
 
 import csv
 import sys
@@ -26,10 +26,10 @@ Row = tuple[object, ...]
 @click.option(
     "--limit",
     type=click.IntRange(min=0, max=2**63 - 1),
-    help=f"How many rows at most; 0 is all. [default: {GRID_ROWS} as a table, all as csv and json]",
+    help=f"The maximum number of rows; 0 is all. [default: {GRID_ROWS} as a table, all as csv and json]",
 )
 @click.option(
-    "--format", "format_", type=click.Choice(["table", "csv", "json"]), help="How to write them. [default: table]"
+    "--format", "format_", type=click.Choice(["table", "csv", "json"]), help="The output format. [default: table]"
 )
 @click.pass_obj
 def query(  # noqa: PLR0913 - one parameter per option
@@ -56,7 +56,7 @@ def query(  # noqa: PLR0913 - one parameter per option
 
 
 class Rows:
-    """The rows of a reader, up to a limit; 0 is none."""
+    """The rows of a reader, up to a limit; 0 is no limit."""
 
     def __init__(self, reader: pa.RecordBatchReader, most: int) -> None:
         self._reader = reader
@@ -86,7 +86,7 @@ def _write_csv(schema: pa.Schema, rows: Rows) -> None:
 
 
 def _write_json(schema: pa.Schema, rows: Rows) -> None:
-    """Write an array with one row per line, so that it can be made and read piece by piece."""
+    """Write a JSON array with one row per line, so that it can be written and read incrementally."""
     names: Sequence[str] = schema.names
     before = "[\n"
     for row in rows:

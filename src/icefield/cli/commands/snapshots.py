@@ -1,4 +1,4 @@
-"""icefield snapshots, history: the versions of a table."""
+"""icefield snapshots, history: list the versions of a table."""
 
 import rich_click as click
 
@@ -17,8 +17,8 @@ SNAPSHOT_COLUMNS = (
     Column("operation"),
     Column("rows added", "right"),
     Column("rows removed", "right"),
-    Column("rows in all", "right"),
-    Column("files in all", "right"),
+    Column("total rows", "right"),
+    Column("total files", "right"),
     Column("refs"),
 )
 HISTORY_COLUMNS = (
@@ -40,7 +40,7 @@ def snapshots(settings: Settings, table: str) -> None:
         print_json([snapshot_value(s, metadata) for s in metadata.snapshots])
         return
     if not len(metadata.snapshots):
-        talk(f"{table} was never written.")
+        talk(f"{table} has no snapshots.")
         return
     print_grid(SNAPSHOT_COLUMNS, [_snapshot_row(s, metadata) for s in metadata.snapshots])
 
@@ -57,14 +57,14 @@ def history(settings: Settings, table: str) -> None:
         print_json(entries)
         return
     if not entries:
-        talk(f"{table} was never written.")
+        talk(f"{table} has no snapshots.")
         return
     rows = [[e["made-current-at"], e["snapshot-id"], e["operation"], _yes(e["is-current-ancestor"])] for e in entries]
     print_grid(HISTORY_COLUMNS, rows)
 
 
 def snapshot_value(snapshot: Snapshot, metadata: TableMetadata) -> dict[str, object]:
-    """Describe a snapshot in plain values."""
+    """Describe a snapshot with plain values."""
     parent = snapshot.parent_snapshot_id
     return {
         "snapshot-id": str(snapshot.snapshot_id),
@@ -80,12 +80,12 @@ def snapshot_value(snapshot: Snapshot, metadata: TableMetadata) -> dict[str, obj
 
 
 def refs_of(snapshot: Snapshot, metadata: TableMetadata) -> list[str]:
-    """Name the branches and tags that point at a snapshot."""
+    """List the branches and tags that point at a snapshot."""
     return sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id)
 
 
 def summary_number(snapshot: Snapshot, key: str) -> int | None:
-    """Read a number of a snapshot's summary; None where its writer left it out."""
+    """Return a number from a snapshot's summary, or None if its writer omitted it."""
     return whole_number(snapshot.summary.get(key))
 
 

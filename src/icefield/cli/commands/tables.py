@@ -1,4 +1,4 @@
-"""icefield tables, create, register, drop, upgrade: which tables there are, and of which format version."""
+"""icefield tables, create, register, drop, upgrade: the tables of a lake, and their format versions."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from icefield.storage.location import location_of_path
 @click.argument("namespace", required=False)
 @click.pass_obj
 def tables(settings: Settings, namespace: str | None) -> None:
-    """List the tables of the lake, or of one namespace."""
+    """List the tables in the lake, or in one namespace."""
     with open_lake(settings) as lake:
         names = lake.tables(namespace)
         if settings.as_json:
@@ -32,7 +32,7 @@ def tables(settings: Settings, namespace: str | None) -> None:
         for name in names:
             print_text(name)
         if not names:
-            talk("There is no table.")
+            talk("There are no tables.")
 
 
 @click.command(cls=LakeCommand)
@@ -83,7 +83,7 @@ def create(  # noqa: PLR0913 - one parameter per option
 def register(settings: Settings, table: str, metadata_file: str) -> None:
     """Add an existing table to the catalog, by its metadata file. No data is copied or moved.
 
-    METADATA_FILE is the newest metadata file of the table, as a path or a location.
+    METADATA_FILE is the newest metadata file of the table: a path or a location.
     """
     location = metadata_file if "://" in metadata_file else location_of_path(str(Path(metadata_file).resolve()))
     with make_lake(settings) as lake:
@@ -128,7 +128,9 @@ def upgrade(settings: Settings, table: str, version: int, *, yes: bool, dry_run:
         apply(found.metadata, [UpgradeFormatVersion(version)], now_ms=0)  # raises if it cannot be done
         plan = f"{found.name} from format version {before} to {version}"
         if not dry_run and not yes and before != version:
-            talk(f"{plan}; engines that do not know version {version} cannot read it any more, and it cannot go back")
+            talk(
+                f"{plan}; engines without support for version {version} can no longer read it, and it cannot be undone"
+            )
             confirm("Upgrade it?", "nothing was changed")
         if not dry_run:
             found.upgrade_format_version(version)
@@ -144,7 +146,7 @@ def confirm(question: str, otherwise: str) -> None:
     """Ask a question; raise InvalidInput unless the answer is yes."""
     try:
         confirmed = click.confirm(question, err=True)
-    except click.Abort:  # the answer was cut short, or nobody is there to give one
+    except click.Abort:  # interrupted, or no terminal
         confirmed = False
     if not confirmed:
         raise InvalidInput(f"{otherwise}: it was not confirmed", hint="Answer y, or give --yes")
@@ -152,7 +154,7 @@ def confirm(question: str, otherwise: str) -> None:
 
 @dataclass(frozen=True)
 class _Drop:
-    """What a drop takes out of the catalog; numbers are None where metadata cannot be read."""
+    """What a drop removes from the catalog; counts are None if the metadata cannot be read."""
 
     table: str
     metadata_file: str
@@ -162,9 +164,9 @@ class _Drop:
 
     def __str__(self) -> str:
         if self.location is None or self.snapshots is None:
-            return f"{self.table} (its metadata at {self.metadata_file} cannot be read); its files stay"
+            return f"{self.table} (its metadata at {self.metadata_file} cannot be read); its files are kept"
         rows = "" if self.rows is None else f", {counted(self.rows, 'row')}"
-        return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); its files stay in {self.location}"
+        return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); its files are kept in {self.location}"
 
 
 def _plan_drop(lake: Lake, name: str) -> _Drop:

@@ -1,4 +1,4 @@
-"""icefield tree: the metadata tree of a table, drawn in the terminal."""
+"""icefield tree: draw the metadata tree of a table."""
 
 import re
 from dataclasses import asdict
@@ -31,25 +31,33 @@ RANDOM_PART = re.compile(r"\b([0-9a-f]{8})(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0
 @table_argument()
 @as_of_option()
 @click.option(
-    "--snapshots", type=click.IntRange(min=1, max=2**63 - 1), default=4, show_default=True, help="How many snapshots."
+    "--snapshots",
+    type=click.IntRange(min=1, max=2**63 - 1),
+    default=4,
+    show_default=True,
+    help="The maximum number of snapshots.",
 )
 @click.option(
-    "--manifests", type=click.IntRange(min=0, max=2**63 - 1), default=8, show_default=True, help="How many manifests."
+    "--manifests",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=8,
+    show_default=True,
+    help="The maximum number of manifests.",
 )
 @click.option(
     "--files",
     type=click.IntRange(min=0, max=2**63 - 1),
     default=2,
     show_default=True,
-    help="How many files per manifest.",
+    help="The maximum number of files per manifest.",
 )
 @click.pass_obj
 def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, manifests: int, files: int) -> None:
     """Draw the metadata tree of a table.
 
-    From the catalog's pointer to the metadata file, its snapshots (newest first), and for the current one (or the one
-    of --as-of) the manifest list, its manifests and their data files. What is left out is counted; --json has the
-    names whole.
+    The tree goes from the catalog's pointer to the metadata file, its snapshots (newest first), and for the current
+    one (or that of --as-of) the manifest list, its manifests and their data files. What is omitted is counted; --json
+    has full names.
     """
     with open_lake(settings) as lake:
         root = read_tree(lake, table, TreeLimits(snapshots, manifests, files), as_of)
@@ -60,7 +68,7 @@ def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, man
 
 
 def read_tree(lake: Lake, name: str, limits: TreeLimits, as_of: AsOf | None = None) -> TreeNode:
-    """Read the metadata tree of a table."""
+    """Load the metadata tree of a table."""
     table = lake.table(name)
     metadata = table.metadata
     pointer = Pointer(table.name, lake.catalog.name, table.metadata_location)
@@ -68,7 +76,7 @@ def read_tree(lake: Lake, name: str, limits: TreeLimits, as_of: AsOf | None = No
 
 
 def draw_tree(root: TreeNode) -> Tree:
-    """Draw a tree; paths are relative to the table's location, and random parts of names are cut short."""
+    """Draw a tree. Paths are relative to the table's location, and random parts of names are shortened."""
     top = Tree(_label(root.table, f"pointer in the catalog {root.catalog!r}; files in {root.location}"))
     what = f"metadata file, format version {root.format_version}, {counted(root.snapshot_count, 'snapshot')}"
     metadata = top.add(_label(_short(root.metadata_file, root.location), what))
@@ -121,7 +129,7 @@ def _file_text(file: FileNode) -> str:
 
 
 def _short(location: str, base: str) -> str:
-    """Show a file below the table's location, with its random part cut short."""
+    """Return a path relative to the table's location, with its random part shortened."""
     return RANDOM_PART.sub(r"\1…", short_location(location, base))
 
 

@@ -1,6 +1,6 @@
 """The metadata tree of a table: pointer, metadata file, snapshots, manifest list, manifests, data files.
 
-Only as much is loaded as is shown: the manifest list of one snapshot, and manifests whose files are asked for.
+Only what is shown is loaded: the manifest list of one snapshot, and the manifests whose files are shown.
 Raises MissingFile, CorruptFile.
 """
 
@@ -26,7 +26,7 @@ FILE_COLUMNS = ManifestColumns(("status", "file_path", "record_count", "file_siz
 
 @dataclass(frozen=True)
 class TreeLimits:
-    """How much of each level is shown; the rest is counted."""
+    """How much of each level is shown; the rest is only counted."""
 
     snapshots: int
     manifests: int
@@ -42,7 +42,7 @@ class FileNode:
 
 @dataclass(frozen=True)
 class ManifestNode:
-    """A manifest; counts are None where an old writer left them out."""
+    """A manifest; counts are None if an old writer omitted them."""
 
     manifest: str
     content: str
@@ -55,7 +55,7 @@ class ManifestNode:
 
     @property
     def live_files(self) -> int | None:
-        """How many files it holds that are still in the table."""
+        """How many of its files are in the table."""
         if self.added_files is None or self.existing_files is None:
             return None
         return self.added_files + self.existing_files
@@ -92,7 +92,7 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class Pointer:
-    """What the catalog says: the table's name, and the metadata file that it points at."""
+    """The catalog entry: the table's name, and the metadata file that it points at."""
 
     table: str
     catalog: str
@@ -102,7 +102,7 @@ class Pointer:
 def load_tree(
     store: Store, pointer: Pointer, metadata: TableMetadata, opened: Snapshot | None, limits: TreeLimits
 ) -> TreeNode:
-    """Load the tree below a pointer; of all snapshots only one is opened."""
+    """Load the tree below a catalog pointer; only one snapshot is opened."""
     newest = list(metadata.snapshots)[::-1]
     others = [s for s in newest if opened is None or s.snapshot_id != opened.snapshot_id]
     shown = [_snapshot(s, metadata) for s in others[: max(0, limits.snapshots - 1)]]

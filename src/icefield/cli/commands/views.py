@@ -15,7 +15,7 @@ NAME = click.argument("name", metavar="VIEW")
 @click.argument("namespace", required=False)
 @click.pass_obj
 def views(settings: Settings, namespace: str | None) -> None:
-    """List the views of the lake, or of one namespace."""
+    """List the views in the lake, or in one namespace."""
     with open_lake(settings) as lake:
         names = lake.views(namespace)
         if settings.as_json:
@@ -24,7 +24,7 @@ def views(settings: Settings, namespace: str | None) -> None:
     for name in names:
         print_text(name)
     if not names:
-        talk("There is no view.")
+        talk("There are no views.")
 
 
 @click.command(cls=LakeCommand)
@@ -78,7 +78,7 @@ def drop_view(settings: Settings, name: str, *, yes: bool, dry_run: bool) -> Non
     if settings.as_json:
         print_json({"view": name, "metadata-file": location, "dropped": not dry_run})
     else:
-        print_text(f"{'would drop' if dry_run else 'dropped'} {name}; its files stay at {location}")
+        print_text(f"{'would drop' if dry_run else 'dropped'} {name}; its files are kept at {location}")
 
 
 def _value(view: View) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""icefield demo: a short story with shop orders, that runs."""
+"""icefield demo: a scripted tour with shop orders."""
 
 import sys
 from pathlib import Path

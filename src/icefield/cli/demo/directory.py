@@ -1,6 +1,6 @@
-"""The directory of the demo: made fresh each time, but only where nothing but an earlier demo stood.
+"""The directory of the demo: created again each time, but only if it is empty or an earlier demo created it.
 
-A marker file says that the demo made a directory. Raises InvalidInput for a directory that it may not clear.
+A marker file identifies a directory that the demo created. Raises InvalidInput for a directory that it must not clear.
 """
 
 import shutil
@@ -16,7 +16,7 @@ NAMESPACE, TABLE = "shop", "orders"
 
 
 def make_fresh(directory: Path) -> bool:
-    """Make the directory, clearing what an earlier demo left; return whether there was something to clear."""
+    """Create the directory, clearing an earlier demo; return whether there was one."""
     refuse_foreign(directory)
     had_some = (directory / MARKER).exists()
     try:
@@ -25,29 +25,29 @@ def make_fresh(directory: Path) -> bool:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / MARKER).write_text(MARKER_TEXT)
     except OSError as error:
-        raise InvalidInput(f"cannot make {directory} afresh: {error.strerror}: {error.filename}") from error
+        raise InvalidInput(f"cannot create {directory}: {error.strerror}: {error.filename}") from error
     return had_some
 
 
 def refuse_foreign(directory: Path) -> None:
-    """Refuse a directory that holds anything which a demo did not make."""
+    """Raise InvalidInput for a directory with files that a demo did not create."""
     hint = "Choose another directory with --dir"
     if directory.exists() and not directory.is_dir():
         raise InvalidInput(f"cannot run the demo in {directory}: it is a file", hint=hint)
     if not directory.exists() or not any(directory.iterdir()):
         return
     if not (directory / MARKER).is_file():
-        raise InvalidInput(f"cannot run the demo in {directory}: it holds files that no demo made", hint=hint)
+        raise InvalidInput(f"cannot run the demo in {directory}: it holds other files", hint=hint)
     known = set(_of_demo(directory))
     foreign = sorted(path.name for path in directory.iterdir() if path not in known)
     foreign += sorted(f"{NAMESPACE}/{p.name}" for p in _inside(directory / NAMESPACE) if not _is_table(p))
     if foreign:
         named = ", ".join(foreign[:3]) + (" …" if len(foreign) > 3 else "")
-        raise InvalidInput(f"cannot start afresh in {directory}: it also holds what no demo made: {named}", hint=hint)
+        raise InvalidInput(f"cannot clear {directory}: the demo did not create {named}", hint=hint)
 
 
 def _of_demo(directory: Path) -> Iterator[Path]:
-    """Name what a demo makes; the marker last, so that a clearing cut short can be taken up again."""
+    """List what a demo creates; the marker last, so that an interrupted clearing can be continued."""
     catalog = (f"{CATALOG_FILE}{suffix}" for suffix in ("", "-wal", "-shm", "-journal"))
     for name in (*catalog, QUEUE_FOLDER, NAMESPACE, MARKER):
         yield directory / name

@@ -1,6 +1,6 @@
-"""What DuckDB finds in the demo's table, given its metadata file and nothing else of icefield.
+"""Read the demo's table with DuckDB, from its metadata file alone.
 
-DuckDB runs in a child process, for its extension can end the process that it runs in.
+DuckDB runs in a child process, because its extension can crash the process.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ READER = "icefield.cli.demo.duckdb_reader"
 
 @dataclass(frozen=True)
 class Totals:
-    """What two engines must agree on."""
+    """The totals that two engines must agree on."""
 
     rows: int
     distinct_orders: int
@@ -27,7 +27,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Peer:
-    """What DuckDB answered, or why it did not."""
+    """DuckDB's answer, or why there is none."""
 
     version: str = ""
     totals: Totals | None = None
@@ -35,7 +35,7 @@ class Peer:
 
 
 def ask_duckdb(metadata_file: str) -> Peer:
-    """Let DuckDB read a table from its metadata file."""
+    """Read a table from its metadata file with DuckDB."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         return Peer(why_not=f"not installed: {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""DuckDB on one table of the demo, as a process of its own: prints what it finds as JSON."""
+"""DuckDB on one table of the demo, in its own process: prints the totals as JSON."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import duckdb
 import duckdb_extension_avro  # type: ignore[import-untyped]
 import duckdb_extension_iceberg  # type: ignore[import-untyped]
 
-# The iceberg extension looks for avro on the net where it is not loaded yet, so the order matters.
+# The iceberg extension downloads avro unless it is already loaded, so the order matters.
 EXTENSIONS = (("avro", duckdb_extension_avro), ("iceberg", duckdb_extension_iceberg))
 TOTALS = """
     SELECT count(*), count(DISTINCT order_id), sum(amount)::VARCHAR, sum(len(items))::BIGINT,
@@ -19,7 +19,7 @@ NAMES = ("rows", "distinct_orders", "revenue", "items", "last_order")
 
 
 def main() -> None:
-    """Read the table whose metadata file is the first argument; a failure is one line on stderr."""
+    """Read the table whose metadata file is the first argument. A failure is one line on stderr."""
     try:
         version, row = duckdb.__version__, read_totals(sys.argv[1])
     except duckdb.Error as error:
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def read_totals(metadata_file: str) -> tuple[object, ...]:
-    """Ask DuckDB for the totals, in the order of NAMES."""
+    """Query the totals with DuckDB, in the order of NAMES."""
     connection = duckdb.connect()
     for name, package in EXTENSIONS:
         folder = Path(str(package.__file__)).parent / "extensions" / f"v{duckdb.__version__}"

@@ -1,7 +1,7 @@
-"""The shop orders of the demo: order `i` is the same whoever makes it, Spark or Arrow, whole or in slices.
+"""The shop orders of the demo: order `i` is the same from Spark and from Arrow, whole or in slices.
 
-Every value is computed from the order's number by integer arithmetic that both engines do alike: `mix` scatters the
-number, and the rest is picked from it.
+Every value is computed from the order's number with integer arithmetic that is the same in both engines: `mix` hashes
+the number, and the rest is picked from the hash.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def arrow_orders(start: int, stop: int, total: int) -> pa.Table:
-    """Make the orders from start up to stop, of a month that has `total` of them."""
+    """Generate the orders from start up to stop, of a month that has `total` of them."""
     ids = np.arange(start, stop, dtype=np.int64)
     customers = mix(ids, 1) % CUSTOMERS + 1
     return pa.table(
@@ -65,14 +65,14 @@ def spark_orders(total: int) -> list[str]:
 
 
 def mix(numbers: Numbers, salt: int) -> Numbers:
-    """Scatter numbers over 0 … 2^31 - 2, differently for each salt."""
+    """Hash numbers to 0 … 2^31 - 2, differently for each salt."""
     spread = (numbers * _FACTORS[0] + (salt + 1) * _FACTORS[1]) % _PRIME
-    # Without the shift all columns would be linear in each other, and a customer would always buy the same.
+    # Without the shift all columns would be linear in each other, and a customer would always buy the same items.
     return (spread ^ (spread >> 13)) * _FACTORS[2] % _PRIME
 
 
 def customer_of(order_id: int) -> int:
-    """Return who placed an order."""
+    """Return the customer of an order."""
     return int(mix(np.array([order_id], dtype=np.int64), 1)[0]) % CUSTOMERS + 1
 
 
@@ -86,7 +86,7 @@ def _micros(ids: Numbers, total: int) -> Numbers:
 
 
 def _decimals(cents: Numbers) -> pa.Array:
-    """Make decimals of cents; Arrow holds them as 128-bit integers, low word first."""
+    """Convert cents to decimals; Arrow stores them as 128-bit integers, low word first."""
     words = np.stack([cents, cents >> 63], axis=1)
     return pa.Array.from_buffers(pa.decimal128(10, 2), len(cents), [None, pa.py_buffer(words.tobytes())])
 

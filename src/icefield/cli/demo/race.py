@@ -1,6 +1,6 @@
-"""The writers of the demo, all at once on one table: threads with Spark DataFrames, processes with Arrow tables.
+"""The writers of the demo, concurrently on one table: threads with Spark DataFrames, processes with Arrow tables.
 
-Each writer opens the table for itself, appends its slices one by one, and tells of each commit as it lands.
+Each writer opens the table by itself, appends its slices one by one, and reports each commit when it succeeds.
 """
 
 import json
@@ -36,7 +36,7 @@ Definition = Callable[[Lake], Table]
 
 @dataclass(frozen=True)
 class Task:
-    """What one writer has to do: slices of the orders, as [start, stop), of a month with `total` orders."""
+    """The work of one writer: slices of the orders, as [start, stop), of a month with `total` orders."""
 
     writer: str
     lake: str
@@ -47,7 +47,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Landed:
-    """A commit that landed, and how many tries before it lost against other writers."""
+    """A successful commit, and how many attempts conflicted with other writers before it."""
 
     writer: str
     snapshot_id: int
@@ -56,7 +56,7 @@ class Landed:
 
 
 class CountingCatalog:
-    """A catalog that counts the swaps which others came first in."""
+    """A catalog that counts swaps that failed because another writer committed first."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -74,7 +74,7 @@ class CountingCatalog:
 
 
 def share_out(lake: str, table: str, total: int) -> list[Task]:
-    """Cut the orders into slices and deal them out to the writers."""
+    """Cut the orders into slices and assign them to the writers."""
     edges = [total * at // SLICES for at in range(SLICES + 1)]
     slices: dict[str, list[tuple[int, int]]] = {}
     for at in range(SLICES):
@@ -96,7 +96,7 @@ def append_slices(task: Task, make_rows: Callable[[int, int], object]) -> Iterat
 
 
 def start_spark(lake: Lake, definition: Definition, total: int) -> Any:
-    """Start Spark, and warm it up on a table of the same shape elsewhere, so that all writers set out together."""
+    """Start Spark, and warm it up on a similar table elsewhere, so that all writers start together."""
     spark = lake.spark
     spark.conf.set("spark.sql.shuffle.partitions", "4")  # the default of 200 is for clusters
     with tempfile.TemporaryDirectory(prefix="icefield-demo-") as folder, connect(folder) as scratch:
@@ -107,13 +107,13 @@ def start_spark(lake: Lake, definition: Definition, total: int) -> Any:
 
 @contextmanager
 def arrow_processes(tasks: Sequence[Task]) -> Iterator[list["ArrowProcess"]]:
-    """Start the processes that write Arrow tables; they wait until told to go, and end with the block."""
+    """Start the processes that write Arrow tables; they wait for the start signal, and end with the block."""
     with ExitStack() as stack:
         yield [stack.enter_context(ArrowProcess(task)) for task in tasks]
 
 
 class ArrowProcess:
-    """A writer in a process of its own, spoken to by lines."""
+    """A writer in its own process, controlled through lines on its pipes."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -121,7 +121,7 @@ class ArrowProcess:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def landed(self) -> Iterator[Landed]:
-        """Let it go, and yield its commits as they land."""
+        """Start it, and yield its commits as they succeed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if self._process.stdout.readline().strip() == READY:
@@ -149,7 +149,7 @@ class ArrowProcess:
 
 
 def race(spark: Any, spark_tasks: Sequence[Task], processes: Sequence[ArrowProcess]) -> Iterator[Landed]:
-    """Let all writers run at once, and yield commits as they land."""
+    """Run all writers concurrently, and yield commits as they succeed."""
     landed: SimpleQueue[Landed | None] = SimpleQueue()
 
     def run(commits: Iterator[Landed]) -> None:

@@ -1,4 +1,4 @@
-"""The story of the demo, chapter by chapter; every number in it is computed from the table as it is then."""
+"""The demo, chapter by chapter; every number in it is computed from the table at that moment."""
 
 import shlex
 import shutil
@@ -44,20 +44,20 @@ TOTALS = (
 
 @dataclass(frozen=True)
 class Day:
-    """The orders of the bad day in some version of the table."""
+    """The orders of the bad day in one version of the table."""
 
     snapshot_id: int | None
     rows: pa.Table
 
     @property
     def revenue(self) -> Decimal:
-        """What they bring."""
+        """Their revenue."""
         total: Decimal = pc.sum(self.rows.column("amount")).as_py() or Decimal()
         return total
 
 
 class Story:
-    """The demo on one lake; each chapter is told while it happens."""
+    """The demo on one lake; each chapter is printed while it runs."""
 
     def __init__(self, narrator: Narrator, lake: Lake, directory: Path, rows: int) -> None:
         self._tell = narrator
@@ -73,17 +73,17 @@ class Story:
         self._tell.chapter("A table in a directory")
         self._table = create_orders(self._lake)
         self._tell.say(f"{NAME} is an Apache Iceberg table, partitioned by {' and '.join(PARTITION_BY)}.")
-        self._tell.say(f"Its pointer is a row in {self._directory}/catalog.db; its files lie beside it.")
+        self._tell.say(f"Its pointer is a row in {self._directory}/catalog.db; its files are next to it.")
 
     def ingest(self) -> dict[str, object]:
-        """Let all writers append at once, and check that nothing was lost or doubled."""
+        """Run all writers concurrently, and check that no row was lost or duplicated."""
         self._tell.chapter(f"{self._rows:,} orders from several writers at once")
         tasks = share_out(str(self._directory), NAME, self._rows)
         by_spark = [t for t in tasks if t.writer.startswith("spark")]
         by_arrow = [t for t in tasks if t.writer.startswith("arrow")]
         self._tell.say(
             f"{counted(len(by_arrow), 'process', 'processes')} with Arrow and {counted(len(by_spark), 'thread')} with "
-            f"Spark DataFrames append to it, {sum(len(t.slices) for t in tasks)} commits in all."
+            f"Spark DataFrames append to it, {sum(len(t.slices) for t in tasks)} commits in total."
         )
         landed: list[Landed] = []
         with arrow_processes(by_arrow) as processes:
@@ -92,7 +92,7 @@ class Story:
             with show_progress("appending", self._rows, "orders") as steps:
                 for commit in race(self._spark, by_spark, processes):
                     landed.append(commit)
-                    steps.advance(commit.rows, f"commit {len(landed)} landed, from {commit.writer}")
+                    steps.advance(commit.rows, f"commit {len(landed)} succeeded, from {commit.writer}")
         return self._check_ingest(landed)
 
     def _check_ingest(self, landed: list[Landed]) -> dict[str, object]:
@@ -114,7 +114,7 @@ class Story:
         self._tell.say(
             f"The directory holds {on_disk:,} data files, and the table names {in_table:,}: no retry wrote one again."
         )
-        self._tell.say(f"Spark counts {rows:,} rows with {distinct:,} distinct order ids: none lost, none twice.")
+        self._tell.say(f"Spark counts {rows:,} rows with {distinct:,} distinct order ids: none lost, none duplicated.")
         return {"commits": len(landed), "lost_races": lost, "rows": rows, "files": in_table, "files_on_disk": on_disk}
 
     def _show_writers(self, landed: list[Landed]) -> None:
@@ -127,7 +127,7 @@ class Story:
         self._tell.show(grid(columns, [[w, commits[w], rows[w], races[w]] for w in sorted(rows)]))
 
     def prune(self) -> dict[str, object]:
-        """Run a query that reads little."""
+        """Run a query that reads few files."""
         self._tell.chapter("A query that reads little")
         customer = customer_of(self._rows * 17 // 30)  # the first order of 18 January
         where = f"customer_id = {customer} AND {WINDOW}"
@@ -144,7 +144,7 @@ class Story:
         return explanation.as_dict()
 
     def repair(self) -> dict[str, object]:
-        """Write badly, look back, and put it right."""
+        """Write wrong rows, compare versions, and repair the table."""
         self._tell.chapter("A bad write, and the way back")
         good = self._day()
         self._tell.say("A job that takes euros for cents overwrites the orders of 20 January with amounts times 100.")
@@ -164,7 +164,7 @@ class Story:
         columns = [Column("20 January"), *(Column(title, "right") for title in ("snapshot", "orders", "revenue"))]
         self._tell.show(grid(columns, [[v, str(d.snapshot_id), d.rows.num_rows, d.revenue] for v, d in versions]))
         if not repaired.rows.equals(good.rows):
-            raise IcefieldError("the repair did not bring back the rows that were there before the bad write")
+            raise IcefieldError("the repair did not restore the rows of before the bad write")
         self._tell.say(
             "The repair is one more snapshot: that day's rows as of the good one, written back. They are the"
         )
@@ -177,25 +177,25 @@ class Story:
         self._tell.show(draw_tree(read_tree(self._lake, NAME, TREE)))
 
     def ask_peer(self) -> dict[str, object]:
-        """Let another engine read the same rows."""
+        """Read the same rows with another engine."""
         self._tell.chapter("The same rows, read by DuckDB")
         with show_wait("asking DuckDB"):
             peer = ask_duckdb(self._table.metadata_location)
         if peer.totals is None:
-            self._tell.say(f"DuckDB is left out here ({peer.why_not}).")
+            self._tell.say(f"DuckDB is skipped ({peer.why_not}).")
             return {"duckdb": None, "why_not": peer.why_not}
         ours = self._totals()
         columns = [Column(""), Column("Spark through icefield", "right"), Column(f"DuckDB {peer.version}", "right")]
         pairs = [(name, getattr(ours, name), getattr(peer.totals, name)) for name in Totals.__dataclass_fields__]
         self._tell.show(grid(columns, [[name.replace("_", " "), a, b] for name, a, b in pairs]))
         if ours != peer.totals:
-            raise IcefieldError("DuckDB reads other rows than icefield does")
-        self._tell.say("DuckDB was given the metadata file and nothing of icefield. They agree.")
+            raise IcefieldError("DuckDB and icefield read different rows")
+        self._tell.say("DuckDB read the metadata file, without icefield. They agree.")
         return {"duckdb": peer.version, "agrees": True}
 
     def end(self, program: str) -> None:
-        """Say what is left, and how to go on."""
-        self._tell.chapter("Yours to go on with")
+        """Print what the demo leaves behind, and commands to try next."""
+        self._tell.chapter("Try it yourself")
         files = [path for path in self._directory.rglob("*") if path.is_file()]
         kinds = Counter(path.suffix for path in files)
         size = sum(path.stat().st_size for path in files)
@@ -206,7 +206,7 @@ class Story:
         self._tell.say(
             f"{self._directory} holds {human_bytes(size)}: the catalog, {data}, {metadata:,} metadata files."
         )
-        self._tell.say(f"All this took {took:.0f} seconds. To go on:")
+        self._tell.say(f"All this took {took:.0f} seconds. Next:")
         start = f"{program} --lake {shlex.quote(str(self._directory))}"
         for command in (
             f"query {NAME} --where \"country = 'AT' AND amount > 500\" --select order_id,ts,amount",
@@ -225,12 +225,12 @@ class Story:
 
 
 def create_orders(lake: Lake) -> Table:
-    """Create the table of the story."""
+    """Create the table of the demo."""
     return lake.create_table(NAME, SCHEMA, partition_by=PARTITION_BY)
 
 
 def tell(narrator: Narrator, directory: Path, rows: int, program: Path) -> dict[str, object]:
-    """Tell the whole story, and return what it found."""
+    """Run all chapters, and return their results."""
     with connect(directory) as lake:
         story = Story(narrator, lake, directory, rows)
         story.create()
@@ -245,7 +245,7 @@ def tell(narrator: Narrator, directory: Path, rows: int, program: Path) -> dict[
 
 
 def _program_text(program: Path) -> str:
-    """Write how this program was called, so that the next command can be typed as shown."""
+    """Return how this program was called, so that the next command can be typed as shown."""
     if shutil.which(program.name) == str(program) or program.name != "icefield":
         return "icefield"
     here = Path.cwd()
