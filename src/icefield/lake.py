@@ -1,4 +1,4 @@
-"""The lake: a catalog of tables and views, and the store of their files; `connection.connect` opens one.
+"""The lake: a catalog of tables and views, and the store of their files. `config.connect` opens one.
 
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
 """
@@ -46,7 +46,7 @@ from icefield.view import Source, View, ViewQuery, define_view, redefine_view
 
 # Opens the same lake in another process; it can be pickled.
 LakeOpener = Callable[[], "Lake"]
-MAX_FOLDER_BYTES = 200  # file systems take names of 255 bytes, and the folder's name has more in it than the table's
+MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder is longer than the table's
 
 
 @check_arguments
@@ -143,15 +143,15 @@ class Lake(StaysInProcess):
         try:
             return self._open(parse_table_name(name))
         except NoSuchTable:
-            self._known(name)  # says more of why it is not there
+            self._known(name)  # raises a more specific error
             raise
         except LocationRefused as refused:
             raise explain_moved(self.catalog, self.store, self.warehouse, refused) from refused
 
     def head(self, name: str, known: TableVersion | None = None) -> LiveHead:
-        """Return where changes of a table are committed, for engines whose tasks write the files.
+        """Return the commit target of a table, for engines whose tasks write the files.
 
-        known: the version that such a change began with.
+        known: the version that the change started from.
         """
         table = self._known(name) if known is None else parse_table_name(name)
         return LiveHead(self.backend, table, known)
@@ -185,7 +185,7 @@ class Lake(StaysInProcess):
         """
         table = parse_table_name(name)
         if operations_of(self.backend).places_tables:
-            # A server reads the file itself, and looks after its tables.
+            # A server reads the file itself, and manages its tables.
             self._make_namespace(table.namespace)
             self.catalog.swap([PointerSwap(table, None, metadata_location)])
             return self._handle(table)
@@ -277,8 +277,8 @@ class Lake(StaysInProcess):
         """
         if not self.catalog.swaps_many:
             raise Unsupported(
-                "this catalog moves one pointer at a time, so that it has no transactions over several tables",
-                hint="Commit the tables one after another, or keep the catalog in a database",
+                "this catalog swaps one pointer at a time, so it does not support multi-table transactions",
+                hint="Commit the tables one after another, or use a catalog in a database",
             )
         transaction = Transaction(self.backend, isolation=isolation)
         transaction.sessions = self._sessions
@@ -338,7 +338,7 @@ class Lake(StaysInProcess):
         return Source(self.backend, self._sessions)
 
     def _known(self, name: str) -> TableName:
-        """Check a name, and say what there is when the table is not."""
+        """Check a name; if the table does not exist, raise an error that lists the alternatives."""
         table = parse_table_name(name)
         found = self.catalog.find(table)
         if found is None:
@@ -352,22 +352,22 @@ class Lake(StaysInProcess):
             tables = self.catalog.list_tables(namespace)
         except NoSuchNamespace:
             spaces = ", ".join(self.namespaces()) or "none"
-            return f"There is no namespace {'.'.join(namespace)} either (namespaces: {spaces})"
+            return f"There is no namespace {'.'.join(namespace)} (namespaces: {spaces})"
         return f"Tables in {'.'.join(namespace)}: {', '.join(t.name for t in tables) or 'none'}"
 
     def _new_location(self, table: TableName, location: str | None) -> str | None:
-        """Return where a new table is to be; None leaves it to a catalog that chooses."""
+        """Return the location of a new table, or None if the catalog chooses it."""
         if operations_of(self.backend).places_tables:
             return None if location is None else str(parse_location(location)).rstrip("/")
         if location is None:
-            # Unique, so that a table made anew under an old name never shares files with the dropped one.
+            # Unique, so that a recreated table never shares files with the dropped one of the same name.
             short = table.name.encode()[:MAX_FOLDER_BYTES].decode(errors="ignore")
             unique = f"{short}-{self.ambient.random_uuid().hex[:8]}"
             return join_location(self.warehouse, *table.namespace, unique)
         place = str(parse_location(location)).rstrip("/")
         check_inside(place, [self.warehouse])
         if place == self.warehouse.rstrip("/"):
-            raise InvalidInput(f"table {table} cannot take the whole warehouse as its location")
+            raise InvalidInput(f"table {table} cannot have the whole warehouse as its location")
         return place
 
     def _make_namespace(self, namespace: Namespace) -> None:
@@ -381,7 +381,7 @@ class Lake(StaysInProcess):
             return [str(name) for name in listing(parse_namespace(namespace))]
         found: list[str] = []
         for space in walk_namespaces(self.catalog.list_namespaces):
-            # One may be dropped meanwhile, and some servers have parts of names that are no namespaces themselves.
+            # One may be dropped concurrently, and some servers list parts of names that are not namespaces.
             with suppress(NoSuchNamespace):
                 found.extend(str(name) for name in listing(space))
         return found

@@ -1,8 +1,8 @@
 """A view: a named query over tables and views of the lake, read through Spark.
 
-A handle follows the view: every verb works on the newest version. Names in the query are resolved when it is read, each
-once: tables at their current snapshot, views by their own query. Filters of the query are applied by Spark; they do not
-yet rule out files by metadata.
+A handle follows the view: every call uses the newest version. Names in the query are resolved when it is read, each
+once: tables at their current snapshot, views by their own query. Spark applies the filters of the query; they do not
+yet prune files by metadata.
 
 Raises NotFound, NoSuchTable, Unsupported (no query in Spark's dialect), InvalidInput, SchemaMismatch, CorruptFile.
 """
@@ -34,7 +34,7 @@ from icefield.table.table import Table
 from icefield.types.schema import Schema, assign_fresh_ids
 
 SPARK = "spark"
-# The name that Iceberg's own views in Spark use.
+# The property name that Iceberg uses for views in Spark.
 QUERY_COLUMNS = "spark.query-column-names"
 MAX_DEPTH = 50
 MAX_TABLES = 1000
@@ -43,14 +43,14 @@ SUMMARY = {"engine-name": "icefield"}
 
 @dataclass(frozen=True)
 class Source:
-    """Where names are looked up."""
+    """Resolves names."""
 
     backend: Backend
     sessions: SessionChoice = field(default_factory=SessionChoice)
 
     @property
     def views(self) -> ViewOperations:
-        """What loads views."""
+        """Loads views."""
         return view_operations_of(self.backend)
 
 
@@ -117,14 +117,14 @@ class View(StaysInProcess):
     def _load(self) -> LoadedView:
         loaded = self._source.views.load(self._name, self._known)
         if self._known is not None and loaded.metadata.view_uuid != self._known.metadata.view_uuid:
-            raise NotFound(f"view {self.name} was dropped and made anew meanwhile", hint="Open it again")
+            raise NotFound(f"view {self.name} was dropped and recreated since this handle was opened", hint="Reopen it")
         self._known = loaded
         return loaded
 
 
 @dataclass(frozen=True)
 class ViewQuery:
-    """A query that is to become a view, as the user gives it."""
+    """The definition of a new view, as the user gives it."""
 
     sql: str
     default_namespace: Namespace
@@ -133,9 +133,9 @@ class ViewQuery:
 
 
 def define_view(source: Source, name: TableName, query: ViewQuery) -> tuple[ViewDefinition, dict[str, str]]:
-    """Return the definition and the properties; the columns come from Spark, which runs no job, unless they are given.
+    """Return the definition and the properties. Unless the columns are given, Spark determines them, without a job.
 
-    A query that reads the view itself, at any depth, is refused.
+    A query that reads the view itself, at any depth, is rejected.
     """
     parse_query(query.sql)
     properties = dict(query.properties)
@@ -156,22 +156,22 @@ def spark_sql_of(name: TableName, version: ViewVersion) -> str:
     found = version.find_sql(SPARK)
     if found is None:
         known = ", ".join(version.dialects) or "none"
-        raise Unsupported(f"view {name} has no query in the dialect spark (dialects: {known})")
+        raise Unsupported(f"view {name} has no query in Spark's dialect (dialects: {known})")
     return found
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """What a name stands for, and how many tables stand behind it."""
+    """The DataFrame of a name, and how many tables it reads."""
 
     frame: Any
     tables: int
 
 
 class Reading:
-    """One reading of queries over the lake: every name is resolved once, so it means the same throughout.
+    """One resolution of queries over the lake: every name is resolved once, so it means the same throughout.
 
-    inside: views that must not be met, because they are being defined.
+    inside: views that the query must not read, because they are being defined.
     """
 
     def __init__(self, source: Source, inside: Sequence[TableName] = ()) -> None:
@@ -225,10 +225,10 @@ class Reading:
     def _query(self, sql: str, default_namespace: Namespace) -> _Opened:
         query = parse_query(sql)
         opened = {parts: self._open(self._resolve(parts, default_namespace)) for parts in query.tables}
-        # Spark's plan grows with every mention of a view in another, which can be exponential in their number.
+        # Spark's plan grows with every use of a view in another one, possibly exponentially.
         tables = sum(each.tables for each in opened.values())
         if tables > MAX_TABLES:
-            raise InvalidInput(f"the query reads {tables} tables in all, more than {MAX_TABLES}")
+            raise InvalidInput(f"the query reads {tables} tables in total; at most {MAX_TABLES} are allowed")
         frames = {parts: each.frame for parts, each in opened.items()}
         scope = self._source.backend.ambient.random_uuid().hex
         return _Opened(load_spark_engine().query(query, frames, scope, self._source.sessions.session), tables)
@@ -253,9 +253,9 @@ class Reading:
     def _check_way(self, name: TableName) -> None:
         if name in self._inside:
             way = " -> ".join(str(each) for each in [*self._inside[self._inside.index(name) :], name])
-            raise InvalidInput(f"views cannot read each other in a circle: {way}")
+            raise InvalidInput(f"views cannot reference each other in a cycle: {way}")
         if len(self._inside) >= MAX_DEPTH:
-            raise InvalidInput(f"view {name} stands below more than {MAX_DEPTH} other views")
+            raise InvalidInput(f"view {name} is nested in more than {MAX_DEPTH} other views")
 
 
 def redefine_view(

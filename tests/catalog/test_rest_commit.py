@@ -426,7 +426,7 @@ def test_of_two_that_create_a_table_one_does(server: RestServer, lake: Lake) -> 
 def test_a_table_made_anew_is_another_one(server: RestServer, lake: Lake, table: Table) -> None:
     lake.drop_table("a.t")
     lake.create_table("a.t", "id long")
-    with pytest.raises(NoSuchTable, match="made anew"):
+    with pytest.raises(NoSuchTable, match="recreated"):
         table.append(rows(1))
 
 

@@ -79,7 +79,7 @@ def test_a_view_made_anew_is_another_one(lake: Lake) -> None:
     view = lake.view(NAME)
     lake.drop_view(NAME)
     lake.create_view(NAME, TWO, schema="x int")
-    with pytest.raises(NotFound, match="made anew"):
+    with pytest.raises(NotFound, match="recreated"):
         _ = view.sql
 
 

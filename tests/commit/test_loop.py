@@ -162,7 +162,7 @@ def test_unknown_outcome_stays_unknown_when_the_log_no_longer_reaches_back(memor
 def test_commit_to_a_table_made_anew_is_refused(memory_lake: Lake, table: Table) -> None:
     memory_lake.drop_table("a.t")
     memory_lake.create_table("a.t", "id long not null")
-    with pytest.raises(NoSuchTable, match="made anew"):
+    with pytest.raises(NoSuchTable, match="recreated"):
         table.append(rows(1))
     assert ids_of(memory_lake.table("a.t")) == []
 

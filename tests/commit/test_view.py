@@ -116,9 +116,9 @@ def test_a_view_made_anew_is_another_view(lake: Lake) -> None:
     with pytest.raises(NotFound, match="there is no view"):
         gone.edit(to("SELECT 2"), uuid)
     lake.create_view(NAME, "SELECT 5", schema="id long")
-    with pytest.raises(NotFound, match="made anew"):
+    with pytest.raises(NotFound, match="recreated"):
         committer(lake).edit(to("SELECT 2"), uuid)
-    with pytest.raises(NotFound, match="made anew"):
+    with pytest.raises(NotFound, match="recreated"):
         old.refresh()
 
 

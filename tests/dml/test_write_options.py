@@ -177,7 +177,7 @@ def test_a_column_that_another_writer_added_meanwhile_does_not_take_the_values(t
     def other() -> None:
         table.append(rows(id=pa.array([5], pa.int32()), other=["theirs"]), merge_schema=True)
 
-    with pytest.raises(ConcurrentChange, match="columns of the table were changed meanwhile"):
+    with pytest.raises(ConcurrentChange, match="columns of the table were changed concurrently"):
         table.append(_Slow(rows(id=pa.array([2], pa.int32()), note=["mine"]), other), merge_schema=True)
     assert read(table) == [{"id": 1, "name": "a", "other": None}, {"id": 5, "name": None, "other": "theirs"}]
 

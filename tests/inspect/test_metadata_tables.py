@@ -224,7 +224,7 @@ def test_a_version_is_looked_at_as_it_was(changing: Table) -> None:
     assert read(table, "files", as_of=first.snapshot_id) == read(table, "files", as_of="first")
     with pytest.raises(NoSuchSnapshot):
         table.inspect("files", as_of=7)
-    with pytest.raises(InvalidInput, match="takes no as_of"):
+    with pytest.raises(InvalidInput, match="does not accept as_of"):
         table.inspect("snapshots", as_of="first")
 
 

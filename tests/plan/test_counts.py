@@ -127,7 +127,7 @@ def test_fields_of_structs_have_extremes_too(memory_lake: Lake) -> None:
     assert extremes(made.scan(), "p.x") == (2, 4)
     assert extremes(made.scan(where="p.x < 4"), "p.x") == (2, 2)
     for column in ("p", "l"):
-        with pytest.raises(InvalidInput, match="no least or greatest"):
+        with pytest.raises(InvalidInput, match="no minimum or maximum"):
             made.scan().min(column)
 
 

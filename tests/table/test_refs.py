@@ -94,7 +94,7 @@ def test_rules_that_make_no_sense_are_refused(table: Table, rule: dict[str, int]
 
 
 def test_an_empty_table_has_nothing_to_name(lake: Lake) -> None:
-    with pytest.raises(NoSuchSnapshot, match="no snapshot yet"):
+    with pytest.raises(NoSuchSnapshot, match="the table has no snapshots"):
         lake.create_table("t.empty", "id long").create_tag("t")
 
 

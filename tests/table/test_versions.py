@@ -315,7 +315,7 @@ def test_a_table_without_a_uuid_is_the_same_when_another_writer_gives_it_one(mem
     through(memory_lake, racing).append(rows((1, "mon")))
     assert (late.metadata.table_uuid, racing.swaps) == (UUID(int=5), 2)
     repoint(memory_lake, late, replace(late.metadata, table_uuid=UUID(int=6)))
-    with pytest.raises(NoSuchTable, match="made anew"):
+    with pytest.raises(NoSuchTable, match="recreated"):
         late.refresh()
 
 

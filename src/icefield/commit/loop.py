@@ -137,7 +137,7 @@ class Committer:
     def _load_base(self, part: TableCommit) -> TableVersion:
         base = self._operations(self.backend.store).load(part.table, part.known)
         if not base.metadata.is_table(part.expected_uuid):
-            raise NoSuchTable(f"table {part.table} was dropped and made anew since it was opened", hint="Open it again")
+            raise NoSuchTable(f"table {part.table} was dropped and recreated since it was opened", hint="Reopen it")
         return base
 
     def _attempt(self, run: "_Run", bases: "_Bases") -> list[TableVersion]:

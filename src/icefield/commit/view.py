@@ -47,7 +47,7 @@ class ViewCommitter:
     def _load(self, expected_uuid: UUID) -> tuple[str, ViewMetadata]:
         base = self._operations.load(self.name)
         if base.metadata.view_uuid != expected_uuid:
-            raise NotFound(f"view {self.name} was dropped and made anew since it was opened", hint="Open it again")
+            raise NotFound(f"view {self.name} was dropped and recreated since it was opened", hint="Reopen it")
         return base.location, base.metadata
 
     def _attempt(self, edit: Edit, base: LoadedView) -> None:

@@ -1,1 +1,1 @@
-"""The verbs that change a table: rows are written, files and steps become actions, actions become a commit."""
+"""The verbs that change a table: write rows, turn files and steps into actions, commit the actions."""

@@ -1,6 +1,6 @@
-"""Take Parquet files that others wrote into a table, where they lie.
+"""Add existing Parquet files to a table, without copying them.
 
-Raises LocationRefused, MissingFile, SchemaMismatch, AlreadyExists (a file that the table has), InvalidInput.
+Raises LocationRefused, MissingFile, SchemaMismatch, AlreadyExists (a file that is already in the table), InvalidInput.
 """
 
 import os
@@ -42,14 +42,14 @@ class AdoptedFiles:
 def adopt_files(
     head: TableHead, store: Store, target: CommitTarget, files: Files, partition: Mapping[str, object] | None
 ) -> Snapshot | None:
-    """Take files into a branch, where they lie; None if there are none."""
+    """Add files to a branch; return None if there are none."""
     base = head.load().metadata
     adopted = describe_files(store, base, files, partition)
     if adopted.columns.num_rows == 0:
         return None
     new = RequireNewFiles(frozenset(adopted.columns.column("file_path").to_pylist()), target.ref)
     append = AppendFiles(adopted.columns, base.spec, base.schema, target)
-    # The files are not ours: they stay, whatever becomes of the commit.
+    # The files are not ours: never delete them, whatever the outcome of the commit.
     actions: list[Action] = [new, append] if adopted.have_ids else [new, EnsureNameMapping(), append]
     return head.commit(actions).ref_head(target.ref)
 
@@ -57,7 +57,7 @@ def adopt_files(
 def describe_files(
     store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
 ) -> AdoptedFiles:
-    """Describe files by their footers; a directory stands for the Parquet files below it."""
+    """Describe files from their footers; a directory means all Parquet files below it."""
     adoption = plan_adoption(metadata, partition or {})
     locations = list(_locations(store, files))
     _check_once(locations)
@@ -83,7 +83,7 @@ def _locations(store: Store, files: Files) -> Iterator[str]:
 
 
 def _is_data(below: str) -> bool:
-    """Say whether a file below a directory holds rows; names that begin with a dot or underscore are of other use."""
+    """Return whether a file below a directory is a data file; names with a leading dot or underscore are not."""
     hidden = any(part.startswith((".", "_")) for part in below.split("/") if "=" not in part)
     return below.endswith(SUFFIX) and not hidden
 

@@ -1,7 +1,7 @@
-"""Write small files, and files with deleted rows, together as fewer and larger ones; the rows stay the same.
+"""Rewrite small files, and files with deleted rows, as fewer and larger ones. The rows stay the same.
 
-Files of one partition are read one after the other and written in that order, so that it is known where every row went:
-rows that others delete meanwhile are deleted in the new files too. Memory is bounded by the batches on their way.
+The files of a partition are read and written in order, so that the new position of every row is known: rows that are
+deleted concurrently are deleted in the new files too. Memory is bounded by the batches in flight.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ from icefield.plan.plan import bytes_of
 from icefield.properties.table import TARGET_FILE_SIZE_BYTES
 
 COMPACT = Verb("compact", None)
-SMALL = 0.75  # of the target size: files that are smaller are worth writing together
-GROUP_FILES = 8  # of the target size: what one task writes, about
+SMALL = 0.75  # of the target size: smaller files are compacted
+GROUP_FILES = 8  # of the target size: about what one task writes
 
 
 def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
@@ -57,7 +57,7 @@ def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
 
 
 def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Table]:
-    """Yield files of one partition that are worth writing together: two small ones, deleted rows, or an old spec."""
+    """Yield groups of files of one partition worth rewriting: two small ones, deleted rows, or an old spec."""
     worth = pc.or_(
         pc.less(files.column("file_size_in_bytes"), int(target_bytes * SMALL)),
         pc.or_(files.column("delete_keys").is_valid(), pc.not_equal(files.column("spec_id"), spec_id)),
@@ -74,7 +74,7 @@ def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Tab
 
 
 def _cut(files: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
-    """Cut files into groups of about one size, so that a large partition is work for many tasks."""
+    """Split files into groups of about one size, so that a large partition becomes many tasks."""
     numbers = np.cumsum(files.column("file_size_in_bytes").to_numpy()) // most_bytes
     begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     for begin, end in pairwise([*begins, files.num_rows]):
@@ -82,7 +82,7 @@ def _cut(files: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
 
 
 def _moved_rows(write: TableWrite, group: pa.Table, merged: MergedFiles) -> MovedRows | None:
-    """Return where the rows of a group went; None where a row's position does not tell."""
+    """Return the new positions of a group's rows, or None if they cannot be derived."""
     spec_id = write.base.spec.spec_id
     if group.column("spec_id")[0].as_py() != spec_id or len(AddedFiles(merged.files, write.shape).partitions) != 1:
         return None  # the rows of another spec were split by partition

@@ -1,6 +1,6 @@
-"""Changes of rows inside files: merge-on-read deletes, and upserts.
+"""Row-level changes: merge-on-read deletes, and upserts.
 
-A row is known by its data file and its position there. With merge-on-read, delete files hold the positions; with
+A row is identified by its data file and its position. With merge-on-read, delete files hold the positions; with
 copy-on-write, the data files are rewritten without those rows.
 """
 
@@ -39,7 +39,7 @@ DELETE, UPSERT = Verb("delete", DELETE_ISOLATION), Verb("upsert", MERGE_ISOLATIO
 
 
 def delete_matching(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
-    """Delete the rows that match, in the way that the table's properties say."""
+    """Delete matching rows, by copy-on-write or merge-on-read as the table's properties say."""
     if DELETE_MODE.read(write.base.properties) != MERGE_ON_READ:
         return write.replace_matching(no_rows(write.base.schema), where, DELETE)
     plan = write.plan(where)
@@ -56,14 +56,14 @@ def delete_matching(write: TableWrite, where: Predicate | str | Any) -> Snapshot
 
 
 def no_rows(schema: Schema) -> pa.Table:
-    """Return a table without rows; Arrow's own way fails where uuids stand inside other types."""
+    """Return a table without rows; Arrow's `empty_table` fails for UUIDs inside nested types."""
     return pa.Table.from_batches([], arrow_schema(schema))
 
 
 def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapshot | None:
-    """Replace the rows that have the keys of other rows by those, and add the rest of those.
+    """Replace the rows whose keys occur in the source rows, and insert the other source rows.
 
-    What the other rows do not name stays as it is in the rows that they replace.
+    Columns that the source does not have keep their values in replaced rows.
     """
     source = write.open_upsert(rows, on)
     if source is None:
@@ -71,7 +71,7 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
     scan = write.plan_bound(source.where)
     read_set = replace(write.read_set(scan, UPSERT), keys=source.keys)
     if source.keys is None:
-        # Too many keys to hold: a row that somebody adds in their range counts as one of them.
+        # Too many keys to hold: a row added concurrently within their range counts as a conflict.
         read_set = replace(read_set, isolation=SERIALIZABLE)
     by_delete_files = MERGE_MODE.read(write.base.properties) == MERGE_ON_READ
     plan = UpsertPlan(
@@ -88,10 +88,10 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
 
 
 def _plan_deletes(write: TableWrite) -> WritePlan:
-    """Take the settings for delete files."""
+    """Return the settings for new delete files."""
     if write.base.format_version == 1:
         raise Unsupported(
-            "tables of format version 1 have no row-level deletes",
+            "format version 1 does not support row-level deletes",
             hint="Upgrade the table, or delete by copy-on-write",
         )
     return write.write_plan(moves_rows=False)

@@ -1,11 +1,11 @@
-"""Changes to a table's shape, gathered in a `with` block and committed as one.
+"""Schema, partition and sort order changes, collected in a `with` block and committed together.
 
     with orders.evolve() as change:
         change.add_column("note", "string", after="id")
         change.rename_column("qty", "quantity")
         change.add_partition_field("bucket(16, id)")
 
-Each step is checked when it is said; nothing happens if the block raises. No data file is rewritten.
+Each step is checked immediately; nothing is changed if the block raises. No data file is rewritten.
 Raises InvalidInput naming the rule that a step breaks.
 """
 
@@ -94,7 +94,7 @@ class TableEvolution:
         """Move a column first, or after or before another one of the same struct."""
         position = _position(first=first, after=after, before=before)
         if position is None:
-            raise InvalidInput(f"say where column {name!r} shall go", hint="Give first=True, after=… or before=…")
+            raise InvalidInput(f"no new position for column {name!r}", hint="Give first=True, after=… or before=…")
         self._change_schema(lambda draft: move_column(draft.schema, name, position))
 
     def update_column_type(self, name: str, kind: str | Type) -> None:
@@ -187,7 +187,7 @@ def _default(name: str, given: object, kind: Type) -> Default | None:
 
 def _position(*, first: bool, after: str | None, before: str | None) -> Position | None:
     if first and (after is not None or before is not None):
-        raise InvalidInput("a column stands first, after another or before another, not several of these")
+        raise InvalidInput("first, after and before exclude each other")
     if first:
         return FIRST
     return Position(after, before) if after is not None or before is not None else None

@@ -1,6 +1,6 @@
-"""Where a table handle finds the newest metadata, and what becomes of the actions that it makes.
+"""The head of a table handle: where it loads the newest metadata, and how it commits actions.
 
-A `LiveHead` follows the catalog, and commits at once. In a transaction another head stands in its place.
+A `LiveHead` follows the catalog, and commits at once. In a transaction a different head replaces it.
 """
 
 from collections.abc import Sequence
@@ -26,24 +26,24 @@ class TableHead(Protocol):
     sessions: SessionChoice
 
     def load(self) -> TableVersion:
-        """Return the newest metadata, and where it is."""
+        """Return the newest metadata and its location."""
         ...
 
     def committed(self, loaded: TableMetadata) -> TableMetadata:
-        """Return the version that others saw when one was loaded, which may have changes of a transaction on it."""
+        """Return the committed version below the loaded one, which may include changes of a transaction."""
         ...
 
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
-        """Make actions; data files that were written for them are removed if they certainly do not land."""
+        """Commit actions; remove the data files written for them if the commit certainly failed."""
         ...
 
     def note_read(self, read: RowsRead) -> None:
-        """Hear of rows that a handle reads."""
+        """Record rows that a handle reads."""
         ...
 
 
 class LiveHead:
-    """The table as the catalog has it."""
+    """The table as it is in the catalog."""
 
     def __init__(self, backend: Backend, name: TableName, known: TableVersion | None = None) -> None:
         self.backend = backend
@@ -59,7 +59,9 @@ class LiveHead:
         if loaded is known:
             return known
         if known is not None and not loaded.metadata.is_table(known.metadata.table_uuid):
-            raise NoSuchTable(f"table {self.name} was dropped and made anew meanwhile", hint="Open it again")
+            raise NoSuchTable(
+                f"table {self.name} was dropped and recreated since this handle was opened", hint="Reopen it"
+            )
         self._known = loaded
         return loaded
 
@@ -74,4 +76,4 @@ class LiveHead:
         return self._known.metadata
 
     def note_read(self, read: RowsRead) -> None:
-        """Do nothing: what a handle on the newest version reads is not part of any change."""
+        """Do nothing: reads outside a transaction are not validated."""

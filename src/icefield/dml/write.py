@@ -1,6 +1,6 @@
-"""How a table handle writes: rows to data files, files to an action, the action to a commit.
+"""The write path of a table handle: rows to data files, files to an action, the action to a commit.
 
-What was written is removed if the change certainly does not land, and stays if nobody can tell.
+Written files are removed if the commit certainly failed, and kept if its outcome is unknown.
 Raises SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
@@ -47,7 +47,7 @@ from icefield.types.schema import Schema
 
 
 class Wrote(Protocol):
-    """A result of a work that wrote files."""
+    """The result of engine work that wrote files."""
 
     @property
     def locations(self) -> list[str]: ...
@@ -57,7 +57,7 @@ W = TypeVar("W", bound=Wrote)
 
 
 class SnapshotAction(Action, Protocol):
-    """An action that brings files, and makes one snapshot."""
+    """An action that adds files and creates one snapshot."""
 
     @property
     def snapshot_id(self) -> int | None: ...
@@ -67,9 +67,9 @@ class SnapshotAction(Action, Protocol):
 
 @dataclass(frozen=True)
 class Verb:
-    """What a change is called in errors, and the property that says how isolated it is.
+    """The name of a change in errors, and the property that sets its isolation level.
 
-    isolation: None where rows that others add never matter.
+    isolation: None if concurrently added rows never conflict.
     """
 
     name: str
@@ -81,9 +81,9 @@ OVERWRITE = Verb("overwrite", OVERWRITE_ISOLATION)
 
 @dataclass(frozen=True)
 class TableWrite:
-    """One change of a table, on the version that it begins with.
+    """One change of a table, on the version that it starts from.
 
-    options: go before the table's properties. before: actions that land in the same commit, made on the base already.
+    options: override the table's properties. before: actions in the same commit, already applied to the base.
     asked: the engine that the caller chose. uses: the engines that were used.
     """
 
@@ -97,7 +97,7 @@ class TableWrite:
 
     @classmethod
     def begin(cls, head: TableHead, target: CommitTarget) -> "TableWrite":
-        """Begin a change on the newest version."""
+        """Start a change on the newest version."""
         if target.idempotency_key is not None:
             check_idempotency_key(target.idempotency_key)
         return cls(head, target, head.load().metadata)
@@ -114,12 +114,12 @@ class TableWrite:
 
     @property
     def landed(self) -> Landed | None:
-        """What this very change made, if it was made before under its key."""
+        """The snapshot of an earlier change with the same idempotency key, if any."""
         return find_landed(self.base, self.target.ref, self.target.idempotency_key)
 
     @property
     def shape(self) -> ManifestShape:
-        """What new data files have in common."""
+        """The settings that new data files share."""
         return ManifestShape(self.base.schema, self.base.spec)
 
     @property
@@ -132,13 +132,13 @@ class TableWrite:
         return self.plan_bound(bind_filter(where, self.base.schema))
 
     def plan_bound(self, where: Bound) -> ScanPlan:
-        """Plan a read with a filter that is bound already."""
+        """Plan a read with a filter that is already bound."""
         return plan_scan(self.store, self.base, resolve_version(self.base, self.target.ref), where)
 
     def merging(self, rows: object) -> tuple["TableWrite", object]:
-        """Return the change on a table that has the columns of rows too, as they are added in the same commit.
+        """Return the change on a table with the columns of the rows added, in the same commit.
 
-        The rows are returned with it: a stream can be looked at only once.
+        The rows are returned with it, because a stream can be inspected only once.
         """
         taken = hold_rows(rows)
         fields = news_of(as_schema(taken), self.base.schema)
@@ -154,11 +154,11 @@ class TableWrite:
         return replace(self, base=evolved, before=(*self.before, evolve)), taken
 
     def append(self, rows: object) -> Snapshot | None:
-        """Add rows."""
+        """Append rows."""
         return self.append_files(self.write(rows))
 
     def append_files(self, files: pa.Table) -> Snapshot | None:
-        """Add rows that were written."""
+        """Append written files."""
         if files.num_rows == 0:
             return None
         return self.commit(lambda: AppendFiles(files, self.base.spec, self.base.schema, self.target), files)
@@ -166,40 +166,40 @@ class TableWrite:
     def replace_matching(
         self, rows: object, where: Predicate | str | Any, verb: Verb, *, check_rows: bool = False
     ) -> Snapshot | None:
-        """Replace the rows that match a filter by other rows, which must match it too if that is checked."""
+        """Replace the rows that match a filter by new rows, which must match it too if `check` is set."""
         plan = self._touched(self.plan(where), rows)
         read_set, check = self.read_set(plan, verb), RowCheck.of(plan.where, self.base.schema) if check_rows else None
         return self.replace_files(self.write(rows, [plan], check), read_set, plan.partial_files)
 
     def replace_partitions(self, rows: object) -> Snapshot | None:
-        """Replace all partitions that the rows belong to, by these rows."""
+        """Replace all partitions that the rows belong to."""
         plan = self.plan_by_partition()
         return self.replace_partitions_by(self.write(rows), plan)
 
     def plan_by_partition(self) -> ScanPlan:
-        """Plan a read of the branch, all of whose files are partitioned as new ones are."""
+        """Plan a read of the branch. All files must have the current partition spec."""
         plan = self.plan()
         others = sorted(set(plan.files.column("spec_id").to_pylist()) - {self.base.spec.spec_id})
         if others:
             raise InvalidInput(
-                f"cannot overwrite by partition: the table has files of older partition specs ({others})",
+                f"cannot overwrite partitions: the table has files of older partition specs ({others})",
                 hint="Overwrite with a filter, or compact the table first",
             )
         return plan
 
     def replace_partitions_by(self, files: pa.Table, plan: ScanPlan) -> Snapshot | None:
-        """Replace all partitions that have rows which were written, by these rows."""
+        """Replace all partitions that the written files belong to."""
         return self.commit(lambda: self.replacing_partitions(files, plan), files)
 
     def replacing_partitions(self, files: pa.Table, plan: ScanPlan) -> OverwriteFiles | None:
-        """Return the action that replaces all partitions which have rows that were written; None if there are none."""
+        """Return the action that replaces the partitions of the written files, or None if there are none."""
         new = AddedFiles(files, self.shape)
         partitions = PartitionSet(self.base.spec.spec_id, new.partitions)
         replaced = replace(plan, files=partitions.restrict(plan.files))
         return self.replacing(files, replace(self.read_set(replaced, OVERWRITE), partitions=partitions))
 
     def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
-        """Replace data files, all rows of them, by other rows."""
+        """Replace all rows of some data files by new rows."""
         wanted, plan = set(locations), self.plan()
         if missing := wanted - paths_of(plan.files):
             raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
@@ -207,26 +207,26 @@ class TableWrite:
         return self.replace_files(self.write(rows), read_set)
 
     def replace_files(self, files: pa.Table, read_set: ReadSet, carried: pa.Table | None = None) -> Snapshot | None:
-        """Replace the files of a footing by files that were written; `carried`: those that rows were kept of."""
+        """Replace the files of a read set by written files; `carried`: the files whose remaining rows were kept."""
         return self.commit(lambda: self.replacing(files, read_set, carried), files)
 
     def replacing(self, files: pa.Table, read_set: ReadSet, carried: pa.Table | None = None) -> OverwriteFiles | None:
-        """Return the action that replaces the files of a footing by files that were written; None to do nothing."""
+        """Return the action that replaces the files of a read set by written files, or None to do nothing."""
         carried = read_set.plan.files.slice(0, 0) if carried is None else carried
         new = AddedFiles(files, self.shape)
         action = OverwriteFiles(files=new, read_set=read_set, carried=carried, target=self.target)
         return None if action.changes_nothing else action
 
     def read_set(self, plan: ScanPlan, verb: Verb) -> ReadSet:
-        """Say what a change rests on that read a plan."""
+        """Return the read set of a change that read a plan."""
         start = find_starting_snapshot(self.head.committed(self.base), self.base, self.target.ref)
         isolation = verb.isolation.read(self.base.properties) if verb.isolation else SNAPSHOT
         return ReadSet(plan, self.target.ref, verb.name, isolation, start)
 
     def write(self, rows: object, replaced: Sequence[ScanPlan] = (), check: RowCheck | None = None) -> pa.Table:
-        """Write rows, and what is left of files that are replaced in part, to new data files.
+        """Write rows, and the remaining rows of partially replaced files, to new data files.
 
-        check: what the rows must match, but not those that are left.
+        check: a filter that the new rows must match; remaining rows need not.
         """
         moves_rows = any(plan.partial_files.num_rows for plan in replaced)
         plan = replace(self.write_plan(moves_rows=moves_rows), check=check)
@@ -234,18 +234,18 @@ class TableWrite:
         return self.engine(partial, rows).write(rows, plan, replaced)
 
     def open_upsert(self, rows: object, on: Sequence[str] | None) -> UpsertRows | None:
-        """Take rows to upsert; None if there are none."""
+        """Prepare rows to upsert, or return None if there are none."""
         return EngineChoice(self.head.sessions, self.asked).open_upsert(rows, on, self.base)
 
     def engine(self, work_bytes: int, rows: object = None) -> RowEngine:
-        """Choose the engine for work that opens files of so many bytes, or takes rows in."""
+        """Choose the engine for work that reads this many bytes, or that takes rows."""
         choice = EngineChoice(self.head.sessions, self.asked)
         use = choice.use(work_bytes, rows)
         self.uses.append(use)
         return choice.open(use, self.store, self.base, rows)
 
     def run(self, engine: RowEngine, work: FileWork[W], groups: Iterable[Iterable[FileTask]]) -> list[W]:
-        """Do a work that writes files; nothing is left of them after an error."""
+        """Run engine work that writes files; remove them if it fails."""
         done: list[W] = []
         try:
             done.extend(engine.run(work, groups))
@@ -255,14 +255,14 @@ class TableWrite:
         return done
 
     def write_plan(self, *, moves_rows: bool) -> WritePlan:
-        """Take the settings for new files under a name of their own."""
+        """Return the settings for new files, with a unique name prefix."""
         name = self.ambient.random_uuid().hex
         return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
 
     def commit(
         self, make: Callable[[], SnapshotAction | None], files: pa.Table, deletes: Sequence[str] = ()
     ) -> Snapshot | None:
-        """Commit an action that brings files; without one, there is nothing to do. deletes: where delete files are."""
+        """Commit an action that adds files; without an action, do nothing. deletes: where delete files are."""
         is_optional = self.target.idempotency_key is not None
         own = OwnFiles([*files.column("file_path").to_pylist(), *deletes], self.base, is_optional)
         preparing = begin_attempt(self.store)
@@ -279,7 +279,7 @@ class TableWrite:
             return self._with_engine(metadata.ref_head(self.target.ref))
         if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
             return self._with_engine(made)
-        # Another run of the same change came first; it may have been handed the same files.
+        # Another run of the same change committed first; it may share the same files.
         remove_unreferenced(self.store, [*own.locations, *action.reusable_files()], metadata, self.base)
         landed = find_landed(metadata, self.target.ref, self.target.idempotency_key)
         return landed.snapshot if landed else None
@@ -288,7 +288,7 @@ class TableWrite:
         return replace(made, engine=str(self.uses[-1])) if made is not None and self.uses else made
 
     def _discard(self, own: OwnFiles, written: Sequence[str]) -> None:
-        """Remove what was written for a change that is not even proposed."""
+        """Remove the files of a change that was never proposed."""
         remove_quietly(self.store, written)
         try:
             now = self.head.load().metadata
@@ -297,7 +297,7 @@ class TableWrite:
         remove_unreferenced(self.store, own.locations, now, own.since)
 
     def _touched(self, plan: ScanPlan, rows: object) -> ScanPlan:
-        """Leave files out of a plan of which no row matches: they need not be written again."""
+        """Drop files without matching rows from a plan: they need not be rewritten."""
         partial = plan.partial_files
         if plan.where == TRUE or partial.num_rows == 0:
             return plan
@@ -307,14 +307,14 @@ class TableWrite:
 
 
 def _columns_as_written(before: Schema, written: Schema) -> Step:
-    """Return a step that refuses a table on which the columns of rows would get other ids than their files have."""
+    """Return a step that fails if the columns of the rows would get different ids than their files have."""
 
     def check(draft: Draft) -> None:
         added = written.by_id.keys() - before.by_id.keys()
         moved = [i for i in added if draft.schema.paths.get(i) != written.paths[i]]
         if moved or draft.schema.by_id.keys() - draft.base.schema.by_id.keys() - added:
             raise ConcurrentChange(
-                "cannot merge the schema of the rows: columns of the table were changed meanwhile",
+                "cannot merge the schema of the rows: columns of the table were changed concurrently",
                 hint="Nothing was changed; run it again",
             )
 

@@ -1,6 +1,6 @@
-"""A read of the rows that appends brought to a table, from after one version up to another.
+"""A read of the rows that were appended to a table after one version, up to another.
 
-Rows are told as they were appended: whatever was deleted or rewritten since, each comes once.
+Rows are returned as they were appended: each row once, whether or not it was deleted or rewritten later.
 Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
 """
 
@@ -37,7 +37,7 @@ class AppendScan(StaysInProcess):
         self._scan.snapshot_range = snapshot_range
 
     def using(self, sessions: SessionChoice) -> Self:
-        """Let DataFrames be of the session that a lake was told to use."""
+        """Use the lake's Spark session for DataFrames."""
         self._scan.using(sessions)
         return self
 
@@ -74,7 +74,7 @@ class AppendScan(StaysInProcess):
 
 
 class _AppendedRows(TableScan):
-    """A scan whose files are those of a span; what else a scan can tell is about a version, and is not asked here."""
+    """A scan of the files in a snapshot range; members that describe a single version are not used here."""
 
     snapshot_range: SnapshotRange
 

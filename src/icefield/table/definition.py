@@ -1,4 +1,4 @@
-"""What a table is to be, as users write it: a schema in any form, partition fields and order as texts."""
+"""The definition of a table as users write it: a schema in any form, partition fields and sort order as strings."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ def define_table(
     properties: Mapping[str, str] | None = None,
     format_version: int = FORMAT_VERSION,
 ) -> TableDefinition:
-    """Read a definition. Raises InvalidInput; warns of properties that have no effect here."""
+    """Parse a definition. Raises InvalidInput; warns about properties that have no effect."""
     check_new_properties(properties or {}, stacklevel=5)
     fields = assign_fresh_ids(as_schema(schema))
     partition, order = parse_partition_by(partition_by, fields), parse_order_by(order_by, fields)

@@ -1,4 +1,4 @@
-"""The versions of a table: what a handle is on, its snapshots, branches and tags.
+"""The versions of a table: the version of a handle, its snapshots, branches and tags.
 
 Raises NoSuchTable, NoSuchSnapshot, InvalidInput, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
@@ -162,19 +162,19 @@ class TableHistory:
         return sorted(s.snapshot_id for s in base.snapshots if left.find(s.snapshot_id) is None)
 
     def _load(self) -> TableMetadata:
-        """Load the newest metadata for what is no read of rows, or is noted as one by itself."""
+        """Load the newest metadata for calls that do not read rows, or that record the read themselves."""
         return self._head.load().metadata
 
     def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
         snapshot = self._point(self._load(), at).snapshot
         if snapshot is None:
-            raise NoSuchSnapshot(f"cannot make {name!r}: the table has no snapshot yet", hint="Write to it first")
+            raise NoSuchSnapshot(f"cannot create {name!r}: the table has no snapshots", hint="Write to it first")
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
 
     def _reading(
         self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE, columns: Iterable[int] = ()
     ) -> ResolvedVersion:
-        """Return the version to read, and let the head know which rows of it."""
+        """Return the version to read, and record which of its rows are read."""
         version = self._point(metadata, as_of)
         read = find_read(metadata, version, self._ref if as_of is None else as_of, where, columns)
         if read is not None:

@@ -1,6 +1,6 @@
-"""A look inside a table: one of its metadata tables, as Arrow batches, as a DataFrame, as a count.
+"""A read of a metadata table: as Arrow batches, as a DataFrame, as a count.
 
-Like a scan it is fixed when it is made, and filters and columns are those of the metadata table.
+Like a scan, it is fixed when it is made. Filters and columns are those of the metadata table.
 Raises InvalidInput and InvalidFilter when made, MissingFile and CorruptFile when run.
 """
 
@@ -33,7 +33,7 @@ class TableInspection(StaysInProcess):
         self._sessions = SessionChoice()
 
     def using(self, sessions: SessionChoice) -> Self:
-        """Let DataFrames be of the session that a lake was told to use."""
+        """Use the lake's Spark session for DataFrames."""
         self._sessions = sessions
         return self
 

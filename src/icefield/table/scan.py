@@ -1,7 +1,7 @@
 """A planned read of one version of a table: as a DataFrame, as Arrow batches, as a count, as files, as reasons.
 
-The version is fixed when the scan is made; writers that move on do not change what it reads. Planning happens on
-first use and once. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
+The version is fixed when the scan is made: later commits do not change what it reads. Planning happens once, on first
+use. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,12 +73,12 @@ class TableScan(StaysInProcess):
         self._note: Callable[[Iterable[int]], object] = lambda _: None
 
     def noting(self, note: Callable[[Iterable[int]], object]) -> Self:
-        """Let a transaction know of columns that are read although the scan does not select them."""
+        """Record columns that are read although the scan does not select them, for a transaction."""
         self._note = note
         return self
 
     def using(self, sessions: SessionChoice) -> Self:
-        """Let DataFrames be of the session that a lake was told to use."""
+        """Use the lake's Spark session for DataFrames."""
         self._sessions = sessions
         return self
 
@@ -152,7 +152,7 @@ class TableScan(StaysInProcess):
 
     @property
     def _plan(self) -> ScanPlan:
-        # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan in turn.
+        # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan one after another.
         if self._planned is None:
             self._planned = plan_scan(
                 self._store, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
@@ -165,7 +165,7 @@ class TableScan(StaysInProcess):
         return open_tasks(self._store, self._metadata, self._plan, files, wanted)
 
     def _row_counts(self, engine: EngineName | None) -> Longs:
-        # Who asks for the column that marks deleted rows, gets them.
+        # Selecting the column that marks deleted rows includes them.
         marked = [DELETED.name] if DELETED.field_id in self._schema.by_id else []
 
         work = CountRows(self._readable, self._where, tuple(marked))
@@ -197,7 +197,7 @@ class TableScan(StaysInProcess):
             yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
 
 
-# Every scan asks for both, and a table has few schemas.
+# Every scan needs both, and a table has few schemas.
 _readable = lru_cache(maxsize=64)(with_metadata_columns)
 
 
@@ -207,9 +207,9 @@ def _chosen(schema: Schema, names: tuple[str, ...]) -> Schema:
 
 
 def _find_ordered(column: str, schema: Schema) -> Reference:
-    """Find a column whose values have an order."""
+    """Find a column whose values are ordered."""
     field = schema.find_field(column)
     kind = field.type
     if not isinstance(kind, PrimitiveType) or isinstance(kind, OPAQUE_TYPES) or field.field_id in schema.repeated_ids:
-        raise InvalidInput(f"column {column!r} has no least or greatest value: it is of type {kind}")
+        raise InvalidInput(f"column {column!r} has no minimum or maximum: values of type {kind} are not ordered")
     return Reference(field.field_id, kind, schema.paths[field.field_id])

@@ -285,7 +285,7 @@ class Table(TableHistory, StaysInProcess):
         """
         loaded = self._head.load()
         if as_of is not None and name.lower() in OF_THE_TABLE:
-            raise InvalidInput(f"{name} is the same whatever version is looked at, so it takes no as_of")
+            raise InvalidInput(f"{name} does not depend on the version, so it does not accept as_of")
         version = self._reading(loaded.metadata, as_of)
         source = Inspected(self._store, loaded.metadata, loaded.location, version)
         return TableInspection(open_metadata_table(name, source), where, select).using(self._head.sessions)

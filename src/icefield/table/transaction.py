@@ -1,13 +1,13 @@
-"""Several tables in one transaction: read at one moment, changed in one swap.
+"""A transaction over several tables: all are read at one moment, and committed atomically.
 
     with lake.transaction() as tx:
         tx.table("shop.orders").append(orders)
         tx.table("shop.stock").overwrite(stock, where="day = '2026-01-05'")
 
-Inside, every table stands still but for what the transaction does to it. Nothing can be seen by others before the block
-ends; if it raises, nothing happens. Writers that came meanwhile are met as by single commits: what commutes is made
-again on the new base, what does not fails with ConcurrentChange. So does, under serializable isolation, a transaction
-that read rows, of any table, which were changed since.
+Within a transaction a table changes only by the transaction itself. No one else sees the changes before the block ends;
+if it raises, nothing is changed. Concurrent commits are handled as for single-table commits: changes that do not
+conflict are applied again to the new base, others fail with ConcurrentChange. Under serializable isolation, a
+transaction also fails if rows that it read, of any table, have changed since.
 
 Raises ConcurrentChange, CommitConflict, CommitStateUnknown, NoSuchTable.
 """
@@ -40,13 +40,13 @@ from icefield.table.table import Table
 class Transaction(StaysInProcess):
     """Changes to several tables, committed together at the end of a `with` block; `Lake.transaction` returns one.
 
-    All tables are read at one moment, and the transaction sees its own changes. Others see nothing before the block
+    All tables are read at one moment, and the transaction sees its own changes. No one else sees them before the block
     ends. If the block raises, nothing is changed.
     """
 
     def __init__(self, backend: Backend, *, isolation: str = SERIALIZABLE) -> None:
         if isolation not in (SERIALIZABLE, SNAPSHOT):
-            raise InvalidInput(f"isolation is {SERIALIZABLE} or {SNAPSHOT}, not {isolation!r}")
+            raise InvalidInput(f"isolation must be {SERIALIZABLE} or {SNAPSHOT}, not {isolation!r}")
         self._backend = backend
         self._isolation = isolation
         self._heads: dict[TableName, _StagedHead] = {}
@@ -94,10 +94,10 @@ class Transaction(StaysInProcess):
                 head.is_over = True
 
     def _pin(self, tables: Sequence[TableName]) -> None:
-        """Take the versions of all tables at one moment; what was read of those that were taken before must hold then.
+        """Fix the versions of all tables at one moment; what was already read must be unchanged then.
 
-        Tables that moved since are taken as they are now, with the transaction's own changes on them. Nobody has seen
-        the older version, or has seen what is the same in the newer one.
+        Tables that have changed since are read at their newest version, with the transaction's own changes applied.
+        This is not observable: whatever was read of the older version is the same in the newer one.
         """
         self._check_open()
         known = {name: head.base for name, head in self._heads.items()}
@@ -108,7 +108,7 @@ class Transaction(StaysInProcess):
         for name, head in self._heads.items():
             if name not in found or not found[name].metadata.is_table(head.base.metadata.table_uuid):
                 raise ConcurrentChange(
-                    f"{name} was dropped or made anew after the transaction opened it",
+                    f"{name} was dropped or recreated since the transaction opened it",
                     hint="Nothing was changed; run it again",
                 )
             if found[name] is not head.base:
@@ -141,11 +141,11 @@ class Transaction(StaysInProcess):
 
 
 def _over() -> InvalidInput:
-    return InvalidInput("the transaction is over", hint="Begin another one, or open the table again")
+    return InvalidInput("the transaction is over", hint="Begin a new one, or open the table from the lake")
 
 
 class _StagedHead:
-    """A table as a transaction sees it: fixed, but for the transaction's own changes."""
+    """A table as a transaction sees it: fixed, except for the transaction's own changes."""
 
     def __init__(self, name: TableName, base: TableVersion, backend: Backend) -> None:
         self.backend = backend
@@ -157,12 +157,12 @@ class _StagedHead:
         self.is_over = False
         self._opened = base.metadata
         self._own: list[OwnFiles] = []
-        self._written: list[str] = []  # to look at the changes before they land; the commit writes its own
+        self._written: list[str] = []  # files for previews of the changes; the commit writes its own
         self._staged = base.metadata
 
     def load(self) -> TableVersion:
         if self.is_over and self.actions:
-            raise _over()  # what its changes looked like is gone
+            raise _over()  # the previews of its changes were removed
         return TableVersion(self._staged, self.base.location)
 
     def committed(self, loaded: TableMetadata) -> TableMetadata:
@@ -185,19 +185,19 @@ class _StagedHead:
         return self._staged
 
     def rebase(self, base: TableVersion) -> None:
-        """Go on from a newer version, on which everything that was read is the same."""
+        """Move to a newer version in which everything that was read is unchanged."""
         self.reads.check(self.name, base.metadata, self.backend.store)
         self._staged = self._propose(self.actions, base.metadata)
         self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
 
     def part(self, *, with_reads: bool) -> TableCommit:
-        """Return what is to be committed."""
+        """Return the changes to commit."""
         uuid, reads = self.base.metadata.table_uuid, self.reads if with_reads else None
         own = [*self._own, OwnFiles(self._only_staged(), self.base.metadata)]
         return TableCommit(self.name, self.actions, uuid, self.base, reads, own)
 
     def forget_staged(self, now: TableMetadata) -> None:
-        """Remove what nothing but the block itself could see, and files of changes that another run made."""
+        """Remove files that only the block itself could see, and files of changes that another run committed."""
         remove_quietly(self.backend.store, self._only_staged())
         if any(own.is_optional for own in self._own):
             reusable = [location for action in self.actions for location in action.reusable_files()]
