@@ -113,12 +113,12 @@ def test_a_view_that_reads_another_catalog_is_unsupported(memory_lake: Lake) -> 
         memory_lake.view("other.v").to_spark()
 
 
-def test_circles_depth_and_number_are_bounded(memory_lake: Lake) -> None:
+def test_cycles_depth_and_number_are_bounded(memory_lake: Lake) -> None:
     for one, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "d")):
         memory_lake.create_view(f"s.{one}", f"SELECT * FROM {other}", schema="id int")
-    with pytest.raises(InvalidInput, match="circle: s.a -> s.b -> s.c -> s.a"):
+    with pytest.raises(InvalidInput, match="cycle: s.a -> s.b -> s.c -> s.a"):
         memory_lake.view("s.a").to_spark()
-    with pytest.raises(InvalidInput, match="circle: s.d -> s.d"):
+    with pytest.raises(InvalidInput, match="cycle: s.d -> s.d"):
         memory_lake.view("s.d").to_spark()
     for level in range(60):
         memory_lake.create_view(f"s.v{level}", f"SELECT * FROM v{level + 1}", schema="id int")
@@ -242,7 +242,7 @@ def test_a_query_that_does_not_hold_is_refused(
 def test_a_replacement_that_would_read_itself_is_refused(shop: Lake) -> None:
     shop.create_view("shop.a", "SELECT id FROM orders")
     shop.create_view("shop.b", "SELECT id FROM a")
-    with pytest.raises(InvalidInput, match="circle: shop.a -> shop.b -> shop.a"):
+    with pytest.raises(InvalidInput, match="cycle: shop.a -> shop.b -> shop.a"):
         shop.create_view("shop.a", "SELECT id FROM b", replace=True)
 
 

@@ -37,5 +37,5 @@ def test_an_older_version_is_looked_at(orders: Icefield) -> None:
 def test_an_unknown_name_is_the_user_s_fault(orders: Icefield) -> None:
     ran = orders("inspect", "shop.orders", "fils")
     assert ran.code == 1
-    assert "no metadata table 'fils'" in ran.err
+    assert "unknown metadata table 'fils'" in ran.err
     assert "Did you mean 'files'?" in ran.err

@@ -95,7 +95,7 @@ def test_a_key_that_two_rows_of_the_table_have_keeps_nothing_by_chance(memory_la
 
 def test_rows_that_do_not_name_a_key_are_refused(memory_lake: Lake) -> None:
     table = make(memory_lake, "id long, a string")
-    with pytest.raises(InvalidInput, match="do not name the key column 'id'"):
+    with pytest.raises(InvalidInput, match="have no key column 'id'"):
         table.upsert(pa.table({"a": ["x"]}), on=["id"])
 
 

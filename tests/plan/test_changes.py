@@ -241,7 +241,7 @@ def test_an_expired_start_is_told_from_one_that_was_rolled_back(table: Table) ->
     table.remove_snapshots([known[1]])
     assert table.scan_appends(known[1]).count() == 2  # what came right after it is still there
     for start in (known[0], None):
-        with pytest.raises(InvalidInput, match=f"snapshot {known[1]} on the way has expired"):
+        with pytest.raises(InvalidInput, match=f"snapshot {known[1]} in between has expired"):
             table.scan_appends(start)
     table.rollback(known[2])
     with pytest.raises(InvalidInput, match=f"snapshot {known[3]} is not an ancestor .* was rolled back"):

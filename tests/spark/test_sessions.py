@@ -24,7 +24,7 @@ def test_sessions_one_after_the_other_and_side_by_side(kind: str, tmp_path: Path
 
 
 def test_only_a_session_can_be_handed_in(memory_lake: Lake) -> None:
-    with pytest.raises(InvalidInput, match="a Spark session is expected, not a str"):
+    with pytest.raises(InvalidInput, match="expected a Spark session, not str"):
         memory_lake.use("local[*]")
 
 

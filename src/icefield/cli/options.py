@@ -60,10 +60,10 @@ def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> li
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def parse_pairs(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+def parse_pairs(_: click.Context, option: click.Parameter, strings: tuple[str, ...]) -> dict[str, str]:
     """Parse a repeatable option in the form `key=value`."""
     pairs: dict[str, str] = {}
-    for text in texts:
+    for text in strings:
         key, equals, value = text.partition("=")
         if not key or not equals:
             name = option.opts[0]

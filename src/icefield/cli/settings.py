@@ -148,5 +148,5 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return keep
 
 
-def _keep_properties(context: click.Context, option: click.Parameter, texts: tuple[str, ...] | None) -> None:
-    _keep("properties")(context, option, parse_pairs(context, option, texts or ()) or None)
+def _keep_properties(context: click.Context, option: click.Parameter, strings: tuple[str, ...] | None) -> None:
+    _keep("properties")(context, option, parse_pairs(context, option, strings or ()) or None)

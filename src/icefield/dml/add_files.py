@@ -32,7 +32,7 @@ Files = PathText | Iterable[PathText]
 
 
 @dataclass(frozen=True)
-class AdoptedFiles:
+class AddedFiles:
     """Files as columns of manifest entries; some may have no field ids."""
 
     columns: pa.Table
@@ -44,27 +44,27 @@ def adopt_files(
 ) -> Snapshot | None:
     """Add files to a branch; return None if there are none."""
     base = head.load().metadata
-    adopted = describe_files(store, base, files, partition)
-    if adopted.columns.num_rows == 0:
+    added = describe_files(store, base, files, partition)
+    if added.columns.num_rows == 0:
         return None
-    new = RequireNewFiles(frozenset(adopted.columns.column("file_path").to_pylist()), target.ref)
-    append = AppendFiles(adopted.columns, base.spec, base.schema, target)
+    new = RequireNewFiles(frozenset(added.columns.column("file_path").to_pylist()), target.ref)
+    append = AppendFiles(added.columns, base.spec, base.schema, target)
     # The files are not ours: never delete them, whatever the outcome of the commit.
-    actions: list[Action] = [new, append] if adopted.have_ids else [new, EnsureNameMapping(), append]
+    actions: list[Action] = [new, append] if added.have_ids else [new, EnsureNameMapping(), append]
     return head.commit(actions).ref_head(target.ref)
 
 
 def describe_files(
     store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
-) -> AdoptedFiles:
+) -> AddedFiles:
     """Describe files from their footers; a directory means all Parquet files below it."""
-    adoption = plan_adoption(metadata, partition or {})
+    rules = plan_adoption(metadata, partition or {})
     locations = list(_locations(store, files))
     _check_once(locations)
     with ThreadPoolExecutor(THREADS) as pool:
-        described = list(pool.map(lambda location: describe_file(store, location, adoption), locations))
+        described = list(pool.map(lambda location: describe_file(store, location, rules), locations))
     columns = as_columns(described, metadata.spec, metadata.schema)
-    return AdoptedFiles(columns, all(file.has_ids for file in described))
+    return AddedFiles(columns, all(file.has_ids for file in described))
 
 
 def _locations(store: Store, files: Files) -> Iterator[str]:

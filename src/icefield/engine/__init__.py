@@ -1,1 +1,1 @@
-"""Where the work on rows runs: in this process, or on Spark."""
+"""Engines for work on rows: in this process, or on Spark."""

@@ -1,12 +1,12 @@
 """Choose the engine of an operation, once, by one rule.
 
-    rows are a DataFrame                        spark: its rows are there already
-    the caller says so, or else the lake        that engine
+    rows are a DataFrame                        spark: its rows are already there
+    the caller names one, or else the lake      that engine
     a Spark session is active, and more than
     LARGE_BYTES of data files must be opened    spark
     otherwise                                   local
 
-No session is started unasked: without one the local engine does large work too, file by file in bounded memory.
+No session is started implicitly: without one, the local engine does large work too, file by file in bounded memory.
 """
 
 from collections.abc import Sequence
@@ -23,30 +23,30 @@ from icefield.model.metadata import TableMetadata
 from icefield.storage.store import Store
 
 EngineName = Literal["auto", "local", "spark"]
-ENGINE = "engine"  # the property of a lake
+ENGINE = "engine"  # a property of the lake
 AUTO: EngineName = "auto"
 SPARK: EngineName = "spark"
 ENGINES: tuple[EngineName, ...] = ("auto", "local", "spark")
-# Where Spark overtakes the local engine on two cores (decision 36); with more cores it is less.
+# The size above which Spark is faster than the local engine on two cores (decision 36); with more cores it is lower.
 LARGE_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """What the rule goes by. asked: by the caller of the verb."""
+    """The inputs of the rule. asked: the engine that the caller chose."""
 
     sessions: SessionChoice
     asked: EngineName | None = None
 
     def use(self, work_bytes: int, rows: object = None) -> EngineUse:
-        """Return which engine an operation runs on that opens files of so many bytes."""
+        """Return the engine for an operation that reads this many bytes of files."""
         if self.asked is not None:
             check_engine(self.asked)
         if is_spark(rows):
             if self.asked == LOCAL:
                 raise InvalidInput(
-                    "engine='local' takes no DataFrame: its rows are on Spark",
-                    hint="Leave engine out, or give df.toArrow()",
+                    "engine='local' does not accept a DataFrame: its rows are on Spark",
+                    hint="Omit engine, or pass df.toArrow()",
                 )
             return EngineUse(SPARK, "the rows are a DataFrame")
         if self.asked is not None and self.asked != AUTO:
@@ -60,7 +60,7 @@ class EngineChoice:
         return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
 
     def open(self, use: EngineUse, store: Store, base: TableMetadata, rows: object = None) -> RowEngine:
-        """Return the engine, for one version of a table. rows: a DataFrame is of a session, which is used then."""
+        """Return the engine for one version of a table. rows: if it is a DataFrame, its session is used."""
         if use.name == LOCAL:
             return LocalEngine(store, base)
         chosen: Any = getattr(rows, "sparkSession", None) if is_spark(rows) else None
@@ -68,7 +68,7 @@ class EngineChoice:
         return engine
 
     def open_upsert(self, rows: object, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
-        """Take rows to upsert, where they are; None if there are none."""
+        """Prepare rows to upsert on their engine, or return None if there are none."""
         if is_spark(rows):
             self.use(0, rows)
             opened: UpsertRows | None = load_spark_engine().open_upsert(rows, on, base)

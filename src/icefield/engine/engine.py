@@ -1,12 +1,12 @@
-"""The seam between the verbs and the engines that move rows.
+"""The interface between the verbs and the engines that process rows.
 
-A verb is written once, against `RowEngine`. What it does to files is a `FileWork`: a small picklable value that reads
-files one after the other, may write others, and returns a few small results. The local engine runs it in this process;
-the Spark engine runs it in the Python workers of executors, so that neither rows nor positions pass through the driver.
+A verb is written once, against `RowEngine`. Its work on files is a `FileWork`: a small picklable value that reads files
+one after another, may write others, and returns a few small results. The local engine runs it in this process; the
+Spark engine runs it in the Python workers of executors, so that neither rows nor positions pass through the driver.
 
     verb      plan -> groups of FileTasks -> engine.run(work, groups) -> results -> commit
-    local     one group after the other, with the next files under way
-    Spark     one task per group; an error that is not worth a retry comes back as a value
+    local     one group after another, reading ahead
+    Spark     one task per group; an error that is not worth a retry is returned as a value
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,58 +31,58 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True)
 class Site:
-    """Where a group of files is worked on. name: what new files are called by, unlike those of every other run."""
+    """Where a group of files is processed. name: the unique prefix of new file names."""
 
     store: Store
     files: TableFiles
     name: str
 
     def read(self, tasks: Iterable[FileTask]) -> Iterator[tuple[TableReader, FileTask]]:
-        """Yield each task with a reader that has its files, and those of the next ones, under way."""
+        """Yield each task with a reader that reads its files, and the next ones, ahead."""
         return read_files_ahead(self.store, self.files, tasks)
 
 
 class FileWork(Protocol[T_co]):
-    """Something to be done with the files of a group; picklable."""
+    """Work on the files of a group; picklable."""
 
     @property
     def plan(self) -> WritePlan | None:
-        """What new files are written by; None for a work that writes none."""
+        """The settings of new files; None for work that writes none."""
         ...
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[T_co]:
-        """Do it, and yield results; after an error nothing that it wrote is left."""
+        """Run it, and yield results; after an error, the files that it wrote are removed."""
         ...
 
 
 class RowEngine(Protocol):
-    """Does the work of one operation on the rows of one version of a table."""
+    """Runs one operation on the rows of one version of a table."""
 
     @property
     def width(self) -> int:
-        """How many files it reads side by side, about."""
+        """About how many files it reads concurrently."""
         ...
 
     def group(self, tasks: Iterable[FileTask]) -> Iterable[Iterable[FileTask]]:
-        """Cut files into groups that it works on as a whole; they stay in order."""
+        """Split files into groups that are processed as a whole; their order is kept."""
         ...
 
     def run(self, work: FileWork[T], groups: Iterable[Iterable[FileTask]]) -> Iterator[T]:
-        """Do a work on groups of files, and yield the results in the groups' order."""
+        """Run work on groups of files, and yield the results in the order of the groups."""
         ...
 
     def write(self, rows: Any, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
-        """Write rows, and the rows that stay of files which are replaced in part, to data files."""
+        """Write rows, and the remaining rows of partially replaced files, to data files."""
         ...
 
     def upsert(self, source: "UpsertRows", plan: "UpsertPlan") -> "Upserted":
-        """Match rows with planned files by key, and write what comes of it."""
+        """Match rows with planned files by key, and write the results."""
         ...
 
 
 @dataclass(frozen=True)
 class EngineUse:
-    """Which engine an operation runs on, and why."""
+    """The engine of an operation, and why it was chosen."""
 
     name: str
     reason: str

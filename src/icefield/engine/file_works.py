@@ -1,10 +1,10 @@
-"""What verbs do with files, one after the other, on whichever engine.
+"""The work of verbs on files, one after another, on any engine.
 
 CountRows         how many rows of each file match
 FindMatches       whether any row of a file matches
-FindMinMax       the least or greatest value of a column in each file
-DeleteRows        position deletes of the rows that match
-DeletePositions   position deletes of rows whose positions are known
+FindMinMax        the minimum or maximum of a column in each file
+DeleteRows        position deletes for the rows that match
+DeletePositions   position deletes for rows with known positions
 RewriteWithout    files without the rows at known positions
 MergeFiles        the rows of a group of files, in order, as fewer files
 """
@@ -35,7 +35,7 @@ NO_POSITIONS = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class CountRows:
-    """Counts the rows of each file that match. columns: what is read beside the columns of the filter."""
+    """Counts the matching rows of each file. columns: read in addition to those of the filter."""
 
     schema: Schema
     where: Bound
@@ -51,7 +51,7 @@ class CountRows:
 
 @dataclass(frozen=True)
 class FindMatches:
-    """Tells of each file whether any row matches; it reads no further than the first."""
+    """Determines for each file whether any row matches; stops at the first match."""
 
     schema: Schema
     where: Bound
@@ -65,7 +65,7 @@ class FindMatches:
 
 @dataclass(frozen=True)
 class FindMinMax:
-    """Finds the best value of each file. better: the filter for values that would take the place of the best so far."""
+    """Finds the best value of each file. better: the filter for values that are better than the best so far."""
 
     wanted: MinMax
     schema: Schema
@@ -97,9 +97,9 @@ class DeletedFiles:
 
 @dataclass(frozen=True)
 class DeleteRows:
-    """Writes position deletes of the rows that match; the positions stay where they are found.
+    """Writes position deletes for the rows that match; the positions stay on the engine's side.
 
-    has_vectors: whether the table has deletion vectors; these hold what was deleted before too.
+    has_vectors: whether the table uses deletion vectors, which include the positions that were deleted before.
     """
 
     schema: Schema
@@ -127,7 +127,7 @@ class DeleteRows:
 
 @dataclass(frozen=True)
 class DeletePositions:
-    """Writes position deletes of rows whose positions are known."""
+    """Writes position deletes for rows with known positions."""
 
     plan: WritePlan
     has_vectors: bool
@@ -147,7 +147,7 @@ class DeletePositions:
 
 @dataclass(frozen=True)
 class RewriteWithout:
-    """Rewrites files without the rows at some positions, each file by itself."""
+    """Rewrites each file without the rows at some positions."""
 
     plan: WritePlan
 
@@ -167,10 +167,10 @@ class RewriteWithout:
 
 @dataclass(frozen=True)
 class MergedFiles:
-    """The files that a group became.
+    """The new files of a group.
 
-    starts: the number of each source's first row among all that were read; None where rows were deleted by key, so that
-    a row's position does not tell its number.
+    starts: the number of each source's first row among all that were read; None if equality deletes apply, so that the
+    number of a row cannot be derived from its position.
     """
 
     files: pa.Table
@@ -184,7 +184,7 @@ class MergedFiles:
 
 @dataclass(frozen=True)
 class MergeFiles:
-    """Writes the rows of a group of files together, in order and without deleted ones."""
+    """Writes the live rows of a group of files together, in order."""
 
     plan: WritePlan
 
@@ -206,7 +206,7 @@ class MergeFiles:
 
 
 def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Store, name: str) -> pa.Table:
-    """Write batches to data files; nothing is left of them after an error."""
+    """Write batches to data files; after an error, remove them."""
     writer = DataWriter(plan, store, name)
     try:
         for batch in batches:
@@ -218,7 +218,7 @@ def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Sto
 
 
 def delete_destination(plan: WritePlan, name: str) -> DeleteDestination:
-    """Return where the delete files of a write go, beside its data files."""
+    """Return the settings of the delete files of a write, which go next to its data files."""
     return DeleteDestination(plan.layout, f"{name}-{plan.write_id}")
 
 

@@ -1,6 +1,6 @@
-"""The local engine: rows as Arrow batches in this process, one file after the other; no JVM.
+"""The local engine: rows as Arrow batches in this process, one file after another, without a JVM.
 
-Memory is bounded by the batches on their way, not by the table.
+Memory is bounded by the batches in flight, not by the table.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,12 +42,12 @@ class LocalEngine:
         return [tasks]
 
     def run(self, work: FileWork[T], groups: Iterable[Iterable[FileTask]]) -> Iterator[T]:
-        """Do a work on one group after the other."""
+        """Run work on one group after another."""
         for number, tasks in enumerate(groups):
             yield from work.run(tasks, self._site(number))
 
     def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
-        """Write Arrow data, and the rows that stay of files which are replaced in part, to data files."""
+        """Write Arrow data, and the remaining rows of partially replaced files, to data files."""
         schema, batches = arrow_batches(rows)
         check_arrow_schema(schema, self.base.schema)
         batches = map(check_text, batches)
@@ -57,7 +57,7 @@ class LocalEngine:
         )
 
     def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
-        """Match rows with planned files by key, and write what comes of it."""
+        """Match rows with planned files by key, and write the results."""
         return upsert_here(source, plan, self._site(0), self.base)
 
     def _site(self, number: int) -> Site:
@@ -70,5 +70,5 @@ class LocalEngine:
 
 
 def local_name(number: int = 0) -> str:
-    """Return what new files of this process are called by."""
+    """Return the prefix of new file names of this process."""
     return f"{number:05d}-0"

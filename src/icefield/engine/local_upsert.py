@@ -1,4 +1,4 @@
-"""An upsert in this process: planned files are read one after the other and matched by key."""
+"""An upsert in this process: planned files are read one after another and matched by key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from icefield.types.schema import Schema
 
 
 def open_arrow_rows(rows: object, on: Sequence[str] | None, schema: Schema) -> UpsertRows | None:
-    """Take Arrow data to upsert; None if there is none."""
+    """Prepare Arrow data to upsert, or return None if it has no rows."""
     columns, batches = arrow_batches(rows)
     incoming = schema_from_arrow(columns)
     check_schema(incoming, schema, is_partial=True)
@@ -57,7 +57,7 @@ def conform_table(rows: pa.Table, schema: Schema) -> pa.Table:
 
 
 def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMetadata) -> Upserted:
-    """Match rows with planned files, and write what comes of it."""
+    """Match rows with planned files, and write the results."""
     assert source.keys is not None
     table = conform_table(source.rows, base.schema)
     found = _find_keys(plan.scan, source.keys, find_unnamed(source.incoming, base.schema), site, base)
@@ -65,7 +65,7 @@ def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMet
     touched = files_at(plan.scan.files, found.positions)
     settings = plan.settings
     if base.has_row_ids and found.positions:
-        # A row that is replaced stays the same row. (spec: Row lineage assignment)
+        # A replaced row keeps its row id. (spec: Row lineage assignment)
         table = table.append_column(settings.schema.by_id[ROW_ID.field_id].name, found.row_ids)
     paths = frozenset(found.positions)
     if plan.deletes is None or not paths:
@@ -105,7 +105,7 @@ def _find_keys(
     """Find the rows that have one of the keys."""
     schema, (position, row_id) = with_free_names(plan.version.schema, (POSITION, ROW_ID))
     columns = list(dict.fromkeys([*keys.columns, *(schema.name_of(f.field_id) for f in kept)]))
-    order = np.argsort(keys.index.codes)  # which of the rows to upsert has a code
+    order = np.argsort(keys.index.codes)  # the source row of each code
     places, row_ids = np.full(len(order), NO_PLACE), np.zeros(len(order), np.int64)
     is_known = np.zeros(len(order), np.bool_)
     positions: dict[str, list[Positions]] = {}
@@ -131,7 +131,7 @@ def _find_keys(
 
 
 def _check_one_each(places: Places, at: Places, found: pa.RecordBatch, keys: KeyRows) -> None:
-    """Refuse a key that two rows of the table have: they may differ in what an upsert does not name."""
+    """Raise InvalidInput for a duplicate key in the table: its rows may differ in columns that the source lacks."""
     again = np.ones(len(at), np.bool_)
     again[np.unique(at, return_index=True)[1]] = False
     if twice := np.flatnonzero(again | (places[at] != NO_PLACE)).tolist():

@@ -1,7 +1,7 @@
-"""The seam between tables and the engines that move rows.
+"""The interface between tables and the Spark engine, and conversions of users' rows and schemas.
 
-Tables hand rows to an engine by what they are: Arrow data stays in this process, a Spark DataFrame stays in Spark.
-The Spark engine is loaded when it is first needed, so that verbs on metadata start neither pyspark nor a JVM.
+The type of the rows decides where they are processed: Arrow data in this process, a Spark DataFrame on Spark. The Spark
+engine is imported when it is first needed, so that metadata operations load neither pyspark nor a JVM.
 """
 
 import json
@@ -33,43 +33,43 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass
 class SessionChoice:
-    """The Spark session and the engine that a lake was told to use, shared by all its handles.
+    """The Spark session and engine of a lake, shared by all its handles.
 
-    session: None for the one that is active. engine: `auto`, `local` or `spark`.
+    session: None for the active one. engine: `auto`, `local` or `spark`.
     """
 
     session: Any = None
     engine: str = "auto"
 
     def choose(self, session: Any | None, engine: str | None = None) -> None:
-        """Let the handles use a session from now on, and an engine if one is named."""
+        """Set the session of all handles, and the engine if one is given."""
         if session is not None and not is_spark(session):
-            raise InvalidInput(f"a Spark session is expected, not a {type(session).__name__}")
+            raise InvalidInput(f"expected a Spark session, not {type(session).__name__}")
         self.session = session
         self.engine = engine or self.engine
 
 
 class SparkEngine(Protocol):
-    """What the Spark room offers to the rooms below it."""
+    """The interface of the Spark room to the rooms below it."""
 
     def session(self, chosen: Any = None) -> Any:
-        """Return the session that was chosen, else the one that is active, starting one if there is none."""
+        """Return the chosen session, else the active one; start one if there is none."""
         ...
 
     def register_source(self, session: Any, lake: Any) -> None:
-        """Make the format "icefield" known to a session, with the lake that is meant where none is named."""
+        """Register the format "icefield" in a session, with a default lake."""
         ...
 
     def schema(self, struct: Any) -> Schema:
-        """Read a Spark schema."""
+        """Convert a Spark schema."""
         ...
 
     def filter_text(self, column: Any) -> str:
-        """Write a Spark Column as the text of a filter."""
+        """Convert a Spark Column to filter text."""
         ...
 
     def has_session(self, chosen: Any = None) -> bool:
-        """Return whether the session that was chosen, or the active one, can be used."""
+        """Return whether the chosen or active session can be used."""
         ...
 
     def row_engine(self, store: Store, base: TableMetadata, chosen: Any = None) -> Any:
@@ -77,23 +77,23 @@ class SparkEngine(Protocol):
         ...
 
     def open_upsert(self, frame: Any, on: Sequence[str] | None, base: TableMetadata) -> Any:
-        """Take a DataFrame to upsert: an `icefield.engine.upsert.UpsertRows`, or None if it has no rows."""
+        """Prepare a DataFrame to upsert: an `icefield.engine.upsert.UpsertRows`, or None if it has no rows."""
         ...
 
     def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store, chosen: Any = None) -> Any:
-        """Open a planned scan as a DataFrame of the session that was chosen, or of the active one."""
+        """Open a planned scan as a DataFrame of the chosen or active session."""
         ...
 
     def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema, chosen: Any = None) -> Any:
-        """Make a DataFrame of Arrow rows that this process has; the schema says what their columns are."""
+        """Create a DataFrame from local Arrow rows, with the given schema."""
         ...
 
     def planning_executor(self, chosen: Any = None) -> PlanningExecutor | None:
-        """Return where plans can run: in the session that was chosen or is active, if there is one."""
+        """Return the planning executor of the chosen or active session, if there is one."""
         ...
 
     def query(self, query: Query, frames: Mapping[Parts, Any], scope: str, chosen: Any = None) -> Any:
-        """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
+        """Analyse a query in which each name refers to a DataFrame; `scope` is unique to the query."""
         ...
 
     def conform_to_view(self, frame: Any, schema: Schema, query_columns: Sequence[str] | None) -> Any:
@@ -102,35 +102,35 @@ class SparkEngine(Protocol):
 
 
 def planning_executor(chosen: Any = None) -> PlanningExecutor | None:
-    """Return the cluster of the Spark session that is there; None if there is none, for planning starts none."""
+    """Return the planning executor of the active Spark session, or None; planning starts no session."""
     return load_spark_engine().planning_executor(chosen) if "pyspark.sql" in sys.modules else None
 
 
 def has_session(chosen: Any = None) -> bool:
-    """Return whether there is a Spark session that can be used, without starting one."""
+    """Return whether there is a usable Spark session, without starting one."""
     return "pyspark.sql" in sys.modules and load_spark_engine().has_session(chosen)
 
 
 def load_spark_engine() -> SparkEngine:
-    """Load the Spark engine."""
-    # First, because with too old a Spark the engine cannot even be imported.
+    """Import the Spark engine."""
+    # Checked first, because the engine cannot be imported with an old Spark.
     import_module(SPARK_SESSION).check_version()
     engine: SparkEngine = import_module(SPARK_ENGINE).ENGINE
     return engine
 
 
 def is_spark(value: object) -> bool:
-    """Say whether a value is Spark's (a DataFrame or a schema), without importing pyspark."""
+    """Return whether a value is a Spark DataFrame or schema, without importing pyspark."""
     return type(value).__module__.split(".")[0] == "pyspark"
 
 
 def bind_filter(where: Predicate | str | Any, schema: Schema) -> Bound:
-    """Bind a filter, which may be a Column of Spark too."""
+    """Bind a filter, which may be a Spark Column."""
     return bind(load_spark_engine().filter_text(where) if is_spark(where) else where, schema)
 
 
 def as_schema(value: object) -> Schema:
-    """Read a schema from text, Arrow, Spark, icefield's own, or any frame that speaks Arrow."""
+    """Convert a schema from text, Arrow, Spark, an Icefield schema, or a frame that supports Arrow."""
     if isinstance(value, Schema):
         return value
     if isinstance(value, str):
@@ -146,17 +146,17 @@ def as_schema(value: object) -> Schema:
     raise InvalidInput(
         f"cannot read a schema from {type(value).__name__}",
         hint=_conversion_of(value)
-        or "Give a text such as 'id long not null, name string', an Arrow or Spark schema, or a frame",
+        or "Give text such as 'id long not null, name string', an Arrow or Spark schema, or a frame",
     )
 
 
 def hold_rows(rows: object) -> object:
-    """Return rows whose schema can be looked at before they are taken: of a stream of Arrow data that is once."""
+    """Return rows whose schema can be read before the rows: a stream of Arrow data can be opened only once."""
     return rows if is_spark(rows) else pa.RecordBatchReader.from_batches(*arrow_batches(rows))
 
 
 def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Take Arrow data in any form as a stream of batches, without the row labels of pandas."""
+    """Return Arrow data in any form as a stream of batches, without the index of pandas."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if not isinstance(rows, pa.RecordBatchReader) and hasattr(rows, "__arrow_c_stream__"):
@@ -169,30 +169,29 @@ def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     raise InvalidInput(
         f"cannot write rows from {type(rows).__name__}",
         hint=_conversion_of(rows)
-        or "Give a Spark DataFrame, or Arrow data: a table, a batch, a reader, or what has Arrow's stream protocol",
+        or "Give a Spark DataFrame, or Arrow data: a table, a batch, a reader, or an object with `__arrow_c_stream__`",
     )
 
 
 def _open_stream(rows: Any) -> pa.RecordBatchReader:
-    """Ask a frame for its rows as Arrow data; libraries raise errors of many kinds where they cannot convert them."""
+    """Convert a frame to Arrow data; libraries raise various errors if they cannot."""
     try:
         return pa.RecordBatchReader.from_stream(rows)
     except Exception as error:
         raise InvalidInput(
-            f"cannot take the {type(rows).__name__} as Arrow data: {_message_of(error)}",
-            hint="Give each column a name of its own and values of one type that Arrow has, or convert it to an Arrow "
-            "table first",
+            f"cannot convert the {type(rows).__name__} to Arrow data: {_message_of(error)}",
+            hint="Give each column a unique name and values of one Arrow type, or convert it to an Arrow table first",
         ) from error
 
 
 def _message_of(error: Exception) -> str:
-    """Return what an error says; those of Arrow about a pandas column have their text in several arguments."""
-    texts = [argument for argument in error.args if isinstance(argument, str)]
-    return "; ".join(texts) if len(texts) == len(error.args) and texts else str(error) or type(error).__name__
+    """Return the message of an error; Arrow's errors about a pandas column have it in several arguments."""
+    strings = [argument for argument in error.args if isinstance(argument, str)]
+    return "; ".join(strings) if len(strings) == len(error.args) and strings else str(error) or type(error).__name__
 
 
 def _conversion_of(rows: object) -> str | None:
-    """Return how to turn common values that hold rows, but are no Arrow data, into such."""
+    """Return how to convert common values that hold rows, but are not Arrow data."""
     if type(rows).__module__.split(".")[0] == "polars" and hasattr(rows, "collect"):
         return "Give rows.collect()"
     if isinstance(rows, Mapping):
@@ -207,10 +206,10 @@ def _schema_of_columns(columns: pa.Schema) -> Schema:
 
 
 def _without_row_labels(columns: pa.Schema) -> pa.Schema:
-    """Return a schema without the unnamed index of a pandas frame: numbers of rows, which are not data.
+    """Return a schema without the unnamed index of a pandas frame: row numbers, which are not data.
 
-    A frame that was filtered has such an index, and pandas hands it to Arrow as a column. An index with a name is one
-    that its user set, and stays.
+    A filtered frame has such an index, and pandas exports it to Arrow as a column. A named index was set by the user,
+    and is kept.
     """
     names = set(_pandas_index_columns(columns))
     labels = [name for name in columns.names if name in names and _UNNAMED_INDEX.fullmatch(name)]
@@ -223,5 +222,5 @@ def _pandas_index_columns(columns: pa.Schema) -> list[str]:
     try:
         listed = json.loads((columns.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
     except (ValueError, AttributeError):
-        return []  # not what pandas writes
+        return []  # not written by pandas
     return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []

@@ -1,9 +1,9 @@
-"""What an upsert is, on whichever engine: rows by their keys, the files that may hold those keys, and what came of it.
+"""The parts of an upsert that do not depend on the engine: keys of the rows, the filter for files, and the results.
 
     rows to upsert -> keys -> filter that all rows with one of the keys match -> plan
-    planned files and rows, matched by key -> rows as they shall be, positions of the rows that they replace
+    planned files and rows, matched by key -> new rows, positions of the rows that they replace
 
-Raises InvalidInput for keys that do not tell rows apart.
+Raises InvalidInput for keys that are not unique.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ MAX_LISTED_KEYS = 200
 class UpsertRows:
     """Rows to upsert.
 
-    rows: an Arrow table, or a DataFrame that gives the same rows each time. incoming: the columns that they name, with
-    their own types. columns: the key columns. where: a filter that all rows with one of the keys match. keys: None
-    where there are too many for this process.
+    rows: an Arrow table, or a DataFrame that returns the same rows each time. incoming: the columns that they have,
+    with their own types. columns: the key columns. where: a filter that all rows with one of the keys match. keys:
+    None if there are too many for this process.
     """
 
     rows: Any
@@ -46,10 +46,10 @@ class UpsertRows:
 
 @dataclass(frozen=True)
 class UpsertPlan:
-    """What an upsert reads and writes.
+    """The inputs of an upsert.
 
-    settings: for new files; they have the lineage of rows that are replaced. deletes: settings for delete files;
-    None for copy-on-write.
+    settings: for new files, which keep the lineage of replaced rows. deletes: settings for delete files; None for
+    copy-on-write.
     """
 
     scan: ScanPlan
@@ -60,10 +60,10 @@ class UpsertPlan:
 
 @dataclass(frozen=True)
 class Upserted:
-    """What came of an upsert.
+    """The result of an upsert.
 
-    files: new data files. deletes: with merge-on-read, delete files of the rows that were replaced. touched: the data
-    files that held such rows.
+    files: new data files. deletes: with merge-on-read, delete files for the replaced rows. touched: the data files that
+    held those rows.
     """
 
     files: pa.Table
@@ -75,17 +75,17 @@ def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema)
     """Return the key columns, checked against the table and the rows."""
     columns = tuple(on) if on is not None else tuple(schema.by_id[i].name for i in schema.identifier_field_ids)
     if isinstance(on, str) or not columns:
-        raise InvalidInput("upsert needs key columns", hint="Write on=['id'], or give the table identifier fields")
+        raise InvalidInput("upsert needs key columns", hint="Pass on=['id'], or set identifier fields on the table")
     named = {f.name for f in incoming.fields}
     for name in columns:
         _key_reference(name, schema)
         if name not in named:
-            raise InvalidInput(f"the rows to upsert do not name the key column {name!r}")
+            raise InvalidInput(f"the rows to upsert have no key column {name!r}")
     return columns
 
 
 def index_keys(rows: pa.Table, columns: Sequence[str]) -> KeyRows:
-    """Index rows by their key. Raises InvalidInput for a null in it, and for a key that two rows have."""
+    """Index rows by their key. Raises InvalidInput for nulls and duplicate keys."""
     for name in columns:
         if rows.column(name).null_count:
             raise null_in_key(name)
@@ -98,20 +98,20 @@ def index_keys(rows: pa.Table, columns: Sequence[str]) -> KeyRows:
 
 
 def null_in_key(name: str) -> InvalidInput:
-    """Make the error for a key column without a value."""
+    """Build the error for a null in a key column."""
     return InvalidInput(f"a row to upsert has no value in the key column {name!r}")
 
 
 def duplicate_key(key: dict[str, object]) -> InvalidInput:
-    """Make the error for a key that two rows to upsert have."""
+    """Build the error for a duplicate key in the rows to upsert."""
     return InvalidInput(f"two rows to upsert have the key {key}", hint="Keep one row for each key")
 
 
 def two_rows_with_key(key: dict[str, object]) -> InvalidInput:
-    """Make the error for a key that two rows of the table have: they may differ in what an upsert does not name."""
+    """Build the error for a duplicate key in the table: its rows may differ in columns that the source lacks."""
     return InvalidInput(
-        f"two rows of the table have the key {key}, so that it is not known whose values to keep",
-        hint="Name all columns in the rows to upsert",
+        f"two rows of the table have the key {key}, so it is ambiguous whose values to keep",
+        hint="Include all columns in the rows to upsert",
     )
 
 
@@ -130,7 +130,7 @@ def key_filter(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
 
 
 def key_range(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
-    """Build the same filter by the range of each key column; `rows` have the ends of the ranges."""
+    """Build the same filter from the range of each key column; `rows` have the minima and maxima."""
     parts: list[Bound] = []
     for name in columns:
         reference = _key_reference(name, schema)
@@ -147,5 +147,5 @@ def _key_reference(name: str, schema: Schema) -> Reference:
     """Refer to a key column. Raises InvalidInput for a column that cannot be one."""
     known = next((f for f in schema.fields if f.name == name), None)
     if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):
-        raise InvalidInput(f"{name!r} is no column that can be a key: keys are columns of simple types, not floats")
+        raise InvalidInput(f"{name!r} cannot be a key column: keys are columns of primitive types, not floats")
     return Reference(known.field_id, known.type, (name,))

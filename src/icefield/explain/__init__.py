@@ -1,1 +1,1 @@
-"""Why a scan reads a file or does not, for people and programs."""
+"""Explain why a scan reads or prunes a file, for people and programs."""

@@ -1,4 +1,4 @@
-"""Say what a scan reads and what ruled the rest out, as text for people and as values for programs."""
+"""Explain what a scan reads and what pruned the rest, as text for people and as values for programs."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -45,14 +45,14 @@ class Explanation:
 
     @cached_property
     def residuals(self) -> list[tuple[str, int]]:
-        """What is left of the filter, and for how many files, the most frequent first."""
+        """The residual filters, with the number of files of each, the most frequent first."""
         counts: Counter[str] = Counter()
         for code, count in residual_counts(self.plan.files):
             counts[describe(residual(self.plan.where, code))] += count
         return counts.most_common()
 
     def as_dict(self) -> dict[str, object]:
-        """Return plain values; the snapshot id is a text, as JSON readers round large integers."""
+        """Return plain values; the snapshot id is a string, because JSON readers round large integers."""
         return {
             "table": self.table,
             "snapshot-id": None if self.snapshot_id is None else str(self.snapshot_id),
@@ -67,7 +67,7 @@ class Explanation:
         }
 
     def outline(self) -> Outline:
-        """Return the funnel as lines below lines."""
+        """Return the report as nested lines."""
         metrics = self.plan.metrics
         manifests = (Outline(f"{metrics.manifests_pruned:,} pruned"), Outline(f"{self._opened:,} read"))
         listed = human_bytes(metrics.bytes_listed)
@@ -158,14 +158,14 @@ def _pruned_text(counts: list[str | None]) -> str:
 
 
 def _level(title: str, counts: list[str | None]) -> Outline:
-    """Draw one level of the funnel: what each pass pruned, and what is read; None for what is not known."""
+    """Format one level of the report: what each step pruned, and what is read; None for unknown values."""
     fates = (*(f"pruned {fate}" for fate in _FATES), "to read")
     known = [f"{count} {fate}" for count, fate in zip(counts, fates, strict=True) if count is not None]
     return Outline(title, tuple(Outline(line) for line in known))
 
 
 def _count_delete_files(plan: ScanPlan) -> int:
-    """Count the delete files that apply to planned files, with a look-up for each distinct set of them only."""
+    """Count the delete files that apply to planned files, with one look-up for each distinct set of them."""
     files = plan.files.filter(plan.files.column("delete_keys").is_valid())
     if plan.deletes is None or files.num_rows == 0:
         return 0

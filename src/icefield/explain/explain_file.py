@@ -1,11 +1,11 @@
-"""Why one file is read or not: what each pass asked of it, what it saw there, and what came of it.
+"""Why one file is read or pruned: what each step of planning evaluated, on which values, with which result.
 
     manifest     the summary of all partitions in the file's manifest
     partition    the file's own partition values
     statistics   counts and bounds of its columns
 
-Each condition of the filter is judged on its own, as planning does for all of them together; `outcome` says what
-planning made of it. Raises InvalidInput if the version has no such file, MissingFile, CorruptFile.
+Each condition of the filter is evaluated by itself, as planning does for all of them together; `outcome` is the result
+of planning. Raises InvalidInput if the version has no such file, MissingFile, CorruptFile.
 """
 
 from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ _Found = tuple[pa.Table, pa.Table]
 def explain_file(
     store: Store, metadata: TableMetadata, version: ResolvedVersion, where: Bound, location: str
 ) -> FileReason:
-    """Say why a scan reads a data file or not; a location may be cut short at its front, if that still names one."""
+    """Explain why a scan reads or prunes a data file; the end of a location is enough, if it is unique."""
     manifests = load_manifests(store, version.snapshot)
     found = []
     if manifests is not None:
@@ -63,7 +63,7 @@ def explain_file(
         found = _exact_or_all(_find(store, likely, where, location), location)
     if manifests is None or not found:
         raise InvalidInput(
-            f"the version that is read has no data file {location!r}", hint="`icefield files` lists the data files"
+            f"there is no data file {location!r} in this version", hint="`icefield files` lists the data files"
         )
     if len(found) > 1:
         names = ", ".join(entry.column("file_path")[0].as_py() for entry, _ in found[:3])
@@ -76,7 +76,7 @@ def explain_file(
 
 @dataclass(frozen=True)
 class _Listed:
-    """A data file as its manifest lists it: a table of one row, beside that of the manifest."""
+    """A data file as its manifest lists it: a table of one row, with that of the manifest."""
 
     metadata: TableMetadata
     schema: Schema
@@ -156,7 +156,7 @@ class _Listed:
         return f"{term.name} {_range_text(bounds)} ({nulls}{nans})"
 
     def _statistics_text(self, reference: Reference) -> str:
-        """Write what the manifest says of a column of the file, or nothing if it says nothing."""
+        """Format what the manifest says about a column of the file; an empty string if it says nothing."""
         if f"lower.{reference.field_id}" not in self.entry.column_names:
             return ""
         lower, upper, values, nulls, nans = (
@@ -177,7 +177,7 @@ class _Listed:
 
 
 def _likely_first(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> list[pa.Table]:
-    """Return the manifests of data files, in two parts: most often, a file that somebody asks about is read."""
+    """Return the manifests of data files in two parts, those of planned files first: most often the file is read."""
     live = choose(manifests, has_live_files(manifests))
     data = live.filter(pc.equal(live.column("content"), DATA_MANIFEST))
     keep = prune_manifests(data, where, metadata, schema)
@@ -185,7 +185,7 @@ def _likely_first(manifests: pa.Table, where: Bound, metadata: TableMetadata, sc
 
 
 def _exact_or_all(found: Iterator[_Found], location: str) -> list[_Found]:
-    """Return the file with this very location, and look no further; or else all that it may be short for."""
+    """Return the file with exactly this location; else all files whose locations end with it."""
     kept: list[_Found] = []
     for entry, manifest in found:
         if entry.column("file_path")[0].as_py() == location:
@@ -195,7 +195,7 @@ def _exact_or_all(found: Iterator[_Found], location: str) -> list[_Found]:
 
 
 def _find(store: Store, manifests: Iterable[pa.Table], where: Bound, location: str) -> Iterator[_Found]:
-    """Yield each live data file that a location names, with its manifest; opens manifests as it goes."""
+    """Yield each live data file that a location names, with its manifest; open manifests lazily."""
     want = COLUMNS.with_statistics(i for i in columns_of(where) if not is_metadata_column(i))
     for batch, entries in chain.from_iterable(load_batches(store, some, want, LIVE) for some in manifests):
         paths = entries.column("file_path")
@@ -230,7 +230,7 @@ def _finding(*, might: bool, must: bool) -> Finding:
 
 
 def _asked_text(expression: Bound, terms: Iterable[PartitionTerm]) -> str:
-    """Write a projected condition with partition values as people read them."""
+    """Format a projected condition with readable partition values."""
     by_id = {term.field_id: term for term in terms}
     return " AND ".join(_part_text(part, by_id) for part in conjuncts(expression)) or describe(TRUE)
 
@@ -244,9 +244,7 @@ def _part_text(part: Bound, terms: dict[int, PartitionTerm]) -> str:
 
 def _value_text(value: Any, kind: PrimitiveType, term: PartitionTerm | None = None) -> str:
     if term is not None and isinstance(term.transform, Year | Month | Hour):
-        return term.transform.to_human_string(
-            value, term.source_type
-        )  # counted from 1970, which says nothing to people
+        return term.transform.to_human_string(value, term.source_type)  # a number since 1970, which is not readable
     return describe_value(value, kind)
 
 
@@ -254,7 +252,7 @@ def _decoded(data: bytes, kind: PrimitiveType, term: PartitionTerm | None = None
     try:
         return _value_text(decode_value(data, kind), kind, term)
     except ValueError:
-        return f"bytes that are no {kind}"
+        return f"bytes that are not a valid {kind}"
 
 
 def _range_text(bounds: list[str | None]) -> str:

@@ -1,4 +1,4 @@
-"""Why one file is read or not, as values, as lines and as JSON; `icefield.explain.explain_file` finds it out."""
+"""Why one file is read or pruned, as values, as lines and as JSON; `icefield.explain.explain_file` determines it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from icefield.parquet.read.task import DeleteFile
 
 
 class Stage(StrEnum):
-    """A pass of planning."""
+    """A step of planning."""
 
     MANIFEST = "manifest"
     PARTITION = "partition"
@@ -18,7 +18,7 @@ class Stage(StrEnum):
 
 
 class Finding(StrEnum):
-    """What a pass made of a condition."""
+    """What a step concluded from a condition."""
 
     NONE = "no row can match"
     SOME = "rows may match"
@@ -28,7 +28,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """One pass over one condition: what it asked, what it saw, what it found."""
+    """One step on one condition: what it evaluated, on which values, with which result."""
 
     stage: Stage
     asked: str
@@ -38,7 +38,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Condition:
-    """One of the conditions that must all hold, and what each pass made of it."""
+    """One conjunct of the filter, and the result of each step."""
 
     text: str
     judgements: tuple[Judgement, ...]
@@ -68,12 +68,12 @@ class FileReason:
 
     @property
     def is_read(self) -> bool:
-        """Say whether the scan reads the file."""
+        """Return whether the scan reads the file."""
         return self.ruled_out_by is None
 
     @property
     def outcome(self) -> str:
-        """Say in a sentence what becomes of the file."""
+        """Describe the outcome in a sentence."""
         if self.ruled_out_by is None:
             whole = self.left == describe(TRUE)
             return "read: every row matches" if whole else f"read: rows are filtered by {self.left}"
@@ -101,7 +101,7 @@ class FileReason:
         }
 
     def outline(self) -> Outline:
-        """Return the reason as lines below lines."""
+        """Return the reason as nested lines."""
         conditions = (Outline(c.text, tuple(Outline(_line(j)) for j in c.judgements)) for c in self.conditions)
         where = f"partition {self.partition} of spec {self.spec_id}" if self.partition else "no partition"
         deletes = Outline(

@@ -1,4 +1,4 @@
-"""Findings as lines below lines, for whoever draws them: indented text, or a tree."""
+"""Results as nested lines, to be printed as indented text or drawn as a tree."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Outline:
-    """A line, and what belongs below it."""
+    """A line, and the lines below it."""
 
     text: str
     parts: tuple["Outline", ...] = ()
@@ -15,7 +15,7 @@ class Outline:
         return "\n".join(self.lines())
 
     def lines(self, indent: str = "") -> Iterator[str]:
-        """Yield the lines as text, each level two blanks further in."""
+        """Yield the lines as text, each level indented by two spaces."""
         yield indent + self.text
         for part in self.parts:
             yield from part.lines(indent + "  ")

@@ -1,1 +1,1 @@
-"""Metadata tables: what a table is made of, as rows."""
+"""Metadata tables: the contents of a table's metadata, as rows."""

@@ -1,7 +1,7 @@
 """The metadata tables of files and of manifest entries, of one version or of all snapshots.
 
-Manifests are pruned by what a filter says of partition, content, spec and status; only what is asked for is decoded,
-and no more of manifests at a time than a scan takes.
+Manifests are pruned by filters on partition, content, spec and status; only the requested columns are decoded, in
+batches of the same size as in a scan.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ _AFTER_PARTITION = parse_schema(
 
 
 def files_table(source: Inspected, manifests: Manifests, content: int | None = None) -> MetadataTable:
-    """Return the live files; those of data manifests or of delete manifests alone, if `content` names one sort."""
+    """Return the live files; only those of data manifests or of delete manifests, if `content` is given."""
     made = _Columns(partition_struct(source.metadata), readable_metrics(source.metadata.schema))
     schema = numbered((*made.file_fields, *made.metrics.column))
 
@@ -66,7 +66,7 @@ def files_table(source: Inspected, manifests: Manifests, content: int | None = N
 
 
 def entries_table(source: Inspected, manifests: Manifests) -> MetadataTable:
-    """Return the entries of manifests, those of deleted files too."""
+    """Return the entries of manifests, including those of deleted files."""
     made = _Columns(partition_struct(source.metadata), readable_metrics(source.metadata.schema))
     data_file = NestedField(0, DATA_FILE, StructType(made.file_fields), required=True)
     schema = numbered((*_ENTRY, data_file, *made.metrics.column))
@@ -82,7 +82,7 @@ def entries_table(source: Inspected, manifests: Manifests) -> MetadataTable:
 def prune(
     manifests: pa.Table, where: Bound, source: Inspected, schema: Schema, inside: tuple[str, ...] = ()
 ) -> pa.Table:
-    """Return the manifests that may hold entries which match; `inside` is the path of the struct of file columns."""
+    """Return the manifests that may hold matching entries; `inside` is the path of the struct of file columns."""
     if where == TRUE or manifests.num_rows == 0:
         return manifests
     keep = prune_by_partition(manifests, where, source.metadata, schema, inside)
@@ -99,7 +99,7 @@ def prune(
 
 @dataclass(frozen=True)
 class _Columns:
-    """Makes columns of files and entries out of decoded ones."""
+    """Builds columns of files and entries from decoded ones."""
 
     partition: PartitionStruct
     metrics: ReadableMetrics
@@ -118,10 +118,10 @@ class _Columns:
             yield pa.Table.from_arrays([self._array(entries, spec, f) for f in columns.fields], schema=target)
 
     def _wanted(self, fields: Sequence[NestedField]) -> ManifestColumns:
-        """Return what to decode of manifests, so that these columns can be made."""
+        """Return the manifest columns to decode for these columns."""
         inner = {f.name: f.type.fields for f in fields if isinstance(f.type, StructType)}
         names = {f.name for f in (*fields, *inner.get(DATA_FILE, ()))}
-        # Row ids are counted by the rows of the files before, and what an entry inherits depends on its status.
+        # Row ids depend on the row counts of preceding files, and inherited values depend on the status.
         stored = sorted((names & KINDS.keys()) | {"status", "record_count"})
         want = ManifestColumns(tuple(stored), partition=PARTITION in names)
         return self.metrics.wanted(inner.get(READABLE_METRICS, ()), want)
@@ -133,7 +133,7 @@ class _Columns:
             return pa.repeat(pa.scalar(spec.spec_id, pa.int32()), entries.num_rows)
         stored = entries.column(field.name).combine_chunks()
         if field.name == "file_format":
-            return pc.utf8_upper(stored)  # writers differ in the case of the word
+            return pc.utf8_upper(stored)  # writers differ in the case of the format name
         return _with_ids(stored, field)
 
     def _struct(
@@ -147,7 +147,7 @@ class _Columns:
 
 
 def _with_ids(array: pa.Array, field: NestedField) -> pa.Array:
-    """Return the array in the type of the metadata table, whose lists and maps carry field ids."""
+    """Return the array in the type of the metadata table, whose lists and maps have field ids."""
     match field.type:
         case ListType():
             array = without_unused(array)
@@ -160,7 +160,7 @@ def _with_ids(array: pa.Array, field: NestedField) -> pa.Array:
 
 
 def _between(low: pa.Array, high: pa.Array) -> FieldStatistics:
-    """Say of integers what they lie between."""
+    """Return the statistics of integers in a range."""
     never = np.zeros(len(low), np.bool_)
     lower, upper = (column_of(values, IntegerType()) for values in (low, high))
     return FieldStatistics(lower, upper, never, never, ~never, exact=True)
@@ -172,7 +172,7 @@ def _content_range(manifests: pa.Table) -> tuple[pa.Array, pa.Array]:
 
 
 def _status_range(manifests: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Say which statuses entries may have: those that are counted, or whose count is not known."""
+    """Return the statuses that entries may have: those with a count, or with an unknown count."""
     may: dict[int, Mask] = {}
     for status, name in COUNTS.items():
         may[status] = pc.fill_null(pc.not_equal(manifests.column(name), 0), fill_value=True).to_numpy()

@@ -1,4 +1,4 @@
-"""The metadata tables that metadata.json alone answers: snapshots, history, refs, metadata log, schemas, properties."""
+"""The metadata tables from metadata.json alone: snapshots, history, refs, metadata log, schemas, properties."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def snapshots_table(source: Inspected) -> MetadataTable:
 
 
 def history_table(source: Inspected) -> MetadataTable:
-    """What `main` pointed at, and from when on."""
+    """The snapshots that `main` pointed at, and from when."""
     return table_of_rows(HISTORY, lambda: _history(source))
 
 
@@ -51,12 +51,12 @@ def refs_table(source: Inspected) -> MetadataTable:
 
 
 def metadata_log_entries_table(source: Inspected) -> MetadataTable:
-    """The metadata files that are still known, the current one last, and the snapshot that each was written with."""
+    """The metadata files in the log, the current one last, each with its latest snapshot."""
     return table_of_rows(METADATA_LOG_ENTRIES, lambda: _metadata_log(source))
 
 
 def schemas_table(source: Inspected) -> MetadataTable:
-    """Every column, at every depth, of every schema that the table had."""
+    """Every column, at every depth, of every schema of the table."""
     return table_of_rows(SCHEMAS, lambda: _schemas(source))
 
 
@@ -107,7 +107,7 @@ def _metadata_log(source: Inspected) -> Iterator[Row]:
     moments = np.array([entry.timestamp_ms for entry in metadata.snapshot_log], np.int64)
     files = [(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
     for timestamp_ms, file in (*files, (metadata.last_updated_ms, source.metadata_location)):
-        # The log is in order of change: of several snapshots in one millisecond the last one counts.
+        # The log is in order of change: of several snapshots in one millisecond, the last one counts.
         since = np.flatnonzero(moments <= timestamp_ms)
         snapshot_id = metadata.snapshot_log[since[-1]].snapshot_id if len(since) else None
         latest = None if snapshot_id is None else metadata.snapshots.find(snapshot_id)

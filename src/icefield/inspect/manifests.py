@@ -1,4 +1,4 @@
-"""The metadata tables of manifests: those of one version, and those of every snapshot."""
+"""The metadata tables of manifests: of one version, and of all snapshots."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -30,14 +30,14 @@ _COLUMNS = (
 MANIFESTS = parse_schema(_COLUMNS)
 ALL_MANIFESTS = parse_schema(f"{_COLUMNS}, reference_snapshot_id long not null, key_metadata binary")
 REFERENCE, SUMMARIES = "reference_snapshot_id", "partition_summaries"
-# Columns of the manifest list under other names.
+# Columns of the manifest list that have a different name here.
 STORED = {"path": "manifest_path", "length": "manifest_length"}
 SORTS = {"data": DATA_MANIFEST, "delete": DELETE_MANIFEST}
 Terms = Mapping[tuple[int, int], PartitionTerm]
 
 
 def manifests_table(source: Inspected) -> MetadataTable:
-    """Return the manifests of the version that is looked at."""
+    """Return the manifests of the version."""
 
     def load(request: Request) -> Iterator[pa.Table]:
         shown = _Shown(source.metadata)
@@ -63,7 +63,7 @@ def all_manifests_table(source: Inspected) -> MetadataTable:
 
 
 class _Shown:
-    """Rows of manifest lists as people read them."""
+    """Rows of manifest lists, with readable values."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._terms = _terms(metadata)
@@ -108,7 +108,7 @@ class _Shown:
 
 
 def _terms(metadata: TableMetadata) -> Terms:
-    """Return what stands at each position of each spec; specs whose source columns nothing knows are left out."""
+    """Return the field at each position of each spec; specs with unknown source columns are left out."""
     found: dict[tuple[int, int], PartitionTerm] = {}
     for spec in metadata.specs:
         try:

@@ -1,8 +1,8 @@
-"""Metadata tables: what a table is made of, as rows.
+"""Metadata tables: the contents of a table's metadata, as rows.
 
-Names and columns are those of Iceberg's metadata tables; `schemas` and `properties` are ours.
+Names and columns are those of Iceberg's metadata tables; `schemas` and `properties` are Icefield's own.
 
-Raises InvalidInput for a name that is none of them.
+Raises InvalidInput for an unknown name.
 """
 
 import difflib
@@ -32,7 +32,7 @@ from icefield.plan.manifest_list import DATA_MANIFEST, DELETE_MANIFEST
 
 Opener = Callable[[Inspected], MetadataTable]
 
-# What a version of the table consists of.
+# Metadata tables of one version.
 OF_A_VERSION: dict[str, Opener] = {
     "files": partial(files_table, manifests=manifests_of_version),
     "data_files": partial(files_table, manifests=manifests_of_version, content=DATA_MANIFEST),
@@ -42,7 +42,7 @@ OF_A_VERSION: dict[str, Opener] = {
     "partitions": partitions_table,
     "position_deletes": position_deletes_table,
 }
-# What the table has, or had, whatever version is looked at.
+# Metadata tables that do not depend on the version.
 OF_THE_TABLE: dict[str, Opener] = {
     "snapshots": snapshots_table,
     "history": history_table,
@@ -66,5 +66,5 @@ def open_metadata_table(name: str, source: Inspected) -> MetadataTable:
         near = difflib.get_close_matches(name.lower(), METADATA_TABLES, n=1)
         known = ", ".join(METADATA_TABLES)
         hint = f"Did you mean {near[0]!r}?" if near else None
-        raise InvalidInput(f"there is no metadata table {name!r} (known: {known})", hint=hint)
+        raise InvalidInput(f"unknown metadata table {name!r} (known: {known})", hint=hint)
     return opener(source)

@@ -1,6 +1,6 @@
-"""The statistics of files as people read them: a struct for each column, with bounds of the column's own type.
+"""Readable file statistics: a struct for each column, with bounds of the column's type.
 
-Bounds are as they were written: those of texts may be cut, and one that does not decode is null.
+Bounds are as written: those of strings may be truncated, and one that does not decode is null.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ from icefield.types.schema import Leaf, Schema
 from icefield.types.values.binary import decode_value
 
 READABLE_METRICS = "readable_metrics"
-# What each statistic is called here, and the columns that manifests have for it.
+# The name of each statistic here, and its columns in manifests.
 COLUMN_SIZE, LOWER_BOUND, UPPER_BOUND = "column_size", "lower_bound", "upper_bound"
 STORED = {
     COLUMN_SIZE: "column_size",
@@ -43,7 +43,7 @@ STORED = {
     UPPER_BOUND: "upper",
 }
 BOUNDS = (LOWER_BOUND, UPPER_BOUND)
-# Types whose bounds are values of one width, as Arrow has them.
+# Types whose bounds are fixed-width values in Arrow's representation.
 WIDTHS: dict[type[PrimitiveType], int] = {
     IntegerType: 4,
     DateType: 4,
@@ -71,7 +71,7 @@ class ReadableMetrics:
         return (NestedField(0, READABLE_METRICS, StructType(fields)),) if fields else ()
 
     def wanted(self, fields: Iterable[NestedField], want: ManifestColumns) -> ManifestColumns:
-        """Return what to decode of manifests, so that these fields can be made."""
+        """Return the manifest columns to decode for these fields."""
         sorts = {(self.leaves[f.name].field.field_id, inner.name) for f in fields for inner in _inner(f)}
         bounds = {i for i, name in sorts if name in BOUNDS}
         sizes = {i for i, name in sorts if name == COLUMN_SIZE}
@@ -92,7 +92,7 @@ class ReadableMetrics:
 
 
 def readable_metrics(schema: Schema) -> ReadableMetrics:
-    """Return the metrics of a schema's columns, in the order of their names, as the reference has them."""
+    """Return the metrics of a schema's columns, ordered by name, as in Iceberg Java."""
     return ReadableMetrics({leaf.dotted: leaf for leaf in sorted(schema.leaves, key=lambda leaf: leaf.dotted)})
 
 
@@ -111,7 +111,7 @@ def readable_bounds(bounds: pa.Array, kind: PrimitiveType) -> pa.Array:
 
 
 def _all_of_width(bounds: pa.Array, width: int) -> bool:
-    """Say whether all are as wide as the type is now; those from before it was widened are not."""
+    """Return whether all bounds have the type's current width; bounds written before it was widened do not."""
     ends = pc.min_max(pc.binary_length(bounds))
     return ends["min"].as_py() in (None, width) and ends["max"].as_py() in (None, width)
 

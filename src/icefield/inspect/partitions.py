@@ -1,6 +1,6 @@
-"""The metadata table of partitions: how many files and rows each has, and what last changed it.
+"""The metadata table of partitions: how many files and rows each has, and when it was last updated.
 
-Delete files are counted and not applied. Files are added up manifest by manifest, so that memory is bounded by the
+Delete files are counted but not applied. Files are summed manifest by manifest, so that memory is bounded by the
 number of partitions.
 """
 
@@ -24,7 +24,7 @@ from icefield.types.schema import numbered
 from icefield.types.text import parse_schema
 
 COLUMNS = ManifestColumns(("status", "snapshot_id", "content", "record_count", "file_size_in_bytes"))
-# The sums: which files they are of, and what is added up.
+# The sums: which files they cover, and what is summed.
 SUMS = {
     "record_count": (DATA, "record_count"),
     "file_count": (DATA, None),
@@ -47,7 +47,7 @@ NOT_KNOWN = -1
 
 
 def partitions_table(source: Inspected) -> MetadataTable:
-    """Return the partitions of the version that is looked at; the whole of a table that never was partitioned."""
+    """Return the partitions of the version; one row for a table that was never partitioned."""
     struct = partition_struct(source.metadata)
     schema = numbered((*struct.column, *(_SPEC_ID if struct.fields else ()), *_TOTALS))
 
@@ -66,7 +66,7 @@ def partitions_table(source: Inspected) -> MetadataTable:
 
 @dataclass(frozen=True)
 class _Sums:
-    """What was added up so far: one row per partition, its fields as columns."""
+    """The sums so far: one row per partition, its fields as columns."""
 
     source: Inspected
     fields: tuple[NestedField, ...]
@@ -104,7 +104,7 @@ class _Sums:
         return self.table.column(field.name).combine_chunks().cast(arrow_type(field.type))
 
     def _updates(self, entries: pa.Table) -> dict[str, pa.Array]:
-        """Return when each file came, by which snapshot; null if that one is gone from the history."""
+        """Return when each file was added, and by which snapshot; null if that snapshot has expired."""
         at = pc.index_in(entries.column("snapshot_id").combine_chunks(), value_set=self.ids)
         return {
             UPDATED_AT: self.times.take(at),
@@ -113,12 +113,12 @@ class _Sums:
         }
 
     def _added_up(self, rows: pa.Table) -> pa.Table:
-        """Make one row of all that are of the same partition."""
+        """Merge the rows of the same partition."""
         names = [partition_column(f.field_id) for f in self.fields]
         codes = KeyIndex([rows.column(name).combine_chunks() for name in names], rows.num_rows).codes
         summed = rows.select(list(SUMS)).append_column("code", pa.array(codes)).group_by("code")
         sums = summed.aggregate([(name, "sum") for name in SUMS]).sort_by("code")
-        # Of several snapshots in one millisecond the later one counts.
+        # Of several snapshots in one millisecond, the later one counts.
         moments = pc.fill_null(rows.column(UPDATED_AT), NOT_KNOWN).to_numpy()
         order = np.lexsort((rows.column(POSITION).to_numpy(), moments, codes))
         lasts = order[np.flatnonzero(np.diff(codes[order], append=NOT_KNOWN))]

@@ -1,6 +1,6 @@
 """The metadata table of position deletes: one row for each deleted row, from delete files and deletion vectors.
 
-Delete files are read one after the other, those that a filter on the partition or on `file_path` rules out not at all.
+Delete files are read one after another; those that a filter on the partition or on `file_path` prunes are not read.
 Raises CorruptFile for a delete file that does not decode.
 """
 
@@ -47,7 +47,7 @@ COLUMNS = ManifestColumns(
     ),
     bounds=(DELETED_FILE.field_id,),
 )
-# What a delete file may keep of a deleted row; nobody has to. (spec: Position Delete Files)
+# What a delete file may store about a deleted row; it is optional. (spec: Position Delete Files)
 ROW_FIELD_ID = 2147483544
 READ = (DELETED_FILE.field_id, DELETED_POSITION.field_id, ROW_FIELD_ID)
 _PLACE = parse_schema("spec_id int not null, delete_file_path string not null").fields
@@ -55,7 +55,7 @@ _VECTOR = parse_schema("content_offset long, content_size_in_bytes long").fields
 
 
 def position_deletes_table(source: Inspected) -> MetadataTable:
-    """Return the rows that are deleted by position in the version that is looked at."""
+    """Return the rows that are deleted by position in the version."""
     schema, struct = _schema(source.metadata), partition_struct(source.metadata)
 
     def load(request: Request) -> Iterator[pa.Table]:
@@ -78,14 +78,14 @@ def _schema(metadata: TableMetadata) -> Schema:
     """Return the columns; those of deleted rows keep their ids, by which delete files are read."""
     row = NestedField(ROW_FIELD_ID, "row", StructType(metadata.schema.fields))
     vector = _VECTOR if metadata.format_version >= ROW_LINEAGE_VERSION else ()
-    # Ids that no column of the table ever had.
+    # Ids that no column of the table has ever had.
     fresh = iter(range(metadata.last_column_id + 1, READ[-1]))
     more = renumber((*partition_struct(metadata).column, *_PLACE, *vector), lambda: next(fresh), {})
     return Schema((DELETED_FILE, DELETED_POSITION, row, *more))
 
 
 def _places(entries: pa.Table, spec_id: int) -> pa.Table:
-    """Return what all rows of a delete file share."""
+    """Return the columns that are constant for a delete file."""
     return pa.table(
         {
             "spec_id": pa.repeat(pa.scalar(spec_id, pa.int32()), entries.num_rows),
@@ -97,7 +97,7 @@ def _places(entries: pa.Table, spec_id: int) -> pa.Table:
 
 
 def _may_name(entries: pa.Table, where: Bound) -> Mask:
-    """Say which delete files may name data files that a filter on `file_path` lets through."""
+    """Return which delete files may name data files that match a filter on `file_path`."""
     named = entries.column("referenced_data_file").combine_chunks().cast(pa.binary())
     lower, upper = (
         pc.coalesce(named, entries.column(f"{end}.{DELETED_FILE.field_id}").combine_chunks())
@@ -110,7 +110,7 @@ def _may_name(entries: pa.Table, where: Bound) -> Mask:
 
 def _rows_of(source: Inspected, entries: pa.Table, places: pa.Table, columns: Schema) -> Iterator[pa.Table]:
     stored = tuple(f for f in columns.fields if f.field_id in READ)
-    # Without the positions nothing would say how many rows there are.
+    # Without the positions, the number of rows would be unknown.
     read = Schema(stored if DELETED_POSITION in stored else (*stored, DELETED_POSITION))
     target = arrow_schema(columns)
     for at, entry in enumerate(entries.select(COLUMNS.fields).to_pylist()):
@@ -136,7 +136,7 @@ def _deleted_rows(source: Inspected, entry: dict[str, Any], read: Schema) -> Ite
         return
     offset, size = entry["content_offset"], entry["content_size_in_bytes"]
     if offset is None or size is None:
-        raise CorruptFile(location, "the manifest does not say where in it the deletion vector is")
+        raise CorruptFile(location, "the manifest has no offset of the deletion vector")
     blob = source.store.read_range(location, offset, size, of_size=entry["file_size_in_bytes"])
     positions = decode_deletion_vector(blob, location, cardinality=entry["record_count"])
     known = {

@@ -1,7 +1,7 @@
-"""What metadata tables have in common: the version they look at, what is asked of them, and what they give.
+"""What metadata tables share: the version that they read, the request, and the result.
 
-A metadata table has a schema of its own and gives its rows as a stream of Arrow tables, each as large as a few
-manifests at most. Its field ids are counted anew: what it describes may use any id itself.
+A metadata table has its own schema and yields its rows as a stream of Arrow tables, each at most as large as a few
+manifests. It assigns its own field ids, since the table that it describes may use any id.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ MICROS_PER_MILLI = 1_000
 
 @dataclass(frozen=True)
 class Inspected:
-    """One version of a table to look inside, and where its metadata file is."""
+    """One version of a table to inspect, and the location of its metadata file."""
 
     store: Store
     metadata: TableMetadata
@@ -34,10 +34,10 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a metadata table.
+    """A request to a metadata table.
 
-    columns: those to make, in this order; of a struct perhaps only some fields. where: rows that do not match it may
-    be left out, where that saves work, and need not be.
+    columns: the columns to return, in this order, perhaps with only some fields of a struct. where: rows that do not
+    match it may be omitted if that saves work.
     """
 
     columns: Schema
@@ -46,18 +46,18 @@ class Request:
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """The columns of a metadata table, and what loads its rows."""
+    """The columns of a metadata table, and the function that loads its rows."""
 
     schema: Schema
     load: Callable[[Request], Iterator[pa.Table]]
 
 
-# Which manifests a metadata table is about, piece by piece.
+# The manifests that a metadata table covers, in batches.
 Manifests = Callable[[Inspected], Iterator[pa.Table]]
 
 
 def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, object]]]) -> MetadataTable:
-    """Return a metadata table of rows that are few enough to be made one by one."""
+    """Return a metadata table with few enough rows to be built one by one."""
 
     def load(request: Request) -> Iterator[pa.Table]:
         target, left = arrow_schema(request.columns), rows()
@@ -68,7 +68,7 @@ def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, objec
 
 
 def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:
-    """Yield the manifests of the version that is looked at."""
+    """Yield the manifests of the version."""
     manifests = load_manifests(source.store, source.version.snapshot)
     if manifests is not None:
         yield manifests

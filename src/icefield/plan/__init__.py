@@ -1,1 +1,1 @@
-"""From a snapshot and a filter to the files that a read must open."""
+"""Planning: from a snapshot and a filter to the files to read."""

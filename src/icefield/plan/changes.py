@@ -1,6 +1,6 @@
-"""What changed between two versions of a table: the rows that appends brought, the files that came and went.
+"""The changes between two versions of a table: appended rows, added and removed files.
 
-Raises InvalidInput if one version does not go back to the other, MissingFile, CorruptFile.
+Raises InvalidInput if one version is not an ancestor of the other, MissingFile, CorruptFile.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ COLUMNS = ManifestColumns(
     )
 )
 GONE = ManifestColumns(("status", "snapshot_id", "file_path", "content_offset"), partition=False)
-# What tells one file from another: deletion vectors share a Puffin file.
+# What identifies a file: deletion vectors share a Puffin file.
 KEY = ("file_path", "content_offset")
 _BEFORE_PARTITION = parse_schema(
     "change string not null, snapshot_id long, sequence_number long not null, content int not null, "
@@ -56,17 +56,17 @@ _AFTER_PARTITION = parse_schema(
 
 @dataclass(frozen=True)
 class SnapshotRange:
-    """The snapshots, oldest first, that lead to a version from after an earlier one."""
+    """The snapshots, oldest first, after one version up to another."""
 
     snapshots: tuple[Snapshot, ...]
     until: ResolvedVersion
 
 
 def find_snapshot_range(metadata: TableMetadata, after: AsOf | None, until: ResolvedVersion) -> SnapshotRange:
-    """Find the snapshots from after one version up to another; for None, all that led there.
+    """Find the snapshots after one version up to another; for None, all ancestors.
 
-    A snapshot id may be that of an expired snapshot, as long as what came right after it is still there. Raises
-    InvalidInput if a snapshot on the way has expired: what it appended can no longer be told.
+    A snapshot id may be that of an expired snapshot, if its child is still there. Raises InvalidInput if a snapshot in
+    between has expired: what it appended is unknown.
     """
     start = _find_start(metadata, after)
     found: list[Snapshot] = []
@@ -74,7 +74,7 @@ def find_snapshot_range(metadata: TableMetadata, after: AsOf | None, until: Reso
         if snapshot.snapshot_id == start:
             return SnapshotRange(tuple(reversed(found)), until)
         found.append(snapshot)
-        if snapshot.parent_snapshot_id == start:  # for None, the first of all
+        if snapshot.parent_snapshot_id == start:  # for None, the first snapshot
             return SnapshotRange(tuple(reversed(found)), until)
     if start is None and not found:
         return SnapshotRange((), until)
@@ -87,27 +87,27 @@ def _no_snapshot_range(
     end = f"snapshot {until.snapshot.snapshot_id}" if until.snapshot else "the empty table"
     begin = "the beginning" if start is None else f"snapshot {start}"
     known = None if start is None else metadata.snapshots.find(start)
-    # Sequence numbers only fall from child to parent: one that is as new as what is kept would have been met.
+    # Sequence numbers decrease from child to parent: a snapshot as new as those kept would have been found.
     was_passed = known is not None and bool(found) and 0 < found[-1].sequence_number <= known.sequence_number
     if found and not was_passed and (lost := found[-1].parent_snapshot_id) is not None:
         oldest = found[-1].snapshot_id
         return InvalidInput(
-            f"cannot tell what was appended from {begin} to {end}: snapshot {lost} on the way has expired, and the "
-            f"history that is kept begins with snapshot {oldest}",
-            hint=f"Read all rows once with scan(as_of={oldest}), and appends from there on with scan_appends({oldest})",
+            f"cannot determine the appends from {begin} to {end}: snapshot {lost} in between has expired, and the "
+            f"remaining history starts at snapshot {oldest}",
+            hint=f"Read all rows with scan(as_of={oldest}), then later appends with scan_appends({oldest})",
         )
     if start is not None and known is None:
-        return InvalidInput(f"snapshot {start} has expired, or never was one of the table, and is not behind {end}")
+        return InvalidInput(f"snapshot {start} is not an ancestor of {end}: it has expired, or was never in the table")
     return InvalidInput(
         f"{begin} is not an ancestor of {end}: it is on another branch, or was rolled back",
-        hint="Appends are told along one line of history; start after a snapshot that is in it",
+        hint="Start after a snapshot that is an ancestor",
     )
 
 
 def plan_appends(store: Store, metadata: TableMetadata, snapshot_range: SnapshotRange, where: Bound) -> ScanPlan:
-    """Plan a read of the rows that the appends of a span brought.
+    """Plan a read of the rows that were appended in a snapshot range.
 
-    As the reference has it: files that other operations added are not read, and rows that were deleted since are.
+    As in Iceberg Java: files that other operations added are not read, and rows that were deleted later are.
     """
     like = ScanPlan(snapshot_range.until, where, PLANNED_FILE_SCHEMA.empty_table(), ScanMetrics())
     appends = [s for s in snapshot_range.snapshots if s.operation == Operation.APPEND]
@@ -117,10 +117,10 @@ def plan_appends(store: Store, metadata: TableMetadata, snapshot_range: Snapshot
 def load_changed_files(
     store: Store, metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None
 ) -> pa.Table:
-    """List the files that are in one of two versions and not in the other; those that came and went are in neither.
+    """List the files that are in only one of two versions; files that were added and removed in between are in neither.
 
-    Manifests that both have are not opened. An added file is told with the snapshot that added it, a removed one with
-    the snapshot that removed it, if that is on the way from the one version to the other.
+    Manifests that both versions share are not opened. An added file has the snapshot that added it, a removed file the
+    snapshot that removed it, if that is between the two versions.
     """
     struct = partition_struct(metadata)
     schema = numbered((*_BEFORE_PARTITION, *struct.column, *_AFTER_PARTITION))
@@ -174,13 +174,13 @@ def _key(files: pa.Table) -> list[pa.Array]:
 
 
 def _way(metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None) -> Iterator[Snapshot]:
-    """Yield the snapshots that led to a version and not to the other one, newest first."""
+    """Yield the ancestors of one version that are not ancestors of the other, newest first."""
     known = {s.snapshot_id for s in metadata.ancestors(before)}
     return takewhile(lambda s: s.snapshot_id not in known, metadata.ancestors(until))
 
 
 def _with_removers(store: Store, removed: pa.Table, way: Iterator[Snapshot]) -> pa.Table:
-    """Put the snapshot that removed a file in the place of the one that added it."""
+    """Replace the snapshot that added a file by the one that removed it."""
     index = KeyIndex(_key(removed), removed.num_rows)
     removers: dict[int, int] = {}
     for snapshot in way:

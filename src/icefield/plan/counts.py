@@ -1,4 +1,4 @@
-"""How many rows match, of each file and of each partition: from metadata where it can tell, else by reading."""
+"""Count matching rows, by file and by partition: from metadata where possible, else by reading."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,7 +18,7 @@ PARTITION_COUNTS = pa.schema(
 
 
 def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, with_deleted: bool = False) -> Longs:
-    """Count the matching rows of each planned file; `count` does so by reading, where metadata cannot tell."""
+    """Count the matching rows of each planned file; `count` reads the files that metadata cannot answer for."""
     rows, deleted = plan.files.column("record_count"), plan.files.column("deleted_rows")
     if with_deleted:
         deleted = pa.chunked_array([pa.array(np.zeros(plan.files.num_rows, np.int64))])
@@ -31,7 +31,7 @@ def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, wi
 
 
 def count_by_partition(plan: ScanPlan, counts: Longs) -> pa.Table:
-    """Add up what was counted for each file by partition; partitions without a matching row are left out."""
+    """Sum the counts of files by partition; partitions without matching rows are left out."""
     files = plan.files.select(["partition", "spec_id", PARTITION_KEY]).combine_chunks()
     codes = KeyIndex([files.column(name).combine_chunks() for name in ("spec_id", PARTITION_KEY)], files.num_rows).codes
     distinct, firsts = np.unique(codes, return_index=True)

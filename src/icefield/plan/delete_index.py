@@ -20,7 +20,7 @@ For example, with the partitions x and y:
 
 The index is built once for a scan from delete manifests; matching a batch of data files is a vectorised look-up, and
 the delete files of one data file are listed only when it is read.
-Raises CorruptFile, as the reference does, for two vectors of one data file, for a vector older than its file, and for
+Raises CorruptFile, as Iceberg Java does, for two vectors of one data file, for a vector older than its file, and for
 a delete file that names a data file of another partition than its own.
 """
 
@@ -68,7 +68,7 @@ COLUMNS = ManifestColumns(
 DELETE_KEYS = pa.struct([("vector", pa.int64()), ("target", pa.int64()), ("group", pa.int64())])
 PUFFIN, PARQUET = "PUFFIN", "PARQUET"
 NO_DELETES = pa.schema([("file_path", pa.string())]).empty_table()
-OF_ANOTHER_PARTITION = "stands in another partition than its data file"
+OF_ANOTHER_PARTITION = "is in another partition than its data file"
 NEVER = -1  # older than any sequence number
 NO_GROUP = -2  # unlike any group, and unlike NOT_FOUND
 EVERYWHERE = 0
@@ -77,10 +77,10 @@ BOUNDS = (f"lower.{DELETED_FILE.field_id}", f"upper.{DELETED_FILE.field_id}")
 
 @dataclass(frozen=True)
 class Matched:
-    """What the index says of a batch of data files.
+    """The deletes that apply to a batch of data files.
 
     keys: where in the index the deletes of each file are, for `DeleteIndex.deletes_of`; null for files without any.
-    deleted_rows: how many rows of each file are deleted; null where only reading can tell.
+    deleted_rows: how many rows of each file are deleted; null if only reading can determine it.
     """
 
     keys: pa.StructArray
@@ -130,7 +130,7 @@ class DeleteIndex:
         return Matched(keys, pa.array(self._cardinality(vector), mask=needs_reading))
 
     def deletes_of(self, keys: dict[str, int], sequence_number: int) -> tuple[DeleteFile, ...]:
-        """List the deletes that apply to one data file, given what `match` said of it."""
+        """List the deletes that apply to one data file, by its key from `match`."""
         by_key = [
             *self._by_key.since(keys["group"], sequence_number + 1),
             *self._everywhere.since(EVERYWHERE, sequence_number + 1),
@@ -142,7 +142,7 @@ class DeleteIndex:
 
     def _cardinality(self, vector: Longs) -> Longs:
         counts = np.append(self._vectors.column("record_count").to_numpy(), 0)
-        return counts[vector]  # NOT_FOUND, the last place, has none
+        return counts[vector]  # NOT_FOUND, the last index, has none
 
     def _check_vectors(self, vector: Longs, numbers: Longs, group: Longs) -> None:
         ages = np.append(self._vectors.column("sequence_number").to_numpy(), np.iinfo(np.int64).max)[vector]
@@ -155,7 +155,7 @@ class DeleteIndex:
 
 
 def match_none(files: int) -> Matched:
-    """Return what holds for data files of a snapshot without deletes."""
+    """Return the result for data files of a snapshot without deletes."""
     return Matched(pa.nulls(files, DELETE_KEYS), pa.array(np.zeros(files, np.int64)))
 
 
@@ -197,7 +197,7 @@ def build_delete_index(parts: Sequence[tuple[PartitionSpec, pa.Table]]) -> Delet
 
 
 class _Partitions:
-    """Numbers the partitions that deletes stand in."""
+    """Numbers the partitions of delete files."""
 
     def __init__(self) -> None:
         self._indexes: dict[int, tuple[int, KeyIndex]] = {}
@@ -212,7 +212,7 @@ class _Partitions:
         return groups
 
     def find(self, files: pa.Table, spec: PartitionSpec) -> Longs:
-        """Return the group of each data file; NO_GROUP where no delete stands in its partition."""
+        """Return the group of each data file; NO_GROUP if its partition has no deletes."""
         if spec.spec_id not in self._indexes:
             return np.full(files.num_rows, NO_GROUP)
         first, index = self._indexes[spec.spec_id]
@@ -241,7 +241,7 @@ class _Scope:
         return np.where(self._groups[last] == groups, self._numbers[last], NEVER)
 
     def since(self, group: int, sequence_number: int, *, of_group: int | None = None) -> list[DeleteFile]:
-        """List a group's deletes of this sequence number or newer; they must stand in the partition `of_group`."""
+        """List a group's deletes of this sequence number or newer; they must be in the partition `of_group`."""
         start, end = np.searchsorted(self._groups, group), np.searchsorted(self._groups, group, "right")
         start += np.searchsorted(self._numbers[start:end], sequence_number)
         rows = self._entries.slice(start, end - start).to_pylist()
@@ -252,11 +252,11 @@ class _Scope:
 
 
 def _targets(entries: pa.Table) -> pa.Array:
-    """Return the one data file that each delete file names, if it is one: said outright, or by equal bounds."""
+    """Return the single data file that each delete file names, if any: by its reference, or by equal bounds."""
     named = entries.column("referenced_data_file").combine_chunks()
     lower, upper = (entries.column(name).combine_chunks() for name in BOUNDS)
     only = pc.if_else(pc.equal(lower, upper), lower, None)
-    # Bounds of paths are whole (the spec asks for it), but a truncated lower bound equals no upper one.
+    # Bounds of paths are not truncated (the spec requires it); a truncated lower bound would equal no upper one.
     return pc.coalesce(named, only.cast(pa.string()))
 
 
@@ -290,6 +290,6 @@ def _delete_file(row: dict[str, Any]) -> DeleteFile:
 def _vector(row: dict[str, Any]) -> DeleteFile:
     offset, size = row["content_offset"], row["content_size_in_bytes"]
     if offset is None or size is None:
-        raise CorruptFile(row["file_path"], "the manifest does not say where in it the deletion vector is")
+        raise CorruptFile(row["file_path"], "the manifest has no offset of the deletion vector")
     whole = row["file_size_in_bytes"]
     return DeleteFile(DeleteKind.VECTOR, row["file_path"], (), offset, size, row["record_count"], whole)

@@ -1,4 +1,4 @@
-"""The live entries of manifests, decoded many at a time: small manifests cost a tenth of what they do alone."""
+"""The live entries of manifests, decoded in batches: small manifests cost a tenth of what they cost one by one."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
@@ -31,7 +31,7 @@ ADDED_ONLY = (ADDED,)
 
 
 def batches_of_one_spec(manifests: pa.Table, cache: ManifestCache | None = None) -> Iterator[pa.Table]:
-    """Cut manifests into batches of one spec each; those that a cache has are less work, and more go into one."""
+    """Group manifests into batches of one spec each; cached manifests are less work, so a batch takes more of them."""
     spec_ids = manifests.column("partition_spec_id").to_numpy()
     sizes = _work(manifests, cache)
     for spec_id in np.unique(spec_ids):
@@ -42,14 +42,14 @@ def batches_of_one_spec(manifests: pa.Table, cache: ManifestCache | None = None)
 
 
 def cold_bytes(manifests: pa.Table, cache: ManifestCache | None) -> int:
-    """Return how many bytes of manifests there are to decode."""
+    """Return how many bytes of manifests must be decoded."""
     sizes: Longs = manifests.column("manifest_length").to_numpy()
     return int(sizes[_work(manifests, cache) == sizes].sum())
 
 
 @dataclass(frozen=True)
 class Entries:
-    """Entries of manifests of one spec, with nothing left to inherit.
+    """Entries of manifests of one spec, with inherited values applied.
 
     `table` is without TEXTS and `manifest_path`; `complete` adds them to the rows that are left in the end.
     """
@@ -83,7 +83,7 @@ class Entries:
 
 
 def open_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]) -> Entries:
-    """Load what is judged of entries of manifests of one spec."""
+    """Load the filter columns of entries of manifests of one spec."""
     parts = list(_open_parts(store, manifests, want))
     table = parts[0].table if len(parts) == 1 else _concatenated([part.table for part in parts])
     owner = np.concatenate([part.owner for part in parts]) if len(parts) > 1 else parts[0].owner
@@ -96,7 +96,7 @@ def open_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statu
 
 
 def load_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]) -> pa.Table:
-    """Load entries of manifests of one spec, with nothing left to inherit, and the `manifest_path` of each."""
+    """Load entries of manifests of one spec, with inherited values applied, and the `manifest_path` of each."""
     return open_entries(store, manifests, want, statuses).complete()
 
 
@@ -105,7 +105,7 @@ def load_batches(
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield manifests in batches of one spec, each with its entries.
 
-    Further ones are read ahead, unless the store reads ahead already: then it knows of these, and of more.
+    Later manifests are read ahead, unless the store itself reads ahead.
     """
     knows = isinstance(store, ReadAhead)
     with nullcontext(store) if knows else ReadAhead(store, wanted_manifests(store, manifests, want)) as near:
@@ -114,7 +114,7 @@ def load_batches(
 
 
 def wanted_manifests(store: Store, manifests: pa.Table, want: ManifestColumns) -> Iterator[Wanted]:
-    """Yield what must be read of manifests, in the order of `batches_of_one_spec`."""
+    """Yield the files to read for manifests, in the order of `batches_of_one_spec`."""
     cache = cache_of(store) if is_cacheable(want) else None
     for batch in batches_of_one_spec(manifests):
         for key in _keys(batch):
@@ -133,7 +133,7 @@ def partition_columns(entries: pa.Table, spec: PartitionSpec) -> list[pa.Array]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Entries as stored: of a run of manifests that were decoded together, or of one that the cache had.
+    """Entries as stored: of manifests that were decoded together, or of one from the cache.
 
     owner: which manifest of the batch each is of. texts: makes the texts of some rows, by their numbers, ascending.
     """
@@ -163,7 +163,7 @@ def _open_parts(store: Store, manifests: pa.Table, want: ManifestColumns) -> Ite
 def _decoded(
     store: Store, keys: Sequence[Key], ordinals: Sequence[int], want: ManifestColumns, cache: ManifestCache | None
 ) -> _Part:
-    """Decode manifests together, and keep what is used again."""
+    """Decode manifests together, and cache those that are likely to be used again."""
     files = [(keys[i].location, read_sized(store, *keys[i])) for i in ordinals]
     table, texts = decode_manifests_in_turn(files, want)
     runs = table.column(MANIFEST_COLUMN).to_numpy()
@@ -173,7 +173,7 @@ def _decoded(
         whole = _with_texts(table, texts(np.arange(table.num_rows)))
         for at in again:
             first, last = np.searchsorted(runs, (at, at + 1))
-            # A slice of many would keep all of them in memory, so one of several is copied.
+            # A slice of several manifests would keep all of them in memory, so it is copied.
             mine = whole if len(ordinals) == 1 else whole.take(pa.array(np.arange(first, last)))
             cache.keep(keys[ordinals[at]], mine)
     return _Part(table, np.array(ordinals, np.int32)[runs], lambda rows: _only_texts(texts(rows)))
@@ -187,7 +187,7 @@ def _cached(
 
     def texts(rows: Longs) -> pa.Table:
         held = manifest.texts(names)
-        if held is None:  # somebody removed it meanwhile
+        if held is None:  # evicted concurrently
             held = decode_manifest(read_sized(store, *key), key.location, ManifestColumns(names, partition=False))
         return held.take(pa.array(rows))
 
@@ -215,7 +215,7 @@ def _keys(manifests: pa.Table) -> list[Key]:
 
 
 def _work(manifests: pa.Table, cache: ManifestCache | None) -> Longs:
-    """Say how much there is to do for each manifest, in bytes to decode."""
+    """Return the number of bytes to decode for each manifest."""
     sizes: Longs = manifests.column("manifest_length").to_numpy()
     if cache is None:
         return sizes
@@ -224,7 +224,7 @@ def _work(manifests: pa.Table, cache: ManifestCache | None) -> Longs:
 
 
 def _cuts(sizes: Longs) -> list[int]:
-    """Say where batches begin and end: each has at least one manifest, and ends when it is large enough."""
+    """Return the boundaries of batches: each has at least one manifest, and ends when it is large enough."""
     cuts, total = [0], 0
     for at, size in enumerate(sizes.tolist(), 1):
         total += size

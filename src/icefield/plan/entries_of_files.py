@@ -1,4 +1,4 @@
-"""More of what manifests say of files that a plan chose; only the manifests that list them are opened again."""
+"""Further manifest columns of planned files; only the manifests that list them are opened again."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ INHERITED = ("status", "snapshot_id", "sequence_number", "file_path")
 def load_entries_of_files(
     store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, want: ManifestColumns
 ) -> Iterator[tuple[PartitionSpec, pa.Table]]:
-    """Yield the entries of planned files, each batch of one spec; `want` must hold what entries inherit."""
+    """Yield the entries of planned files, each batch of one spec; `want` must include the inherited columns."""
     manifests = load_manifests(store, plan.version.snapshot)
     if manifests is None or files.num_rows == 0:
         return

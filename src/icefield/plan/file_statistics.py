@@ -1,4 +1,4 @@
-"""What manifests say of many files at once, in the shape in which filters are judged; each column is decoded once."""
+"""The statistics of many files, in the shape that filters are evaluated on; each column is decoded once."""
 
 from functools import cache
 
@@ -18,14 +18,14 @@ from icefield.types.schema import Schema
 
 
 def facts_of(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileFacts:
-    """Return what entries of one spec say of their files."""
+    """Return the statistics of entries of one spec."""
     terms = spec_sources(spec, schema)
     partition = partition_statistics(entries, spec, schema)
     return FileFacts(terms, partition, column_statistics(entries, schema), entries.num_rows)
 
 
 def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
-    """Find the statistics of a column in each file by field id; None for a column that has none."""
+    """Find the statistics of a column in each file by field id; None for a column without statistics."""
 
     names = frozenset(entries.column_names)
 
@@ -37,7 +37,7 @@ def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
     def statistics(field_id: int) -> FieldStatistics | None:
         if field_id == LAST_UPDATED.field_id and "sequence_number" in names:
             return up_to_sequence_number(whole("sequence_number"))
-        known = schema.by_id.get(field_id)  # other metadata columns are in no schema, and in no statistics
+        known = schema.by_id.get(field_id)  # other metadata columns have neither a schema nor statistics
         kind = known.type if known else None
         if f"lower.{field_id}" not in names or not isinstance(kind, PrimitiveType):
             return None
@@ -53,9 +53,9 @@ def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
 
 
 def up_to_sequence_number(numbers: pa.Array) -> FieldStatistics:
-    """Return what sequence numbers tell of when rows were last updated: none of them after its file was added.
+    """Return bounds of the last-updated sequence numbers of rows: none is newer than its file.
 
-    A row without a number of its own has that of its file, and one that was moved to it has an older one. (spec: Row
+    A row without its own number has that of its file; a row that was rewritten has an older one. (spec: Row
     Lineage)
     """
     always, never = np.ones(len(numbers), np.bool_), np.zeros(len(numbers), np.bool_)
@@ -64,7 +64,7 @@ def up_to_sequence_number(numbers: pa.Array) -> FieldStatistics:
 
 
 def partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
-    """Find the value of a partition field in each file by field id; None for a field that the manifests lack."""
+    """Find the value of a partition field in each file by field id; None for a field that manifests lack."""
     kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
 
     @cache

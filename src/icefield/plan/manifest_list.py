@@ -1,4 +1,4 @@
-"""The manifests of a snapshot: loaded as one table, pruned by what their partition summaries say.
+"""The manifests of a snapshot: loaded as one table, pruned by their partition summaries.
 
 Raises MissingFile, CorruptFile, and Unsupported for encrypted tables.
 """
@@ -41,12 +41,12 @@ class ManifestList:
 
     @cached_property
     def live_data(self) -> pa.Table:
-        """The manifests that may hold data files which are still in the table."""
+        """The manifests that may hold live data files."""
         return choose(self._live, is_of(self._live, DATA_MANIFEST))
 
     @cached_property
     def live_deletes(self) -> pa.Table:
-        """The manifests that may hold delete files which are still in the table."""
+        """The manifests that may hold live delete files."""
         return choose(self._live, is_of(self._live, DELETE_MANIFEST))
 
     @cached_property
@@ -61,7 +61,7 @@ def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
 
 
 def load_many_manifests(store: Store, snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, pa.Table]]:
-    """Yield snapshots that have manifests with what their manifest lists say, one row per manifest."""
+    """Yield snapshots that have manifests, each with its manifest list, one row per manifest."""
     snapshots = list(snapshots)
     with ReadAhead(store, (Wanted(s.manifest_list) for s in snapshots if s.manifest_list)) as near:
         for snapshot in snapshots:
@@ -82,26 +82,26 @@ def load_manifest_list(store: Store, snapshot: Snapshot | None) -> ManifestList 
 
 
 def read_manifest_list(store: Store, snapshot: Snapshot) -> bytes:
-    """Read the manifest list of a snapshot that has one; another snapshot's is refused."""
+    """Read the manifest list of a snapshot; raise CorruptFile if it is that of another snapshot."""
     data = store.read(snapshot.manifest_list)
     check_list_of(snapshot.snapshot_id, data, snapshot.manifest_list)
     return data
 
 
 def is_of(manifests: pa.Table, content: int) -> Mask:
-    """Say which manifests hold data files, or delete files."""
+    """Return which manifests hold data files, or delete files."""
     return manifests.column("content").to_numpy() == content  # type: ignore[no-any-return]
 
 
 def has_live_files(manifests: pa.Table) -> Mask:
-    """Say which manifests may hold files that are still in the table; unknown counts may."""
+    """Return which manifests may hold live files; those with unknown counts may."""
     added = manifests.column("added_files_count").to_numpy(zero_copy_only=False)
     existing = manifests.column("existing_files_count").to_numpy(zero_copy_only=False)
     return ~((added == 0) & (existing == 0))  # type: ignore[no-any-return]
 
 
 def choose(rows: pa.Table, chosen: Mask) -> pa.Table:
-    """Return the chosen rows; all and none, which are the most common, cost nothing."""
+    """Return the selected rows; all and none, the most common cases, cost nothing."""
     count = np.count_nonzero(chosen)
     if count == len(chosen):
         return rows
@@ -110,7 +110,7 @@ def choose(rows: pa.Table, chosen: Mask) -> pa.Table:
     if len(chosen) <= FEW:
         first = int(chosen.argmax())
         if np.count_nonzero(chosen[first : first + count]) == count:
-            # Of many rows, a slice would keep all in memory.
+            # A slice of many rows would keep all of them in memory.
             return rows.slice(first, count)
     return rows.filter(pa.array(chosen))
 
@@ -125,7 +125,7 @@ def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
 
 
 def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> Mask:
-    """Say which manifests may hold files with matching rows."""
+    """Return which manifests may hold files with matching rows."""
     keep = np.ones(manifests.num_rows, np.bool_)
     judged = columns_of(where)
     if where != FALSE and not any(field.source_id in judged for spec in metadata.specs for field in spec.fields):
@@ -140,7 +140,7 @@ def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, 
 
 
 def find_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
-    """Find the spec that a manifest names; one that metadata does not have is the table's fault."""
+    """Find the spec of a manifest; raise CorruptFile if the metadata does not have it."""
     for spec in metadata.specs:
         if spec.spec_id == spec_id:
             return spec
@@ -152,7 +152,7 @@ def _decode_manifest_list(data: bytes, location: str) -> ManifestList:
 
 
 def _named_manifests(store: Store, snapshot: Snapshot) -> pa.Table:
-    """Describe the manifests that an old v1 snapshot names itself; their counts are not known."""
+    """Describe the manifests that an old v1 snapshot lists itself; their counts are unknown."""
     rows = []
     for location, data in read_many(store, snapshot.manifests):
         header = decode_manifest_header(data, location)

@@ -1,13 +1,13 @@
-"""What planning a scan looked at, and how the rest was ruled out, as numbers."""
+"""Scan metrics: what planning looked at, and what it pruned."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class ScanMetrics:
-    """How many manifests, files, rows and bytes there were, and what ruled them out.
+    """How many manifests, files, rows and bytes there were, and what pruned them.
 
-    Manifest lists do not say how large files are, so `bytes_listed` is without the files of pruned manifests.
+    Manifest lists do not have file sizes, so `bytes_listed` does not include the files of pruned manifests.
     """
 
     manifests: int = 0

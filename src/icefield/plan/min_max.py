@@ -1,10 +1,10 @@
-"""The least or greatest value of a column: from bounds where they are exact, else from as few files as can be.
+"""The minimum or maximum of a column: from bounds if they are exact, else from as few files as possible.
 
-    settled     every row matches, none is deleted, and the bound is a value of the file: nothing is read
-    candidate   its bounds leave room for something better than what is known: read, the most promising first
+    exact       every row matches, none is deleted, and the bound is a value of the file: nothing is read
+    candidate   its bounds allow a better value than the best so far: read, the most promising first
 
-Bounds of texts and bytes may be cut, so they settle nothing, but they still rule files out. Partition values are exact.
-NaN is greater than every number, as in Spark: it is the least value only where there is no other.
+Bounds of strings and bytes may be truncated: they are not exact, but still prune files. Partition values are exact.
+NaN is greater than every number, as in Spark: it is the minimum only if there is no other value.
 """
 
 import math
@@ -34,12 +34,12 @@ from icefield.types.datatypes import BooleanType
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
-# Reads some files of a plan, by their rows in it, for values that a filter calls better; yields the best of each.
+# Reads some files of a plan, by their rows in it, for values that match the `better` filter; yields the best of each.
 ReadBest = Callable[[Sequence[int], Bound], Iterator["Best"]]
 
 
 class Side(Enum):
-    """Which end of a column's values; the operator is how a better value compares with another."""
+    """Minimum or maximum; the operator is how a better value compares with another."""
 
     LEAST = Operator.LT
     GREATEST = Operator.GT
@@ -49,20 +49,20 @@ class Side(Enum):
         return pc.min(values) if self is Side.LEAST else pc.max(values)
 
     def compare(self, values: pa.Array, value: pa.Scalar) -> pa.Array:
-        """Say which values lie nearer to this end than the given one."""
+        """Return which values are closer to this end than the given one."""
         return pc.less(values, value) if self is Side.LEAST else pc.greater(values, value)
 
 
 @dataclass(frozen=True)
 class MinMax:
-    """The value looked for: of which column, at which end."""
+    """The column, and which end of its values."""
 
     reference: Reference
     side: Side
 
     @property
     def columns(self) -> ManifestColumns:
-        """What manifests must tell."""
+        """The manifest columns that are needed."""
         field_id = self.reference.field_id
         want = ManifestColumns((*INHERITED, "record_count"))
         return want if is_metadata_column(field_id) else want.with_statistics([field_id])
@@ -75,7 +75,7 @@ def find_min_max(
     read: ReadBest,
     width: int = 1,
 ) -> pa.Scalar:
-    """Find the value, null if no row has one. width: how many files are read side by side."""
+    """Find the value, or null if there is none. width: how many files are read concurrently."""
     known = [_known(wanted, plan, spec, entries) for spec, entries in listed]
     best = Best(wanted)
     for files in known:
@@ -90,10 +90,10 @@ def find_min_max(
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of some planned files.
+    """What metadata says about some planned files.
 
     bound: at the wanted end, in the form of `OrderedColumn.array`. settled: where it is a value that the scan has.
-    open_value, open_nan: where there may be others, or a NaN, that metadata does not tell of. sure_nan: where it does.
+    open_value, open_nan: whether there may be other values, or a NaN. sure_nan: whether there certainly is one.
     """
 
     rows: pa.Array
@@ -122,12 +122,12 @@ class Best:
         self.saw_nan = False
 
     def settle(self, files: _Known) -> None:
-        """Take what needs no reading."""
+        """Use the files that need no reading."""
         self.saw_nan |= bool(files.sure_nan.any())
         self._take(files.bound.filter(pa.array(files.settled)))
 
     def candidates(self, files: _Known) -> Iterator[_Candidate]:
-        """Yield the files that could hold something better."""
+        """Yield the files that may hold a better value."""
         hopeful = files.open_value
         if self.value is not None:
             better = self._side.compare(files.bound, pa.scalar(self.value, files.bound.type))
@@ -137,7 +137,7 @@ class Best:
             yield _Candidate(row, bound, bool(hopeful[at]), bool(files.open_nan[at]))
 
     def may_lose_to(self, candidate: _Candidate) -> bool:
-        """Say whether the file may still hold something better."""
+        """Return whether the file may still hold a better value."""
         if self._side is Side.GREATEST and self.saw_nan:
             return False
         nan_matters = not self.saw_nan and (self._side is Side.GREATEST or self.value is None)
@@ -146,26 +146,26 @@ class Best:
         return candidate.open_value and (candidate.bound is None or self._is_better(candidate.bound))
 
     def beaten_by(self) -> Bound:
-        """Return the filter for values that would take the place of the best."""
+        """Return the filter for values that are better than the best so far."""
         kind = self._reference.type
         if self.value is None or isinstance(kind, BooleanType):
             return NotNull(self._reference)
         return Compare(self._reference, self._side.value, value_of(self.value, kind))
 
     def add(self, values: pa.Array) -> None:
-        """Take values that were read."""
+        """Update the best with values that were read."""
         ordered = column_of(values, self._reference.type)
         self.saw_nan |= bool((values.is_valid().to_numpy(zero_copy_only=False) & ~ordered.known).any())
         self._take(ordered.array())
 
     def merge(self, other: "Best") -> None:
-        """Take what was found elsewhere."""
+        """Update the best with a result of another process."""
         self.saw_nan |= other.saw_nan
         if other.value is not None and self._is_better(other.value):
             self.value = other.value
 
     def scalar(self) -> pa.Scalar:
-        """Return the answer as a value of the column's type."""
+        """Return the result as a value of the column's type."""
         kind = self._reference.type
         if self.saw_nan and (self._side is Side.GREATEST or self.value is None):
             return pa.scalar(math.nan, arrow_type(kind))
@@ -201,7 +201,7 @@ def _known(wanted: MinMax, plan: ScanPlan, spec: PartitionSpec, entries: pa.Tabl
 
 @dataclass(frozen=True)
 class _Source:
-    """Where bounds come from; is_exact: they are values of the column, has_nan: where there certainly is a NaN."""
+    """The bounds; is_exact: they are values of the column, has_nan: whether there certainly is a NaN."""
 
     of_column: FieldStatistics
     is_exact: bool
@@ -218,7 +218,7 @@ def _statistics(reference: Reference, schema: Schema, spec: PartitionSpec, entri
     if columns is None:
         return None
     if is_metadata_column(reference.field_id):
-        # What is known of it is no statistic of the file: a bound that no row need have.
+        # It is not a statistic of the file, only a bound, which no row needs to have.
         return _Source(columns, is_exact=False, has_nan=np.zeros(entries.num_rows, np.bool_))
     nans = pc.fill_null(entries.column(f"nan_count.{reference.field_id}"), 0).to_numpy()
     has_nan = columns.may_be_nan & (nans > 0)
@@ -234,5 +234,5 @@ def _nothing_known(rows: pa.Array, reference: Reference) -> _Known:
 def _most_promising_first(candidates: Sequence[_Candidate], side: Side) -> list[_Candidate]:
     unknown = [candidate for candidate in candidates if candidate.bound is None]
     known = [candidate for candidate in candidates if candidate.bound is not None]
-    # A bound that is known soon makes others hopeless; of a file without one anything may come, so it is read last.
+    # A good bound early prunes other files; a file without a bound may hold anything, so it is read last.
     return [*sorted(known, key=lambda c: c.bound, reverse=side is Side.GREATEST), *unknown]

@@ -1,11 +1,11 @@
-"""Plan a scan: which files must be read for a filter, and how the others were ruled out.
+"""Plan a scan: which files must be read for a filter, and how the others were pruned.
 
     manifest list   manifests whose partition summaries cannot match are not opened
     manifest        files whose partition values cannot match, then whose column statistics cannot match, are dropped
     file            row groups are left to the Parquet reader
 
-A file that no pass can rule out is read; a file whose every row must match is marked, so that counts and overwrites
-need not open it. Files stay columns: one Arrow table, one row per file; `tasks` makes the readers' values of them, one
+A file that no step can prune is read. A file in which every row matches is marked, so that counts and overwrites need
+not open it. Files stay columnar: one Arrow table, one row per file; `tasks` turns them into values for readers, one
 at a time.
 
 Raises MissingFile, CorruptFile, and Unsupported for files in formats other than Parquet.
@@ -86,7 +86,7 @@ TASKS_PER_STEP = 1_000
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """The files to read, and why only those."""
+    """The files to read, and the metrics of the scan."""
 
     version: ResolvedVersion
     where: Bound
@@ -96,16 +96,16 @@ class ScanPlan:
 
     @property
     def whole_files(self) -> pa.Table:
-        """The files whose every row matches."""
+        """The files in which every row matches."""
         return self.files.filter(self.files.column("must_match"))
 
     @property
     def partial_files(self) -> pa.Table:
-        """The files that must be opened to tell."""
+        """The files in which only some rows may match."""
         return self.files.filter(pc.invert(self.files.column("must_match")))
 
     def tasks(self, files: pa.Table) -> Iterator[FileTask]:
-        """Yield what a reader must know of each of some files of this plan."""
+        """Yield what a reader needs to know about some files of this plan."""
         for start in range(0, files.num_rows, TASKS_PER_STEP):
             for row in files.slice(start, TASKS_PER_STEP).to_pylist():
                 keys, number = row["delete_keys"], row["sequence_number"]
@@ -123,7 +123,7 @@ class ScanPlan:
 
 
 def bytes_of(files: pa.Table) -> int:
-    """Return how large planned files are in all."""
+    """Return the total size of planned files."""
     return int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
 
 
@@ -131,11 +131,11 @@ class PlanningExecutor(Protocol):
     """Where batches of manifests can be planned, other than in this process."""
 
     def is_worthwhile(self, cold_bytes: int) -> bool:
-        """Say whether it is faster there, for manifests of so many bytes that the cache does not have."""
+        """Return whether it is faster there, for this many bytes of uncached manifests."""
         ...
 
     def run(self, work: "PlanBatch", batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]] | None:
-        """Do the work on each batch, and return the results in their order; None if it failed."""
+        """Process each batch, and return the results in order, or None if that failed."""
         ...
 
 
@@ -149,7 +149,7 @@ def plan_scan(
     where: Bound,
     planning_executor: PlanningExecutor | None = None,
 ) -> ScanPlan:
-    """Find the files of a version that may hold matching rows; a cluster takes part where it pays."""
+    """Find the files of a version that may hold matching rows; on the planning executor if that is faster."""
     listed = load_manifest_list(store, version.snapshot)
     if listed is None or version.snapshot is None:
         return ScanPlan(version, where, NO_FILES, ScanMetrics())
@@ -161,14 +161,14 @@ def plan_scan(
     planner = _Planner(store, metadata, version.schema, where, LIVE)
     files, metrics, deletes = planner.plan_snapshot(listed, version.snapshot.manifest_list, planning_executor)
     is_small = deletes is None and max(listed.manifests.num_rows, files.num_rows) <= MOST_ROWS
-    # Version 1 may name manifests one by one, and then there is no list to know them by.
+    # Version 1 may list manifests in the snapshot, without a manifest list as cache key.
     if cache is not None and is_small and question.manifest_list and cache.plans.note(question):
         cache.plans.keep(question, listed, SmallPlan(files, metrics))
     return ScanPlan(version, where, files, metrics, deletes)
 
 
 def plan_added_files(store: Store, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan) -> pa.Table:
-    """Find the files that snapshots added and that a plan would have had to read; each says which one added it."""
+    """Find the files that snapshots added and that a plan would have read, each with the snapshot that added it."""
     lists = load_many_manifests(store, snapshots)
     found = [_added_by(manifests, snapshot, DATA_MANIFEST) for snapshot, manifests in lists]
     if not found:
@@ -206,8 +206,8 @@ class _Planner:
     def plan_snapshot(
         self, listed: ManifestList, manifest_list: str, planning_executor: PlanningExecutor | None
     ) -> tuple[pa.Table, ScanMetrics, DeleteIndex | None]:
-        """Plan all manifests of a snapshot: (the files, the funnel, the deletes that apply to them)."""
-        # A delete file stands in the partition of the files that it applies to, so the same pruning holds for it.
+        """Plan all manifests of a snapshot: (the files, the metrics, the deletes that apply to them)."""
+        # A delete file is in the partition of the files that it applies to, so the same pruning is valid for it.
         deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
         keep = self._prune(listed.live_data)
         opened = choose(listed.live_data, keep)
@@ -227,7 +227,7 @@ class _Planner:
         return files, metrics, deletes
 
     def wanted(self, manifests: pa.Table) -> Iterator[Wanted]:
-        """Yield what must be read of data manifests."""
+        """Yield the data manifests to read."""
         for batch in batches_of_one_spec(manifests):
             spec = find_spec(self.metadata, batch.column("partition_spec_id")[0].as_py())
             yield from wanted_manifests(self.store, batch, self._columns(spec))
@@ -240,17 +240,17 @@ class _Planner:
         parts = None
         if planning_executor is not None and planning_executor.is_worthwhile(cold_bytes(manifests, cache)):
             parts = planning_executor.run(self._plan_batch, batches)
-        if parts is None:  # a job that failed fails here again, with the error that it is
+        if parts is None:  # a failed job is repeated here, to raise its own error
             parts = self._plan_here(batches)
         return _together(parts)
 
     @property
     def _judged(self) -> tuple[int, ...]:
-        """The columns whose statistics are asked for."""
+        """The columns whose statistics are needed."""
         return tuple(sorted(i for i in columns_of(self.where) if not is_metadata_column(i)))
 
     def _columns(self, spec: PartitionSpec) -> ManifestColumns:
-        """Return what is asked of manifests of a spec."""
+        """Return the columns needed from manifests of a spec."""
         sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
         return replace(COLUMNS.with_statistics(self._judged), sizes=sources)
 
@@ -260,14 +260,14 @@ class _Planner:
     def known_candidates(
         self, choice: Choice, listed: ManifestList, opened: pa.Table
     ) -> Sequence[UnprunedFiles] | None:
-        """Return what the cache has of a small table, and let it have what is chosen from again."""
+        """Return the cached files of a small table; load and cache them first if necessary."""
         cache = cache_of(self.store)
         if cache is None:
             return None
         known = cache.candidates.find(choice, listed)
         if known is None and cache.candidates.note(choice) and lists_few_files(opened):
             known = [self._open(batch).described() for batch in batches_of_one_spec(opened, cache)]
-            if sum(candidates.facts.rows for candidates in known) <= MOST_ROWS:  # lists may be wrong
+            if sum(candidates.facts.rows for candidates in known) <= MOST_ROWS:  # counts in manifest lists may be wrong
                 cache.candidates.keep(choice, listed, known)
         return known
 
@@ -282,7 +282,7 @@ class _Planner:
         return self.plan_candidates(self._open(manifests))
 
     def _open(self, manifests: pa.Table) -> UnprunedFiles:
-        """Open the files of manifests of one spec."""
+        """Load the files of manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
         want = self._columns(spec)
         entries = open_entries(self.store, manifests, want, self.statuses)
@@ -296,18 +296,18 @@ class _Planner:
         )
 
     def plan_candidates(self, candidates: UnprunedFiles) -> tuple[pa.Table, ScanMetrics]:
-        """Choose the files that may match, and say what is proven of them."""
+        """Select the files that may match, each with its residual code."""
         facts = candidates.facts
         by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
         keep = by_partition & might_match(self.where, facts.columns, facts.rows)
         if not keep.any():
             return NO_FILES, _metrics_of_opened(candidates, by_partition, keep)
-        # Of few files, to prove something for all costs less than to take out what is known of those to keep.
+        # For few files, evaluating all costs less than selecting the statistics of those to keep.
         proven = prove(self.where, facts).at(keep) if facts.rows <= FEW else prove(self.where, facts.at(keep))
         files = candidates.describe(keep)
         for name, column in (("must_match", proven.always), ("proven", proven.codes)):
             files = files.append_column(name, pa.array(column))
-        if proven.never.any():  # no part of the filter says so, but all of them together
+        if proven.never.any():  # pruned by the conditions together, not by a single one
             files = files.filter(pa.array(~proven.never))
             keep[keep] = ~proven.never
         return files, _metrics_of_opened(candidates, by_partition, keep)
@@ -321,7 +321,7 @@ def _together(parts: Sequence[tuple[pa.Table, ScanMetrics]]) -> tuple[pa.Table, 
 
 
 def _gains_by_threads(batch: pa.Table) -> bool:
-    """Return whether decoding a batch runs long without the interpreter; threads for others wait for each other."""
+    """Return whether decoding a batch mostly runs without the interpreter lock; else threads would wait for it."""
     return bool(pc.mean(batch.column("manifest_length")).as_py() >= SMALL_MANIFEST_BYTES)
 
 
@@ -331,7 +331,7 @@ def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table
 
 
 def _metrics_of_opened(candidates: UnprunedFiles, by_partition: Mask, read: Mask) -> ScanMetrics:
-    """Count what was in opened manifests; what partitions did not rule out and is not read, statistics ruled out."""
+    """Count the files in opened manifests; unread files that partitions did not prune were pruned by statistics."""
     files, rows, size = in_all = _totals(candidates.record_counts, candidates.sizes)
     files_left, rows_left, size_left = in_all if by_partition.all() else _totals_at(candidates, by_partition)
     files_read, rows_read, size_read = _totals_at(candidates, read)

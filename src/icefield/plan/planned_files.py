@@ -1,4 +1,4 @@
-"""Planned files as columns: their paths, and some of them by path."""
+"""Planned files as columns: their paths, and selections by path."""
 
 from collections.abc import Iterable
 
@@ -12,5 +12,5 @@ def paths_of(files: pa.Table) -> frozenset[str]:
 
 
 def files_at(files: pa.Table, paths: Iterable[str]) -> pa.Table:
-    """Return those of some files that lie at one of the paths."""
+    """Return the files at the given paths."""
     return files.filter(pc.is_in(files.column("file_path"), value_set=pa.array(sorted(paths), pa.string())))

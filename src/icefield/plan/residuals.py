@@ -1,4 +1,4 @@
-"""Group planned files by what is left of the filter for them, for engines that filter many files by one expression.
+"""Group planned files by residual, for engines that filter many files by one expression.
 
     >>> files = pa.table({"proven": [5, 1, 1, 0], "file_size_in_bytes": [9_000, 800, 700, 50]})
     >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=1_000)]
@@ -7,7 +7,7 @@
     [(5, 1), (0, 3)]
 
 The codes are those of `expr.prune.residual`. In the second call the files with code 1 are too small for a group of
-their own, so they are filtered together with the last file, for which nothing is proven.
+their own, so they are filtered together with the last file, which needs the whole filter.
 """
 
 import numpy as np
@@ -20,10 +20,10 @@ MOST_GROUPS = 4
 
 
 def group_by_residual(files: pa.Table, least_bytes: int) -> list[tuple[int, pa.Table]]:
-    """Cut planned files into groups, each with the code of what is proven for all of its files.
+    """Group planned files, each group with a residual code that holds for all of its files.
 
-    A group of its own costs the engine a scan, so only what is proven for many bytes gets one; the other files stay
-    together, and are filtered by all that is not proven for each of them.
+    Each group costs the engine a scan, so a code gets its own group only if its files have enough bytes. The other
+    files form one group, which is filtered by every condition that is not satisfied for each of them.
     """
     codes = files.column("proven").to_numpy()
     sizes = files.column("file_size_in_bytes").to_numpy()
@@ -39,6 +39,6 @@ def group_by_residual(files: pa.Table, least_bytes: int) -> list[tuple[int, pa.T
 
 
 def residual_counts(files: pa.Table) -> list[tuple[int, int]]:
-    """Return each code among planned files with the number of files that have it."""
+    """Return each residual code among planned files with its number of files."""
     counted = pc.value_counts(files.column("proven").combine_chunks()).to_pylist()
     return [(row["values"], row["counts"]) for row in counted]

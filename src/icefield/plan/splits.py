@@ -1,9 +1,9 @@
-"""Cut planned files at their row groups, and pack the pieces into tasks of about one size. (As the reference does.)
+"""Split planned files at their row groups, and pack the splits into tasks of about one size, as Iceberg Java does.
 
-    file → pieces at `split_offsets`, or of the target size where a writer left them out
-    pieces → bins: a bin takes pieces until the target size; small files count as much as opening one costs
+    file → splits at `split_offsets`, or of the target size if the writer omitted them
+    splits → bins: a bin takes splits up to the target size; small files count as much as opening one costs
 
-The pieces of a file cover it from its first byte to its last, so every row group starts in exactly one of them.
+The splits of a file cover it from its first byte to its last, so every row group starts in exactly one of them.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ COLUMNS = ManifestColumns((*INHERITED, "split_offsets"), partition=False)
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """How large tasks shall be, how many may be open at once while packing, and what opening a file costs."""
+    """The target size of tasks, how many bins may be open while packing, and what opening a file costs."""
 
     target_bytes: int = SPLIT_TARGET_SIZE_BYTES.default
     lookback: int = SPLIT_LOOKBACK.default
@@ -35,7 +35,7 @@ class SplitSettings:
 
 @dataclass(frozen=True)
 class Split:
-    """A piece of a data file: the row groups that start in its bytes."""
+    """A split of a data file: the row groups that start in its bytes."""
 
     location: str
     start: int
@@ -57,9 +57,9 @@ def split_settings(properties: Mapping[str, str]) -> SplitSettings:
 
 
 def plan_splits(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> list[list[Split]]:
-    """Cut files of a plan, and pack the pieces into tasks."""
+    """Split files of a plan, and pack the splits into tasks."""
     settings = split_settings(metadata.properties)
-    # Only files that are larger than a task are cut, so only their offsets are looked up.
+    # Only files that are larger than a task are split, so only their offsets are looked up.
     large = files.filter(pc.greater(files.column("file_size_in_bytes"), settings.target_bytes))
     offsets = _load_offsets(store, metadata, plan, large)
     paths, sizes = files.column("file_path").to_pylist(), files.column("file_size_in_bytes").to_pylist()
@@ -72,7 +72,7 @@ def plan_splits(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa
 
 
 def split_file(location: str, size: int, offsets: Sequence[int] | None, target_bytes: int) -> list[Split]:
-    """Cut a file that is larger than the target; offsets that cannot be true are ignored. (spec: split_offsets)"""
+    """Split a file that is larger than the target; invalid offsets are ignored. (spec: split_offsets)"""
     if size <= target_bytes:
         return [Split(location, 0, size)]
     if offsets and _are_sound(offsets, size):
@@ -84,7 +84,7 @@ def split_file(location: str, size: int, offsets: Sequence[int] | None, target_b
 
 
 def pack_splits(splits: Iterable[Split], settings: SplitSettings) -> Iterator[list[Split]]:
-    """Put each piece into the first open task that has room; when too many are open, the fullest is done."""
+    """Put each split into the first open task with room; when too many are open, close the fullest."""
     bins: deque[_Bin] = deque()
     for split in splits:
         weight = max(split.length, settings.open_file_bytes)
@@ -124,7 +124,7 @@ class _Bin:
 
 
 def _merged(splits: Sequence[Split]) -> list[Split]:
-    """Join neighbouring pieces of one file, which would open it twice."""
+    """Join adjacent splits of one file, to open it only once."""
     merged: list[Split] = []
     for split in splits:
         last = merged[-1] if merged else None

@@ -1,4 +1,4 @@
-"""The files of a plan as lists of tasks for a reader, each list about one size; large files are cut at row groups."""
+"""The files of a plan as lists of read tasks, each list of about one size; large files are split at row groups."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ from icefield.types.schema import Schema
 def pack_tasks(
     store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
 ) -> Iterator[list[FileTask]]:
-    """Yield what a worker is to read in one go, to give the wanted columns."""
+    """Yield what a worker reads as one task, for the wanted columns."""
     sizes = files.column("file_size_in_bytes").to_pylist()
     opened = open_tasks(store, metadata, plan, files, wanted)
     tasks = {task.location: (task, size) for task, size in zip(opened, sizes, strict=True)}
@@ -26,5 +26,5 @@ def pack_tasks(
 
 
 def _part(task: FileTask, size: int, split: Split) -> FileTask:
-    # The last part has no end: should the recorded size be wrong, no row group is lost.
+    # The last split has no end: if the recorded size is wrong, no row group is lost.
     return replace(task, start=split.start, end=split.end if split.end < size else task.end)

@@ -1,6 +1,6 @@
-"""Files of one partition spec that a filter is judged on, and their description for those who read them.
+"""Files of one partition spec before pruning, and their description for readers.
 
-What filters are judged by is at hand for all of them; a description is made only of those that are left.
+The filter columns are available for all files; a description is made only for those that are kept.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ UNPRUNED_FILE_SCHEMA = pa.schema(
         ("sequence_number", pa.int64()),
         ("snapshot_id", pa.int64()),
         ("spec_id", pa.int32()),
-        ("partition", pa.string()),  # for people alone
+        ("partition", pa.string()),  # for display only
         (PARTITION_KEY, pa.binary()),
         ("manifest_path", pa.string()),
         ("first_row_id", pa.int64()),
@@ -43,7 +43,7 @@ UNPRUNED_FILE_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class UnprunedFiles:
-    """Files, with what is known of each, and how many manifests list them.
+    """Files with their statistics, and how many manifests list them.
 
     describe: makes the columns of DESCRIBED for the files to keep. Raises Unsupported if one of them is not Parquet.
     """
@@ -55,7 +55,7 @@ class UnprunedFiles:
     describe: Callable[[Mask], pa.Table]
 
     def described(self) -> "UnprunedFiles":
-        """Describe all files beforehand, for filters to come; as they are if some cannot be, for they may be pruned."""
+        """Describe all files in advance, for later filters, unless one cannot be described: it may be pruned."""
         try:
             files = self.describe(np.ones(self.facts.rows, np.bool_))
         except IcefieldError:
@@ -84,7 +84,7 @@ def describe_files(entries: pa.Table, spec: PartitionSpec, schema: Schema, delet
 def _refuse_other_formats(entries: pa.Table) -> None:
     words = entries.column("file_format")
     for word in words.unique().to_pylist():
-        # Writers differ in the case of the word.
+        # Writers differ in the case of the format name.
         if word is not None and word.upper() != "PARQUET":
             path = entries.column("file_path")[pc.index(words, word).as_py()].as_py()
             raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")

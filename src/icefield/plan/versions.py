@@ -1,4 +1,4 @@
-"""Which version of a table a scan reads: a snapshot id, a time, a branch or a tag.
+"""Resolve the version of a table that a scan reads: a snapshot id, a time, a branch or a tag.
 
 Raises NoSuchSnapshot, InvalidInput.
 """
@@ -17,22 +17,23 @@ AsOf = int | str | datetime.datetime
 
 @dataclass(frozen=True)
 class ResolvedVersion:
-    """A version of the table; snapshot None is the empty table before its first write."""
+    """A version of the table; snapshot None is the empty table before its first commit."""
 
     snapshot: Snapshot | None
     schema: Schema
 
 
 def resolve_version(metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVersion:
-    """Find what `as_of` means: None is the head of main, an int is a snapshot id, a text a ref, an id or a time.
+    """Resolve `as_of`: None is the head of main, an int is a snapshot id, a string is a ref, an id or a time.
 
-    A branch is read with the table's current schema, a tag or an older snapshot with its own. (The reference does so.)
+    A branch is read with the table's current schema, a tag or an older snapshot with its own. (As Iceberg Java does.)
     """
     if as_of is None or as_of == MAIN:
         return ResolvedVersion(metadata.current_snapshot, metadata.schema)
     if isinstance(as_of, bool) or not isinstance(as_of, int | str | datetime.datetime):
         raise InvalidInput(
-            f"as_of takes a snapshot id, a time or a ref, not {as_of!r}", hint="Give a time as a datetime with its zone"
+            f"as_of must be a snapshot id, a time or a ref, not {as_of!r}",
+            hint="Give a time as a datetime with its zone",
         )
     if isinstance(as_of, int):
         return _at_snapshot(metadata, metadata.snapshot_by_id(as_of))
@@ -47,7 +48,7 @@ def resolve_version(metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVers
         return _at_snapshot(metadata, metadata.snapshot_by_id(number))
     moment = _parse_time(as_of)
     if moment is None:
-        metadata.ref_head(as_of)  # raises, naming the refs that there are
+        metadata.ref_head(as_of)  # raises an error that lists the refs
     return _at_snapshot(metadata, metadata.snapshot_as_of(to_millis(moment)))  # type: ignore[arg-type]
 
 
@@ -64,11 +65,12 @@ def _parse_time(text: str) -> datetime.datetime | None:
 
 
 def parse_moment(value: object, name: str) -> datetime.datetime:
-    """Read a moment that a caller gave as a datetime or as its ISO text. Raises InvalidInput."""
+    """Parse a time given as a datetime or an ISO string. Raises InvalidInput."""
     moment = _parse_time(value) if isinstance(value, str) else value
     if not isinstance(moment, datetime.datetime):
         raise InvalidInput(
-            f"{name} takes a time, not {value!r}", hint="Give a datetime, or a text such as 2026-01-31T12:00:00+00:00"
+            f"{name} must be a time, not {value!r}",
+            hint="Give a datetime, or a string such as 2026-01-31T12:00:00+00:00",
         )
     return moment
 

@@ -56,7 +56,7 @@ def query(  # noqa: PLR0913 - one parameter per option
 
 
 class Rows:
-    """The rows of a reader, up to a limit; 0 is no limit."""
+    """The rows of a reader, up to a limit; 0 means all."""
 
     def __init__(self, reader: pa.RecordBatchReader, most: int) -> None:
         self._reader = reader

@@ -1,6 +1,6 @@
-"""One Arrow writer of the demo, as a process of its own: says it is ready, waits to be let go, tells of each commit.
+"""An Arrow writer of the demo in its own process: signals that it is ready, waits to start, reports each commit.
 
-A failure is told as one more line, which the demo turns into its own error.
+A failure is reported as one more line, from which the demo raises its own error.
 """
 
 import json

@@ -133,10 +133,10 @@ class ArrowProcess:
         if code:
             raise CommitError(f"the writer {self.task.writer} stopped with exit code {code}")
 
-    def _parse(self, told: dict[str, Any]) -> Landed:
-        if ERROR in told:
-            raise CommitError(f"the writer {self.task.writer} stopped: {told[ERROR]}", hint=told[HINT])
-        return Landed(**told)
+    def _parse(self, message: dict[str, Any]) -> Landed:
+        if ERROR in message:
+            raise CommitError(f"the writer {self.task.writer} stopped: {message[ERROR]}", hint=message[HINT])
+        return Landed(**message)
 
     def __enter__(self) -> "ArrowProcess":
         return self

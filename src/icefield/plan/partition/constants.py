@@ -1,6 +1,6 @@
 """Values of identity partitions, for columns that a data file itself may lack. (spec: Column Projection)
 
-They stay encoded, once for each distinct partition, until a file is opened that needs them.
+They stay encoded, once for each distinct partition, until a file that needs them is opened.
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ def identity_constants(entries: pa.Table, spec: PartitionSpec, schema: Schema) -
 
 
 def identity_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
-    """Return the fields of a spec that hold values of columns as they are."""
+    """Return the identity fields of a spec."""
     return [s for s in spec_sources(spec, schema) if isinstance(s.transform, Identity)]
 
 
 def has_identity_columns(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
-    """Say which files certainly hold the columns that they are partitioned by: those whose sizes are known."""
+    """Return which files certainly hold the columns that they are partitioned by: those with known column sizes."""
     complete = pa.repeat(True, entries.num_rows)
     for source in identity_sources(spec, schema):
         complete = pc.and_(complete, entries.column(f"column_size.{source.source_id}").combine_chunks().is_valid())

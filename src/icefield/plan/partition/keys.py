@@ -1,8 +1,8 @@
-"""The partitions of files: by a key that is equal for equal partitions alone, and by a text for people.
+"""The partitions of files: as a key that is equal only for equal partitions, and as a string for display.
 
-Texts collide (null and 'null', 'x/b=y' and a second field), so nothing may be decided by them. A key holds the typed
-values of all fields of one spec, also of those whose source column was dropped; keys of two specs do not compare, so
-the id of the spec goes with them.
+Strings collide (null and 'null', 'x/b=y' and a second field), so they must not be compared. A key holds the typed
+values of all fields of one spec, including those of dropped source columns. Keys of different specs do not compare, so
+the spec id is part of the partition.
 """
 
 import pyarrow as pa
@@ -27,15 +27,15 @@ def partition_keys(files: pa.Table, spec: PartitionSpec) -> pa.Array:
 
 
 def partitions_of(planned: pa.Table) -> frozenset[Partition]:
-    """Return the distinct partitions that planned files lie in."""
+    """Return the distinct partitions of planned files."""
     columns = (planned.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY))
     return frozenset(zip(*columns, strict=True))
 
 
 def partition_texts(files: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
-    """Write each file's partition as `name=value/…`; fields whose source column was dropped are left out.
+    """Format each file's partition as `name=value/…`; fields of dropped source columns are left out.
 
-    A text is made once for each distinct value, for there are far fewer of them than files.
+    Each distinct value is formatted once, since there are far fewer of them than files.
     """
     parts: list[pa.Array] = []
     for source in spec_sources(spec, schema):

@@ -1,9 +1,9 @@
-"""The partitions of a table as one struct, whatever spec a file was written under; and filters on it, held against
-the partition summaries of manifests.
+"""The partitions of a table as one struct over all specs; and filters on it, evaluated on the partition summaries of
+manifests.
 
-The struct has the fields of all specs by id, under their newest names; a file is null in those that its spec lacks.
-Fields whose source column is gone, and those of unknown transforms, have no type any more and are left out.
-Raises Unsupported for specs that use one field id for different things, which version 1 allowed.
+The struct has the fields of all specs by id, under their newest names; a field that a file's spec lacks is null.
+Fields of dropped source columns or unknown transforms have no known type, and are left out.
+Raises Unsupported for specs that use one field id with different meanings, which version 1 allowed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class PartitionStruct:
 
     @property
     def column(self) -> tuple[NestedField, ...]:
-        """The struct as a column, or nothing for a table that never was partitioned."""
+        """The struct as a column, or nothing for a table that was never partitioned."""
         return (NestedField(NOWHERE, PARTITION, StructType(self.fields), required=True),) if self.fields else ()
 
     def array(self, entries: pa.Table, wanted: Sequence[NestedField]) -> pa.StructArray:
@@ -49,7 +49,7 @@ class PartitionStruct:
 
 
 def partition_struct(metadata: TableMetadata) -> PartitionStruct:
-    """Bring the partition fields of all specs together."""
+    """Merge the partition fields of all specs."""
     return _partition_struct(tuple(metadata.specs), metadata.schema)
 
 
@@ -65,13 +65,13 @@ def _partition_struct(specs: tuple[PartitionSpec, ...], schema: Schema) -> Parti
             names.setdefault(field.field_id, _free_name(field, names.values()))
             _check_same(known, field)
             if isinstance(known.transform, Void):
-                chosen[field.field_id] = field  # what the field was before it was dropped
+                chosen[field.field_id] = field  # the field before it was dropped
     made = (NestedField(i, names[i], _result_type(chosen[i], schema)) for i in sorted(chosen))
     return PartitionStruct(tuple(made))
 
 
 def partition_values(entries: pa.Table, field: NestedField) -> pa.Array:
-    """Return the values of a partition field, in the type that it has now; null where a spec lacks it."""
+    """Return the values of a partition field in its current type; null if the spec lacks it."""
     name, target = partition_column(field.field_id), arrow_type(field.type)
     if name not in entries.column_names:
         return pa.nulls(entries.num_rows, target)
@@ -84,10 +84,10 @@ def partition_values(entries: pa.Table, field: NestedField) -> pa.Array:
 def prune_by_partition(
     manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema, inside: tuple[str, ...] = ()
 ) -> Mask:
-    """Say which manifests may hold entries that match a filter on the struct.
+    """Return which manifests may hold entries that match a filter on the struct.
 
-    inside: the path of the struct that the partition is in. The partition fields themselves are the columns here, so
-    each stands in its spec as its own identity.
+    inside: the path of the struct that contains the partition. The partition fields themselves are the columns here, so
+    each is an identity field of its spec.
     """
     ids = {path: field_id for field_id, path in schema.paths.items()}
     fields = partition_struct(metadata).fields
@@ -107,11 +107,11 @@ def prune_by_partition(
 
 
 def _null_without(field: NestedField, manifests: pa.Table, metadata: TableMetadata) -> FieldStatistics:
-    """Say of manifests of specs without a partition field that it is null in all their files."""
+    """Return the summary of a missing partition field: null in all files."""
     having = [s.spec_id for s in metadata.specs if field.field_id in {f.field_id for f in s.fields}]
     spec_ids = manifests.column("partition_spec_id").to_numpy()
     may, always = np.isin(spec_ids, having), np.ones(len(spec_ids), np.bool_)
-    assert isinstance(field.type, PrimitiveType), "partition values have no parts"
+    assert isinstance(field.type, PrimitiveType), "partition values are primitive"
     unknown = column_of(pa.nulls(len(spec_ids), arrow_type(field.type)), field.type)
     return FieldStatistics(unknown, unknown, always, may, may, exact=False)
 

@@ -1,4 +1,4 @@
-"""The partition values of chosen files, from the manifests that list them; and as a column that every row has."""
+"""The partition values of selected files, from the manifests that list them; and as a constant column."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,12 +23,12 @@ from icefield.types.schema import Schema
 
 
 def readable_schema(metadata: TableMetadata, schema: Schema) -> Schema:
-    """Return all columns that can be read of a version: its own, and metadata columns."""
+    """Return all columns that can be read from a version: its own, and metadata columns."""
     return with_metadata_columns(schema, partition_fields(metadata))
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
-    """Return the fields of the column `_partition`; none where specs contradict each other, so that it cannot be."""
+    """Return the fields of the column `_partition`; none if specs contradict each other."""
     try:
         return partition_struct(metadata).fields
     except Unsupported:
@@ -52,9 +52,9 @@ def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files
     values = pa.chunked_array([struct.array(entries, struct.fields) for _, entries in listed], kind)
     places = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
     if places.null_count:
-        # Of appended files, whose manifests were written together with others since.
+        # Appended files whose manifests were merged since.
         raise Unsupported(
-            f"_partition cannot be told of {places.null_count} file(s): the manifests that listed them are gone",
+            f"cannot determine _partition for {places.null_count} file(s): their manifests no longer exist",
             hint="Select the columns that the table is partitioned by",
         )
     return values.combine_chunks().take(places)
@@ -63,7 +63,7 @@ def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files
 def open_tasks(
     store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
 ) -> Iterator[FileTask]:
-    """Yield what a reader must know of files of a plan to read the wanted columns."""
+    """Yield what a reader needs to know about files of a plan to read the wanted columns."""
     tasks = plan.tasks(files)
     if PARTITION_ID not in wanted.by_id or files.num_rows == 0:
         yield from tasks
@@ -76,5 +76,5 @@ def open_tasks(
 
 
 def _values(column: pa.Array, kind: Type) -> list[Value | None]:
-    assert isinstance(kind, PrimitiveType), "partition values have no parts"
+    assert isinstance(kind, PrimitiveType), "partition values are primitive"
     return python_values(column, kind)
