@@ -179,9 +179,9 @@ def test_tables_from_several_places_are_relocated_place_by_place(tmp_path: Path)
         shutil.copytree(tmp_path / place, tmp_path / "new", dirs_exist_ok=True)
         shutil.rmtree(tmp_path / place)
     with icefield.connect(catalog, warehouse=tmp_path / "new", durable=False) as lake:
-        with pytest.raises(InvalidInput, match=r"several places: .*/one, .*/two"):
+        with pytest.raises(InvalidInput, match=r"several former locations: .*/one, .*/two"):
             lake.relocate()
-        with pytest.raises(InvalidInput, match="cannot be told where the lake was"):
+        with pytest.raises(InvalidInput, match="former location of the lake cannot be determined"):
             lake.relocate(f"{tmp_path}/three")
         for number, place in enumerate(("one", "two")):
             assert lake.relocate(f"{tmp_path}/{place}").entries == [f"a.t{number}"]
@@ -208,7 +208,7 @@ def test_a_puffin_file_whose_blobs_would_move_is_refused() -> None:
         store.put_new(f"memory://lake/{name}.puffin", content)
     mover = _Mover(store, "memory://old", "memory://lake")
     assert mover._vectors("memory://lake/plain.puffin") == data
-    with pytest.raises(InvalidInput, match="its blobs cannot stay in their places"):
+    with pytest.raises(InvalidInput, match="its blobs cannot keep their offsets"):
         mover._vectors("memory://lake/gap.puffin")
 
 
@@ -216,7 +216,7 @@ def test_what_is_not_there_is_not_relocated(tmp_path: Path) -> None:
     with icefield.connect(f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path / "old") as lake:
         lake.create_table("a.t", "id long")
     with icefield.connect(f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path / "empty") as lake:
-        with pytest.raises(InvalidInput, match="cannot be told where the lake was"):
+        with pytest.raises(InvalidInput, match="former location of the lake cannot be determined"):
             lake.relocate()
         with pytest.raises(LocationRefused, match="lies outside"):
             lake.table("a.t")

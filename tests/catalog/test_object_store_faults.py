@@ -141,6 +141,6 @@ def test_a_pointer_that_cannot_be_taken_back_keeps_its_metadata(
 def test_a_pointer_beside_another_table_is_taken_back(lake: Lake, files: FailingFiles) -> None:
     place = f"{lake.warehouse}/elsewhere"
     files.before = lambda: lake.create_table("shop.intruder", "id long", location=place)
-    with pytest.raises(InvalidInput, match=r"shop\.intruder lies at"):
+    with pytest.raises(InvalidInput, match=r"shop\.intruder is at"):
         lake.create_table("shop.orders", "id long", location=place)
     assert lake.tables() == ["shop.intruder", "shop.stock"]

@@ -232,7 +232,7 @@ def test_r17_an_unknown_outcome_deletes_nothing(server: RestServer, lake: Lake, 
             server.fail("POST", COMMIT, answer(503), times=1000)
 
         server.fail("POST", COMMIT, then(lose_reply if lands else lose_request, go_silent))
-        with pytest.raises(CommitStateUnknown, match="may or may not have landed"):
+        with pytest.raises(CommitStateUnknown, match="may or may not have succeeded"):
             writer.append(rows(1))
     assert store.deleted == []
     server.faults.clear()
@@ -252,7 +252,7 @@ def test_r17_a_commit_that_landed_and_cannot_be_looked_at_deletes_nothing(server
                 "POST", "/transactions", then(lambda e: e(), lambda: server.fail("GET", "/tables/", answer(500), 1000))
             )
 
-    with pytest.raises(CommitStateUnknown, match="may or may not have landed"):
+    with pytest.raises(CommitStateUnknown, match="may or may not have succeeded"):
         transfer()
     server.faults.clear()
     assert (ids_of(lake.table("a.t")), ids_of(lake.table("a.u"))) == ([1], [2])

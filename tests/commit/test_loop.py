@@ -124,7 +124,7 @@ def test_r17_unknown_outcome_deletes_nothing(memory_lake: Lake, table: Table, la
     store = RecordingStore(memory_lake.store)
     lost = LosesReplies(memory_lake.catalog, times=99, lands=lands)
     lost.then = lambda: setattr(lost, "silent", True)
-    with pytest.raises(CommitStateUnknown, match="may or may not have landed"):
+    with pytest.raises(CommitStateUnknown, match="may or may not have succeeded"):
         through(memory_lake, lost, store).append(rows(1))
     assert store.deleted == []
     assert ids_of(table) == ([1] if lands else [])

@@ -91,7 +91,7 @@ def test_entries_that_stay_keep_their_sequence_numbers(table: Table) -> None:
 
 def test_concurrent_append_into_the_overwritten_range_is_a_conflict(memory_lake: Lake, table: Table) -> None:
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.append(rows((7, "mon")))])
-    with pytest.raises(ConcurrentChange, match=r"meanwhile added rows") as caught:
+    with pytest.raises(ConcurrentChange, match=r"concurrently added rows") as caught:
         through(memory_lake, racing).overwrite(rows((9, "mon")), where="day = 'mon'")
     assert str(table.snapshots()[-1].snapshot_id) in str(caught.value)
     assert rows_of(table) == [(1, "mon"), (2, "mon"), (3, "tue"), (4, None), (7, "mon")]
@@ -116,7 +116,7 @@ def test_r04_every_intervening_commit_is_checked_not_only_the_last(memory_lake: 
 
 def test_r05_a_file_that_was_removed_meanwhile_does_not_come_back(memory_lake: Lake, table: Table) -> None:
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.overwrite(rows(), where="day = 'mon'")])
-    with pytest.raises(ConcurrentChange, match="meanwhile removed"):
+    with pytest.raises(ConcurrentChange, match="concurrently removed"):
         through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1", check_rows=False)
     assert rows_of(table) == [(3, "tue"), (4, None)]
     assert files_of(memory_lake) == reachable(table)

@@ -137,7 +137,7 @@ def test_a_concurrent_delete_of_replaced_rows_is_not_lost(
         swap(swaps)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lake.catalog, "swap", delete_first)
-    with pytest.raises(ConcurrentChange, match="deleted rows of files that it writes anew"):
+    with pytest.raises(ConcurrentChange, match="deleted rows of files that it rewrites"):
         table.overwrite(pa.table({"id": [99], "s": ["new"]}), where="id = 3", check_rows=False)
 
 

@@ -70,7 +70,7 @@ RIVALS: dict[str, Callable[[Table], object]] = {
 
 @pytest.mark.parametrize("rival", RIVALS.values(), ids=RIVALS)
 def test_r06_a_concurrent_commit_is_not_dropped(lake: Lake, table: Table, rival: Callable[[Table], object]) -> None:
-    with pytest.raises(ConcurrentChange, match="changed meanwhile"):
+    with pytest.raises(ConcurrentChange, match="changed concurrently"):
         race(lake, lambda: rival(lake.table("t.t")), lambda: table.replace("id long"))
     assert "name" in {f.name for f in table.schema.fields}
     assert table.count() >= 2

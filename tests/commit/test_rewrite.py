@@ -110,7 +110,7 @@ def test_r02_where_it_is_not_known_where_rows_went_compaction_fails(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("icefield.parquet.read.task.FileTask.has_key_deletes", True)
-    with pytest.raises(ConcurrentChange, match="not known where they went"):
+    with pytest.raises(ConcurrentChange, match="their new positions are unknown"):
         race(lake, lambda: lake.table("t.t").delete("id = 3"), table.compact)
     assert ids_of(table) == [1, 2, 4, 5, 6, 7, 21]
     assert files_of(lake) >= reachable(table)

@@ -190,13 +190,13 @@ def test_r21_goes_red_without_the_guard(lake: Lake, table: Table, monkeypatch: p
         "icefield.commit.validate.read_set.plan_added_files",
         lambda store, base, snapshot, plan: plan_added_files(store, base, snapshot, replace(plan, where=TRUE)),
     )
-    with pytest.raises(ConcurrentChange, match="meanwhile added rows"):
+    with pytest.raises(ConcurrentChange, match="concurrently added rows"):
         race(lake, lambda: lake.table("t.t").append(rows((40, "b", 0))), lambda: table.delete("p = 'a' and n = 0"))
 
 
 def test_two_upserts_of_one_new_key_do_not_both_land(lake: Lake, table: Table) -> None:
     table.set_properties({"write.merge.isolation-level": "snapshot"})
-    with pytest.raises(ConcurrentChange, match="meanwhile added rows"):
+    with pytest.raises(ConcurrentChange, match="concurrently added rows"):
         race(
             lake,
             lambda: lake.table("t.t").upsert(rows((50, "a", 1)), on=["id"]),
@@ -218,7 +218,7 @@ def test_files_too_large_to_look_into_are_taken_to_hold_read_rows(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("icefield.commit.validate.read_set.MAX_BYTES_TO_LOOK_INTO", 0)
-    with pytest.raises(ConcurrentChange, match="meanwhile added rows"):
+    with pytest.raises(ConcurrentChange, match="concurrently added rows"):
         race(
             lake,
             lambda: lake.table("t.t").upsert(rows((50, "a", 1), (52, "a", 1)), on=["id"]),

@@ -364,7 +364,7 @@ def test_a_branch_from_a_tag_whose_way_to_main_expired_knows_its_batches(table: 
 
 def test_a_mark_that_no_batch_can_have_is_refused(table: Table) -> None:
     table.set_properties({"icefield.stream.clicks@main": "9" * 5000})
-    with pytest.raises(InvalidInput, match="must be the number of a batch"):
+    with pytest.raises(InvalidInput, match="must be a batch number"):
         table.append(rows(1), idempotency_key=StreamBatch("clicks", 3))
 
 

@@ -108,7 +108,7 @@ def test_a_change_in_the_way_of_one_table_stops_all(lake: Lake) -> None:
             lake.table("t.b").overwrite(rows(1, 1), where="id = 1")
             at_the_end.update(files(lake))
 
-    with pytest.raises(ConcurrentChange, match="meanwhile added"):
+    with pytest.raises(ConcurrentChange, match="concurrently added"):
         change_what_another_changes()
     assert (ids(lake.table("t.a")), ids(lake.table("t.b"))) == ([1], [1, 1])
     assert files(lake) < at_the_end

@@ -1,1 +1,1 @@
-"""Changes to tables: actions, what must still hold for each, and the one loop that commits them."""
+"""Changes to tables: actions, their validation, and the one loop that commits them."""

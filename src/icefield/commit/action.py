@@ -1,8 +1,8 @@
-"""What a change is before it is committed.
+"""Actions: changes before they are committed.
 
-An action, given the table as it stands, proposes updates and what they rest on, and writes the files that they name.
-After a lost race it is asked again on the new base; files that do not depend on the base (manifests of new data
-files) are written once and reused, files that do (manifest lists) are written anew.
+An action proposes updates and requirements on a base, and writes the files that they name. After a conflict it is
+called again on the new base; files that do not depend on the base (manifests of new data files) are written once and
+reused, files that do (manifest lists) are rewritten.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from icefield.storage.store import Store
 
 @dataclass(frozen=True)
 class ProposedChange:
-    """A proposal on one base. unused: files that were written for other bases, and can go when this one lands."""
+    """A proposal on one base. unused: files written for other bases, to be removed when this one is committed."""
 
     updates: Sequence[Update]
     requirements: Sequence[Requirement] = ()
@@ -34,7 +34,7 @@ NOTHING_TO_DO = ProposedChange([])
 
 @dataclass(frozen=True)
 class WriteContext:
-    """Where an action writes: the store, the clock and dice, and names for metadata files."""
+    """What an action writes with: the store, the clock and randomness, and names for metadata files."""
 
     store: Store
     ambient: Ambient
@@ -51,13 +51,13 @@ def metadata_folder(metadata: TableMetadata) -> str:
 
 @dataclass(frozen=True)
 class CommitTarget:
-    """Where a snapshot goes: the branch whose head it becomes, and the key that it is known by."""
+    """The target of a snapshot: the branch whose head it becomes, and its idempotency key."""
 
     ref: str = MAIN
     idempotency_key: IdempotencyKey | None = None
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """Return what the summary of a snapshot on this base is to have beside the counts."""
+        """Return the summary entries of a snapshot on this base, besides the counts."""
         if isinstance(self.idempotency_key, StreamBatch):
             return summary_of_batch(base, self.ref, self.idempotency_key.stream, self.idempotency_key.batch)
         return {} if self.idempotency_key is None else {IDEMPOTENCY_KEY: self.idempotency_key}
@@ -70,9 +70,9 @@ class Action(Protocol):
     """One step of a transaction."""
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
-        """Propose this step on a base. Raises ConcurrentChange when what it rests on is gone for good."""
+        """Propose this step on a base. Raises ConcurrentChange if it conflicts with a concurrent commit."""
         ...
 
     def reusable_files(self) -> Sequence[str]:
-        """Return the files that were written for every base; they are removed if the commit fails for good."""
+        """Return the files that were written for every base; they are removed if the commit fails."""
         ...

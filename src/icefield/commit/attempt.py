@@ -1,8 +1,8 @@
-"""One try to make a change: what it wrote, and whether it may have landed.
+"""One attempt to commit a change: what it wrote, and whether it may have been committed.
 
-Until the catalog is asked, a change has certainly not happened, whatever went wrong: a full disk, a refused write, a
-keyboard interrupt. Everything that was written for it can go. Once the catalog was asked, only its answer tells.
-A file is noted before it is written, for a write that fails may have happened.
+Before the catalog is called, a change has certainly not happened, whatever the error: a full disk, a rejected write, a
+keyboard interrupt. All files written for it can be removed. After the call, only the response of the catalog decides.
+A file is recorded before it is written, because a failed write may have happened.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,10 +17,10 @@ from icefield.storage.store import NewFile, Store, StoredFile
 
 @dataclass
 class Attempt:
-    """A try.
+    """An attempt.
 
-    store: to write to. written: the locations that were written to. is_sent: the catalog was asked. is_landed: it said
-    that the change was made; what fails afterwards does not undo that.
+    store: to write to. written: the locations that were written to. is_sent: the catalog was called. is_landed: it
+    confirmed the change; a later failure does not undo that.
     """
 
     store: Store
@@ -29,19 +29,19 @@ class Attempt:
     is_landed: bool = False
 
     def may_have_landed(self, error: BaseException) -> bool:
-        """Return whether the change may have been made although an error came back."""
+        """Return whether the change may have been committed although an error was raised."""
         return self.is_landed or (self.is_sent and not (isinstance(error, IcefieldError) and error.cleanable))
 
 
 def begin_attempt(store: Store) -> Attempt:
-    """Begin a try that writes to a store."""
+    """Begin an attempt that writes to a store."""
     written: list[str] = []
     noting, cache = _NotingStore(store, written), cache_of(store)
     return Attempt(noting if cache is None else CachedStore(noting, cache), written)
 
 
 class _NotingStore:
-    """A store that notes what is written."""
+    """A store that records what is written."""
 
     def __init__(self, store: Store, written: list[str]) -> None:
         self._store = store

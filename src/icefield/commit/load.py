@@ -1,4 +1,4 @@
-"""Load a table's metadata from where its pointer points.
+"""Load a table's metadata file.
 
 Raises MissingFile, CorruptFile, Unsupported.
 """
@@ -21,7 +21,8 @@ def read_metadata_file(store: Store, location: str) -> bytes:
         data = store.read(location)
     except MissingFile as missing:
         raise MissingFile(
-            location, hint="The catalog points at this metadata file, but it is gone; restore it or point at another"
+            location,
+            hint="The catalog points at this metadata file, but it does not exist; restore it, or register another one",
         ) from missing
     if not data:
         raise CorruptFile(location, "the file is empty")

@@ -1,14 +1,14 @@
-"""Commit to one table or several: load, propose, publish; in the one loop that `retry` holds.
+"""Commit to one or several tables: load, propose, publish; in the loop of `retry`.
 
 Invariants:
-- Publishing is the only step that others can see. Everything before it writes new files that nobody refers to.
-- A lost race removes the files of that attempt alone, and proposes again on the new base.
-- If the reply to a swap is lost, nothing is removed until a look at the catalog tells what happened.
-- Whatever goes wrong before the catalog is asked, everything that was written for the change is removed.
-- A file that a snapshot of the table refers to is never removed, whoever wrote it for whatever change.
+- Publishing is the only visible step. Everything before it writes new files that nothing references.
+- A conflict removes the files of that attempt only, and proposes again on the new base.
+- If the response to a swap is lost, nothing is removed until the catalog shows the outcome.
+- After any error before the request to the catalog, all files written for the change are removed.
+- A file that a snapshot of the table references is never removed, whichever change it was written for.
 
-Raises ConcurrentChange (a concurrent commit contradicts this one), CommitConflict (still losing after all retries),
-CommitStateUnknown (it may have landed: look before doing it again), NoSuchTable.
+Raises ConcurrentChange (a concurrent commit conflicts with this one), CommitConflict (all retries conflicted),
+CommitStateUnknown (it may have been committed: check before running it again), NoSuchTable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +37,8 @@ from icefield.storage.store import Store
 class OwnFiles:
     """Data files that were written for a change.
 
-    since: the version of the table from before they were written. is_optional: the change is not made if another run
-    of it has landed.
+    since: the version of the table before they were written. is_optional: the change is skipped if another run of it
+    has been committed.
     """
 
     locations: Sequence[str] = ()
@@ -47,16 +47,16 @@ class OwnFiles:
 
 
 NO_FILES = OwnFiles()
-FRESH_S = 1.0  # for how long a version that was loaded is taken for the newest
+FRESH_S = 1.0  # how long a loaded version is assumed to be the newest
 
 
 @dataclass(frozen=True)
 class TableCommit:
     """What a commit does to one table.
 
-    known: a version that was loaded before; it is not loaded again while it is the newest. known_at: when it was, on a
-    monotonic clock. reads: what was read of the table, and must be the same when the commit lands. own: data files that
-    go if the commit certainly does not land.
+    known: a version that was loaded before; it is not loaded again while it is the newest. known_at: when it was
+    loaded, on a monotonic clock. reads: what was read from the table, which must be unchanged at commit time. own: data
+    files to remove if the commit certainly failed.
     """
 
     table: TableName
@@ -70,12 +70,12 @@ class TableCommit:
 
 @dataclass(frozen=True)
 class Committer:
-    """Commits actions to one table, or to several at once."""
+    """Commits actions to one or several tables."""
 
     backend: Backend
 
     def commit(self, parts: Sequence[TableCommit]) -> list[TableVersion]:
-        """Make all actions in one swap, trying again when others come first; tables that change come first."""
+        """Apply all actions in one swap, retrying after conflicts; tables that change come first."""
         run = _Run(parts)
         try:
             return retry(
@@ -92,7 +92,7 @@ class Committer:
             raise
 
     def discard(self, part: TableCommit) -> None:
-        """Remove what was written for a part that is certainly not made, on any base."""
+        """Remove the files of a part that was certainly not committed, on any base."""
         reusable = [location for action in part.actions for location in action.reusable_files()]
         for own in (*part.own, OwnFiles(reusable)):
             if own.locations:
@@ -102,7 +102,7 @@ class Committer:
         try:
             now = self._operations(self.backend.store).load(part.table, part.known).metadata
         except NoSuchTable:
-            remove_quietly(self.backend.store, own.locations)  # no table, no reference
+            remove_quietly(self.backend.store, own.locations)  # without a table nothing references them
             return
         except IcefieldError:
             return
@@ -112,7 +112,7 @@ class Committer:
     @contextmanager
     def _slot(self, parts: Sequence[TableCommit]) -> Iterator[None]:
         with ExitStack() as slots:
-            # In one order, so that no two transactions wait for each other.
+            # In a fixed order, so that no two transactions wait for each other.
             for table in sorted({part.table for part in parts if part.actions}, key=str):
                 slots.enter_context(self.backend.queue.slot(table))
             yield
@@ -126,9 +126,10 @@ class Committer:
         return bases.tables[0].location, bases
 
     def _fresh(self, parts: Sequence[TableCommit]) -> list[TableVersion] | None:
-        """Return the versions that the caller has just loaded: to ask for them again would be a request for nothing.
+        """Return the versions that the caller has just loaded, to save a request.
 
-        Who waited for a turn looks again, because others had theirs. If a version is old after all, the swap says so.
+        A writer that waited in the commit queue loads again, because others committed. If a version is stale, the swap
+        fails.
         """
         since = self.backend.ambient.monotonic() - FRESH_S
         found = [part.known for part in parts if part.known and part.known_at is not None and part.known_at >= since]
@@ -170,14 +171,14 @@ class Committer:
         return Proposal(part.table, base, changes, metadata)
 
     def _remove(self, written: Sequence[str], run: "_Run") -> None:
-        """Remove what an attempt wrote for its own bases; what serves every base stays for the next one."""
+        """Remove the files that an attempt wrote for its own bases; files for every base are kept for the next one."""
         reusable = {location for part in run.parts for action in part.actions for location in action.reusable_files()}
         remove_quietly(self.backend.store, [location for location in written if location not in reusable])
 
 
 @dataclass
 class _Run:
-    """A commit on its way: its parts, and the newest attempt."""
+    """A commit in progress: its parts, and the newest attempt."""
 
     parts: Sequence[TableCommit]
     attempt: Attempt | None = field(default=None)
@@ -186,7 +187,7 @@ class _Run:
 def propose_all(
     actions: Sequence[Action], base: TableMetadata, context: WriteContext, changes: list[ProposedChange] | None = None
 ) -> TableMetadata:
-    """Propose actions, each on the table as the previous one left it; `changes` learns of what was proposed."""
+    """Propose actions, each on the result of the previous one; record them in `changes`."""
     for action in actions:
         change = action.propose(base, context)
         check(base, change.requirements)
@@ -199,7 +200,7 @@ def propose_all(
 
 @dataclass(frozen=True)
 class _Bases:
-    """The tables as an attempt finds them; the first one's properties say how often to try."""
+    """The tables as loaded for an attempt; the properties of the first one set the retries."""
 
     tables: Sequence[TableVersion]
 

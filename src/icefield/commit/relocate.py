@@ -1,13 +1,13 @@
-"""Make the tables of a lake that was moved or copied say where they are now.
+"""Rewrite the metadata of a lake that was moved or copied, so that it names the new location.
 
-Iceberg's metadata names every file by its full location. After a move, what names files is written again beside what is
-there, under new names: position delete files and Puffin files of deletion vectors, manifests, manifest lists, metadata.
-All snapshots that the current metadata keeps are taken along; data files are not touched. Then the pointers are
-swapped, all at once where the catalog can, so that until the last step the lake is as it was. The names of new files
-follow from the old ones: a run that died is finished by the next, which finds what was written, and a second run finds
-nothing to do.
+Iceberg's metadata names every file by its full location. After a move, every file that names other files is rewritten
+next to the old one, under a new name: position delete files and Puffin files of deletion vectors, manifests, manifest
+lists, metadata. This covers all snapshots of the current metadata; data files are not touched. Then the pointers are
+swapped, atomically if the catalog supports it, so that the lake is unchanged until the last step. The names of new
+files are derived from the old ones: an interrupted run is finished by the next one, and a repeated run finds nothing to
+do.
 
-Raises InvalidInput (nobody can tell where the lake was), MissingFile, CorruptFile, and what catalog and store raise.
+Raises InvalidInput (the former location is unknown), MissingFile, CorruptFile, and errors of catalog and store.
 """
 
 import io
@@ -65,20 +65,22 @@ class Relocation:
 
 
 def plan_relocation(catalog: Catalog, store: Store, warehouse: str, old: str | None = None) -> Relocation:
-    """Find the entries that point outside the warehouse to what lies in it now, and where they were."""
+    """Find the entries that point outside the warehouse to files that are now in it, and the former location."""
     outside = {n: e for n, e in catalog.entries().items() if not is_inside(e.pointer, warehouse)}
     if old is not None and outside:
         outside = {n: e for n, e in outside.items() if is_inside(e.pointer, old)} or outside
     found = {_old_root(store, warehouse, entry.pointer, old): name for name, entry in sorted(outside.items())}
     if len(found) > 1:
         places = ", ".join(sorted(found))
-        raise InvalidInput(f"the tables of {warehouse} come from several places: {places}", hint="Name one of them")
+        raise InvalidInput(
+            f"the tables of {warehouse} have several former locations: {places}", hint="Name one of them"
+        )
     root = next(iter(found), old or warehouse)
     return Relocation(root, warehouse, [str(name) for name in sorted(outside)])
 
 
 def relocate(catalog: Catalog, store: Store, plan: Relocation, progress: Progress = lambda name: None) -> Relocation:
-    """Rewrite what a plan names, and move the pointers."""
+    """Rewrite the files of a plan, and swap the pointers."""
     entries = catalog.entries()
     mover = _Mover(store, plan.old, plan.new)
     swaps: list[PointerSwap] = []
@@ -92,7 +94,7 @@ def relocate(catalog: Catalog, store: Store, plan: Relocation, progress: Progres
 
 
 def _old_root(store: Store, warehouse: str, pointer: str, old: str | None) -> str:
-    """Return the directory that the warehouse was when a pointer was written."""
+    """Return the location of the warehouse at the time a pointer was written."""
     parsed = parse_location(pointer)
     names = parsed.path.split("/")
     for at in range(1, len(names)):
@@ -102,8 +104,8 @@ def _old_root(store: Store, warehouse: str, pointer: str, old: str | None) -> st
         if _exists(store, join_location(warehouse, *names[at:])):
             return root
     raise InvalidInput(
-        f"{pointer} is not below {warehouse}, so that it cannot be told where the lake was",
-        hint="Copy the whole directory of the lake, or say where it was",
+        f"{pointer} is not below {warehouse}, so the former location of the lake cannot be determined",
+        hint="Copy the whole directory of the lake, or name its former location",
     )
 
 
@@ -122,7 +124,7 @@ def _moved(mover: "_Mover", name: TableName, entry: Entry) -> PointerSwap:
 
 @dataclass
 class _Mover:
-    """Rewrites files; each is rewritten once, however many snapshots name it."""
+    """Rewrites files; each is rewritten once, even if many snapshots name it."""
 
     store: Store
     old: str
@@ -152,7 +154,7 @@ class _Mover:
         return self._metadata(here, msgspec.json.decode(inflate_json(read_metadata_file(self.store, here), here)))
 
     def map(self, location: str) -> str:
-        """Return where a file is now; what was not in the lake stays where it is."""
+        """Return the current location of a file; files outside the lake were not moved."""
         if not is_inside(location, self.old):
             return location
         parsed, root = parse_location(location), parse_location(self.old)
@@ -229,7 +231,7 @@ class _Mover:
         return [(i, self.map(b.decode()).encode() if i == DELETED_FILE.field_id else b) for i, b in bounds]
 
     def _file(self, row: Mapping[str, Any]) -> tuple[str, int, int | None]:
-        """Return where a file of a manifest is now, its size, and where its deletion vector is."""
+        """Return the current location of a file in a manifest, its size, and the offset of its deletion vector."""
         here, size, offset = self.map(row["file_path"]), row["file_size_in_bytes"], row["content_offset"]
         if row["content"] != POSITION_DELETES or not is_inside(row["file_path"], self.old):
             return here, size, offset
@@ -266,21 +268,21 @@ class _Mover:
             )
         encoded, made = encode_puffin(blobs, footer.properties)
         if [blob.offset for blob in made.blobs] != [blob.offset for blob in footer.blobs]:
-            raise InvalidInput(f"cannot relocate {here}: its blobs cannot stay in their places")
+            raise InvalidInput(f"cannot relocate {here}: its blobs cannot keep their offsets")
         return encoded
 
     def _beside(self, here: str, name: str) -> str:
         return f"{here.rsplit('/', 1)[0]}/{name.format(self._id(here))}"
 
     def _id(self, here: str) -> str:
-        """Name what is made of a file: always alike, so that a second run finds it."""
+        """Return the name of the rewritten file, which is deterministic, so that a repeated run finds it."""
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{here}\n{self.old}"))
 
     def _put(self, location: str, data: bytes) -> int:
         try:
             self.store.put_new(location, data)
         except FileAlreadyExists:
-            return self.store.size(location)  # of a run that did not end
+            return self.store.size(location)  # from an interrupted run
         self.written += 1
         return len(data)
 

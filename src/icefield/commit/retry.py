@@ -1,7 +1,7 @@
-"""The one retry loop, and the one way to settle a swap whose reply was lost; for tables and views alike.
+"""The retry loop, and the resolution of unknown commit outcomes; for tables and views.
 
-A caller says how to load a base, how to make one attempt on it, and how to judge from the current metadata whether a
-swap took place. Raises CommitConflict (still losing after all retries) and CommitStateUnknown.
+A caller provides functions to load a base, to make one attempt on it, and to determine from the current metadata
+whether a swap succeeded. Raises CommitConflict (all retries conflicted) and CommitStateUnknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ RESOLVE_WAIT_SECONDS = 0.2
 
 
 class Outcome(Enum):
-    """What a look at the catalog tells of a swap whose reply was lost."""
+    """The outcome of a swap whose response was lost."""
 
     LANDED = "landed"
     LOST = "lost"
@@ -52,9 +52,9 @@ def retry(
     attempt: Callable[[str, Base], Result],
     slot: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Result:
-    """Load and attempt until an attempt does not lose the race, or until the base's properties say to give up.
+    """Load and attempt until an attempt does not conflict, or until the retries of the base's properties are used up.
 
-    turn: what to hold from the load to the end of an attempt, so that writers come one after the other.
+    turn: held from the load to the end of an attempt, so that writers commit one after another.
     """
     started = ambient.monotonic()
     tries = 0
@@ -76,14 +76,14 @@ def _check_patience(
     if tries > COMMIT_RETRIES.read(properties) or waited_ms > COMMIT_RETRY_TOTAL_MS.read(properties):
         raise CommitConflict(
             f"gave up committing to {name} after {tries} tries in {waited_ms:.0f} ms: "
-            "other writers came first each time",
+            "other writers committed first each time",
             hint=f"Run it again, or raise {COMMIT_RETRIES.key} on the table",
         ) from conflict
 
 
 @dataclass(frozen=True)
 class UnknownOutcome:
-    """A change whose answer was lost; trace: what shows if it landed."""
+    """A change whose response was lost; trace: how to see that it was committed."""
 
     name: TableName
     trace: str
@@ -93,30 +93,30 @@ class UnknownOutcome:
 def resolve_outcome(
     ambient: Ambient, outcome: UnknownOutcome, look: Callable[[], Outcome], again: Callable[[], bool]
 ) -> None:
-    """Return once it is known that a change landed. Raises CommitConflict if it did not, CommitStateUnknown if unclear.
+    """Return once a change is known to be committed. Raises CommitConflict if it was not, else CommitStateUnknown.
 
-    look: what became of it. again: send it once more, while nothing has moved; says whether it landed.
+    look: returns the outcome. again: sends it once more, if nothing has moved; returns whether it was committed.
     """
     for number in range(RESOLVE_LOOKS):
         match look():
             case Outcome.LANDED:
                 return
             case Outcome.LOST:
-                raise CommitConflict(f"{outcome.name} moved on without this commit") from outcome.cause
+                raise CommitConflict(f"{outcome.name} was changed by another commit") from outcome.cause
             case Outcome.UNMOVED if again():
                 return
         ambient.sleep(RESOLVE_WAIT_SECONDS * 2**number)
     raise CommitStateUnknown(
-        f"the commit to {outcome.name} may or may not have landed: the catalog does not tell",
-        hint=f"It landed if {outcome.trace}; no file was removed",
+        f"the commit to {outcome.name} may or may not have succeeded: its outcome cannot be determined",
+        hint=f"It succeeded if {outcome.trace}; no file was removed",
     ) from outcome.cause
 
 
 @dataclass(frozen=True)
 class ResolvedSwap:
-    """A swap that does not return before it is known what became of it.
+    """A swap that returns only once its outcome is known.
 
-    judge: tells, from the location of metadata that is neither the expected nor the new, whether ours came before.
+    judge: determines, from the location of metadata that is neither expected nor new, whether ours came before.
     """
 
     catalog: Catalog
@@ -124,19 +124,19 @@ class ResolvedSwap:
     judge: Callable[[str], Outcome]
 
     def make(self, *changes: PointerSwap) -> None:
-        """Move pointers, all at once. Raises CommitConflict if others came first, CommitStateUnknown if unclear."""
+        """Swap pointers atomically. Raises CommitConflict, or CommitStateUnknown if the outcome is unknown."""
         try:
             self.catalog.swap(changes)
         except CommitStateUnknown as unknown:
             self._resolve_outcome(changes, unknown)
 
     def _resolve_outcome(self, changes: Sequence[PointerSwap], unknown: CommitStateUnknown) -> None:
-        """Find out whether a swap whose reply was lost took place; the first pointer tells of all.
+        """Determine the outcome of a swap whose response was lost; the first pointer decides for all.
 
-        The new location was never used before, so wherever it shows up in the history the swap landed. While the
-        pointer still stands at `expected`, swapping again is safe: whichever of the two requests arrives first makes
-        the other fail. A swap that expects nothing has no such guard: a free name may be one that was taken by this
-        very swap and dropped or renamed since, so it is never sent again.
+        The new location is unique, so the swap succeeded if the location is anywhere in the history. While the pointer
+        is still at `expected`, repeating the swap is safe: whichever request arrives first makes the other fail. A swap
+        that expects no pointer has no such guard: the name may be free because this swap took it and it was dropped or
+        renamed since, so it is never repeated.
         """
         change = changes[0]
         trace = f"{change.new} is in the {change.kind.value}'s history"
@@ -148,7 +148,7 @@ class ResolvedSwap:
             entry = self.catalog.find(change.table)
             current = entry.pointer if entry is not None and entry.kind is change.kind else None
             if current is None:
-                return Outcome.UNKNOWN  # dropped or renamed since; nobody can tell whether ours came before
+                return Outcome.UNKNOWN  # dropped or renamed since; whether ours came before is unknown
             if current == change.expected:
                 return Outcome.UNMOVED
             return Outcome.LANDED if current == change.new else self.judge(current)
@@ -164,7 +164,7 @@ class ResolvedSwap:
 
 
 def _back_off(ambient: Ambient, tries: int, properties: Mapping[str, str]) -> None:
-    # Full jitter: racing writers spread over the whole interval instead of meeting again.
+    # Full jitter: competing writers spread over the whole interval instead of colliding again.
     shortest = COMMIT_RETRY_MIN_WAIT_MS.read(properties)
     longest = COMMIT_RETRY_MAX_WAIT_MS.read(properties)
     bound_ms = min(longest, shortest * 2 ** min(tries - 1, 16))

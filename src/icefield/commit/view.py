@@ -1,4 +1,4 @@
-"""Create views and change them: the same compare-and-swap and the same retries as tables have.
+"""Create and change views, with the same compare-and-swap and retries as tables.
 
 Raises AlreadyExists, NotFound, InvalidInput, CommitConflict, CommitStateUnknown.
 """
@@ -26,13 +26,13 @@ class ViewCommitter:
     name: TableName
 
     def create(self, location: str | None, definition: ViewDefinition, properties: Mapping[str, str]) -> None:
-        """Create the view at a location of its own; None where the catalog chooses it."""
+        """Create the view at a new location; None if the catalog chooses it."""
         now_ms = self.backend.ambient.now_ms()
         metadata = create_view(self.backend.ambient.random_uuid(), location or "", definition, properties, now_ms)
         self._operations.create(self.name, location, metadata)
 
     def edit(self, edit: Edit, expected_uuid: UUID) -> None:
-        """Change the newest metadata, again and again while others come first; no change is no commit."""
+        """Change the newest metadata, retrying after conflicts; without a change, there is no commit."""
         retry(
             self.backend.ambient,
             self.name,

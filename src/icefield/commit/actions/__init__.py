@@ -1,1 +1,1 @@
-"""What can be committed to a table, one action per module."""
+"""The actions that can be committed to a table, one per module."""

@@ -1,4 +1,4 @@
-"""Append data files. Appends commute: whatever else was committed meanwhile, they still hold."""
+"""Append data files. Appends do not conflict with concurrent commits."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from icefield.types.schema import Schema
 
 
 class AppendFiles:
-    """Adds data files in new manifests; the manifests are written once, whatever the number of tries."""
+    """Adds data files in new manifests, which are written once for all attempts."""
 
     def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, target: CommitTarget = ON_MAIN) -> None:
         self._target = target
@@ -26,7 +26,7 @@ class AppendFiles:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that this makes; None if it was never proposed."""
+        """The snapshot of this action; None if it was never proposed."""
         return self._manifests.snapshot_id
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
@@ -46,7 +46,7 @@ class AppendFiles:
         return propose_snapshot(draft, base, context)
 
     def prepare(self, base: TableMetadata, context: WriteContext) -> None:
-        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
+        """Write the files that every base needs, before waiting in the commit queue, to hold it for less time."""
         self._manifests.write(base, context)
 
     def reusable_files(self) -> Sequence[str]:

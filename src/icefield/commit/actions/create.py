@@ -1,7 +1,7 @@
-"""Create a table: its first metadata, published under a name that nobody has.
+"""Create a table: write its first metadata, and register it under an unused name.
 
-Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; nothing is left behind then.
-CommitStateUnknown: the answer was lost, and nobody can tell what happened.
+Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; no file is left behind then.
+CommitStateUnknown: the response was lost, and the outcome is unknown.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from icefield.types.versions import ADDED_IN, check_schema_version
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """What a new table is to be."""
+    """The definition of a new table."""
 
     schema: Schema
     spec: PartitionSpec = UNPARTITIONED
@@ -37,7 +37,7 @@ class TableDefinition:
 
 
 def create_table(backend: Backend, name: TableName, location: str | None, definition: TableDefinition) -> TableVersion:
-    """Create an empty table at a location of its own; None where the catalog chooses it."""
+    """Create an empty table at a new location; None if the catalog chooses it."""
     check_definition(definition)
     check_paths(definition.properties, backend.store)
     metadata = _first_metadata(definition, location or "", backend.ambient)
@@ -48,12 +48,12 @@ def create_table(backend: Backend, name: TableName, location: str | None, defini
         if not attempt.may_have_landed(error):
             remove_quietly(backend.store, attempt.written)
         if isinstance(error, CommitConflict):
-            raise AlreadyExists(f"table {name} was made by somebody else meanwhile") from error
+            raise AlreadyExists(f"table {name} was concurrently created by another writer") from error
         raise
 
 
 def register_table(backend: Backend, name: TableName, found: TableVersion) -> TableVersion:
-    """Point a new name at a table that is there."""
+    """Register an existing table under a new name."""
     attempt = begin_attempt(backend.store)
     try:
         return PointerTableOperations(backend).register(name, found, attempt)
@@ -64,7 +64,7 @@ def register_table(backend: Backend, name: TableName, found: TableVersion) -> Ta
 
 
 def check_definition(definition: TableDefinition) -> None:
-    """Refuse what no table can be."""
+    """Raise InvalidInput for an invalid definition."""
     check_format_version(definition.format_version, "the table to create")
     check_properties(definition.properties)
     if definition.format_version < ADDED_IN[UnknownType]:
@@ -77,8 +77,8 @@ def _check_types(schema: Schema) -> None:
     for field_id, known in schema.by_id.items():
         if isinstance(known.type, UnknownType):
             raise InvalidInput(
-                f"column {schema.name_of(field_id)!r} has no type: all that is known of it is null",
-                hint="Cast it to the type that it shall have",
+                f"column {schema.name_of(field_id)!r} has no type: all its values are null",
+                hint="Cast it to a type",
             )
 
 

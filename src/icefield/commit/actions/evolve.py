@@ -1,6 +1,6 @@
-"""Change schema, partition spec and sort order: steps that are replayed on whatever the table has become.
+"""Change schema, partition spec and sort order: steps that are applied again to the current version of the table.
 
-Two writers that add different columns both land; a step that no longer makes sense on the new base (its column is gone,
+Two writers that add different columns both succeed; a step that is not valid on the new base (its column was dropped,
 its name is taken) fails as it would have failed there in the first place.
 """
 
@@ -35,7 +35,7 @@ from icefield.types.transforms import Void
 
 
 class Draft:
-    """A table's schema, spec and order while steps change them; ids that were ever used are not drawn again."""
+    """A table's schema, spec and sort order while steps change them; ids that were ever used are not reused."""
 
     def __init__(self, base: TableMetadata) -> None:
         self.base = base
@@ -46,16 +46,16 @@ class Draft:
         self._partition_ids = itertools.count(base.last_partition_id + 1)
 
     def draw_column_id(self) -> int:
-        """Return a field id that no schema of the table ever used."""
+        """Return a field id that no schema of the table has used."""
         return next(self._column_ids)
 
     def draw_partition_id(self, field: PartitionField) -> int:
-        """Return the id that the same field had before, or one that no spec ever used."""
+        """Return the former id of the same field, or one that no spec has used."""
         known = known_field_id(self.base.specs, field, self.spec)
         return next(self._partition_ids) if known is None else known
 
     def check(self) -> None:
-        """Refuse a schema that the spec or order cannot be used with; void fields go with their source."""
+        """Raise InvalidInput if the spec or order does not fit the schema; void fields go with their source."""
         self.spec = replace(self.spec, fields=tuple(f for f in self.spec.fields if not self._is_left_over(f)))
         for part in self.spec.fields:
             if not self.schema.by_id.keys() >= set(part.source_ids):
@@ -66,7 +66,7 @@ class Draft:
                 raise InvalidInput(f"cannot drop the source of partition field {part.name!r}", hint=hint)
         for term in self.order.fields:
             if not self.schema.by_id.keys() >= set(term.source_ids):
-                raise InvalidInput("cannot drop a column that rows are ordered by", hint="Set another order first")
+                raise InvalidInput("cannot drop a column of the sort order", hint="Set another sort order first")
         for part in (part for spec in self.base.specs for part in spec.fields):
             self._check_widening(part)
         check_spec(self.spec, self.schema)
@@ -77,7 +77,7 @@ class Draft:
         return is_void and not self.schema.by_id.keys() >= set(part.source_ids)
 
     def _check_widening(self, part: PartitionField) -> None:
-        # Of every spec, for the files of old ones stay, and filters are projected through them with the new type.
+        # Of every spec: files of old specs remain, and filters are projected through them with the new type.
         for source_id in part.source_ids:
             old, new = (schema.by_id.get(source_id) for schema in (self.base.schema, self.schema))
             if old is not None and new is not None:
@@ -89,7 +89,7 @@ Step = Callable[[Draft], None]
 
 @dataclass(frozen=True)
 class EvolveTable:
-    """Steps to be made on the newest version of the table."""
+    """Steps to apply to the newest version of the table."""
 
     steps: Sequence[Step]
 
@@ -111,7 +111,7 @@ class EvolveTable:
 
 
 def shape_updates(draft: Draft) -> list[Update]:
-    """Return what makes a table of its base what the draft says; what an earlier version had is taken up again."""
+    """Return the updates from the base to the draft; an identical earlier schema, spec or order is reused."""
     return [*_schema_updates(draft), *_mapping_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
 
 
@@ -127,7 +127,7 @@ def _schema_updates(draft: Draft) -> list[Update]:
 
 
 def _mapping_updates(draft: Draft) -> list[Update]:
-    """Let a name mapping follow the schema."""
+    """Update the name mapping with the schema."""
     mapping = find_name_mapping(draft.base.properties)
     if mapping is None or _same_columns(draft.schema, draft.base.schema):
         return []
@@ -152,7 +152,7 @@ def _order_updates(draft: Draft) -> list[Update]:
             same = known.order_id == draft.base.default_sort_order_id
             return [] if same else [SetDefaultSortOrder(known.order_id)]
     if draft.order.is_unsorted:
-        # Other engines leave it out of a table that was sorted from the beginning.
+        # Other engines omit it in a table that was created with a sort order.
         return [AddSortOrder(UNSORTED), SetDefaultSortOrder(UNSORTED.order_id)]
     fresh = max(o.order_id for o in draft.base.sort_orders) + 1
     return [AddSortOrder(replace(draft.order, order_id=fresh)), SetDefaultSortOrder(fresh)]

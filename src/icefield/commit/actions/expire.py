@@ -1,7 +1,7 @@
-"""Remove snapshots from a table's history. Their files stay: which of them nothing needs any more is another question.
+"""Remove snapshots from a table's metadata. Their files are kept; removing unreferenced files is a separate task.
 
-Which snapshots go is decided anew on every base, from the refs that it has: a tag that came meanwhile keeps its
-snapshot, and one that comes between the decision and the swap makes the swap fail. (spec: Snapshot Retention Policy)
+The snapshots to expire are determined again on every base, from its refs: a tag that was created concurrently keeps its
+snapshot, and one that is created before the swap makes it fail. (spec: Snapshot Retention Policy)
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,9 +48,9 @@ class RemoveTheseSnapshots:
 def _check_gc(base: TableMetadata) -> None:
     if not GC_ENABLED.read(base.properties):
         raise InvalidInput(
-            f"cannot remove snapshots: the table's property {GC_ENABLED.key} is false, which says that others may "
-            "refer to its files",
-            hint=f"Set {GC_ENABLED.key} to true if nobody does",
+            f"cannot remove snapshots: the table's property {GC_ENABLED.key} is false: other tables may "
+            "share its files",
+            hint=f"Set {GC_ENABLED.key} to true if none does",
         )
 
 
@@ -58,7 +58,8 @@ def _check_gc(base: TableMetadata) -> None:
 class ExpireSnapshots:
     """Removes snapshots that are older than a time and that no retention rule keeps.
 
-    older_than_ms: None takes the table's own age. keep_last: how many of each branch stay whatever their age.
+    older_than_ms: None uses the table's property. keep_last: how many snapshots of each branch to keep, whatever their
+    age.
     """
 
     older_than_ms: int | None = None
@@ -74,14 +75,14 @@ class ExpireSnapshots:
         return ()
 
     def find(self, base: TableMetadata, now_ms: int) -> "Expired":
-        """Find what would go. Raises InvalidInput for a table that nothing may be removed from."""
+        """Find what would expire. Raises InvalidInput if the table does not allow it."""
         _check_gc(base)
         old = tuple(name for name, ref in base.refs.items() if name != MAIN and self._is_old(ref, base, now_ms))
         refs = [ref for name, ref in base.refs.items() if name not in old]
         kept = {snapshot_id for ref in refs for snapshot_id in self._kept_by(ref, base, now_ms)}
         held = {s.snapshot_id for ref in refs for s in base.ancestors(base.snapshot_by_id(ref.snapshot_id))}
         limit = self._limit(None, base, now_ms)
-        # What a ref leads to goes by the ref's rules, and what none leads to by its age alone.
+        # Ancestors of a ref follow the ref's rules; other snapshots expire by age alone.
         ids = frozenset(
             s.snapshot_id
             for s in base.snapshots
@@ -102,7 +103,7 @@ class ExpireSnapshots:
             yield snapshot.snapshot_id
 
     def _limit(self, ref: SnapshotRef | None, base: TableMetadata, now_ms: int) -> int:
-        """Return the time before which snapshots are old."""
+        """Return the time before which snapshots expire."""
         if ref is not None and ref.max_snapshot_age_ms is not None:
             return now_ms - ref.max_snapshot_age_ms
         if self.older_than_ms is not None:
@@ -116,14 +117,14 @@ class ExpireSnapshots:
 
 @dataclass(frozen=True)
 class Expired:
-    """What goes: snapshots, and branches and tags that are past their age."""
+    """What expires: snapshots, and branches and tags past their maximum age."""
 
     snapshot_ids: frozenset[int]
     refs: Sequence[str]
 
 
 def _removing(base: TableMetadata, snapshot_ids: frozenset[int], refs: Sequence[str]) -> ProposedChange:
-    """Remove snapshots and refs; every ref must still point where it did."""
+    """Remove snapshots and refs; require that every other ref is unchanged."""
     updates: list[Update] = [RemoveSnapshotRef(name) for name in refs]
     updates += forget_branches(base, refs)
     if snapshot_ids:

@@ -1,4 +1,4 @@
-"""Say where a table's new files go; what is there stays where it is."""
+"""Set the location of a table's new files; existing files stay where they are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ChangeLocation:
 
 
 def check_paths(properties: Mapping[str, str], store: Store) -> None:
-    """Refuse properties that send new files to where the lake may not write."""
+    """Raise LocationRefused for properties that place new files where the lake must not write."""
     for path in (DATA_PATH.read(properties), METADATA_PATH.read(properties)):
         if path is not None:
             store.check(path)

@@ -1,4 +1,4 @@
-"""Give a table a name mapping, so that files without field ids can be read."""
+"""Add a name mapping to a table, so that files without field ids can be read."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from icefield.model.updates import AssertCurrentSchemaId, SetProperties
 
 
 class EnsureNameMapping:
-    """Maps the columns by the names that they have, unless the table has a mapping already."""
+    """Maps the columns by their current names, unless the table already has a mapping."""
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if PROPERTY in base.properties:

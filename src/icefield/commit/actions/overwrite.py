@@ -1,8 +1,8 @@
-"""Replace data files: some go, others come, in one snapshot.
+"""Replace data files: remove some and add others, in one snapshot.
 
-What must still hold when the commit lands: every file that goes is still there; nobody deleted rows of files that were
-written anew in part, or those rows would come back; and, under serializable isolation, nobody added rows of the
-overwritten range, which this overwrite never saw and which would survive it.
+What must be true at commit time: every file to remove is still there; no rows were deleted concurrently from files that
+were rewritten, or they would reappear; and, under serializable isolation, no rows were added concurrently that match
+the overwritten range, which this overwrite did not read and which would survive it.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from icefield.model.snapshot import Operation
 
 @dataclass(kw_only=True)
 class OverwriteFiles(FilesAction):
-    """Replaces every file of a footing's plan by new ones.
+    """Replaces every file of a read set's plan by new ones.
 
-    carried: those of the planned files that rows were carried over from into the new ones.
+    carried: the planned files whose remaining rows were copied to the new ones.
     """
 
     carried: pa.Table

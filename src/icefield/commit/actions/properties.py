@@ -1,4 +1,4 @@
-"""Change a table's properties. Changes of different keys commute; of one key the last one counts."""
+"""Change table properties. Changes of different keys do not conflict; for one key the last one wins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class ChangeProperties:
     removals: tuple[str, ...] = ()
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
-        # Only what is set here: a value that another engine set must not keep anybody from setting others.
+        # Only new values are checked: an invalid value from another engine must not prevent other changes.
         check_properties(self.updates)
         check_paths(self.updates, context.store)
         return ProposedChange(

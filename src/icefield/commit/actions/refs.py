@@ -1,6 +1,6 @@
-"""Branches and tags: names for snapshots, moved by the same commits as everything else. (spec: Snapshot References)
+"""Branches and tags: named references to snapshots, changed by ordinary commits. (spec: Snapshot References)
 
-Raises InvalidInput, NoSuchSnapshot, AlreadyExists, and ConcurrentChange where histories have parted.
+Raises InvalidInput, NoSuchSnapshot, AlreadyExists, and ConcurrentChange if histories have diverged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ BRANCH_RULES = ("min_snapshots_to_keep", "max_snapshot_age_ms", *TAG_RULES)
 
 @dataclass(frozen=True)
 class CreateRef:
-    """Names a snapshot; `ref.snapshot_id` must be in the table. An existing name is refused unless it is replaced."""
+    """Creates or replaces a ref; `ref.snapshot_id` must be in the table. An existing name needs `replace`."""
 
     name: str
     ref: SnapshotRef
@@ -37,7 +37,7 @@ class CreateRef:
         if known is not None and not self.replaces:
             raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         if self.name == MAIN:
-            raise InvalidInput(f"{MAIN} is there already, and moves by writing, rolling back or publishing")
+            raise InvalidInput(f"{MAIN} already exists; it moves by writes, rollback or publish")
         is_branch = self.ref.kind is RefKind.BRANCH
         memory = begin_branch(base, self.name, snapshot) if is_branch else forget_branches(base, [self.name])
         return _change(base, self.name, SetSnapshotRef(self.name, self.ref), *memory)
@@ -48,7 +48,7 @@ class CreateRef:
 
 @dataclass(frozen=True)
 class DropRef:
-    """Drops a branch or a tag; its snapshots stay until they expire."""
+    """Drops a branch or a tag; its snapshots are kept until they expire."""
 
     name: str
     kind: RefKind
@@ -69,7 +69,7 @@ class DropRef:
 
 @dataclass(frozen=True)
 class FastForward:
-    """Moves a branch to the head of another ref that goes on from it."""
+    """Fast-forwards a branch to the head of another ref."""
 
     branch: str
     to: str
@@ -77,12 +77,12 @@ class FastForward:
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         source, target = base.ref_head(self.to), base.ref_head(self.branch)
         if source is None:
-            raise NoSuchSnapshot(f"{self.to!r} has no snapshot to publish")
+            raise NoSuchSnapshot(f"{self.to!r} has no snapshots to publish")
         if target is not None and not _is_ancestor(base, target, source):
             raise ConcurrentChange(
-                f"cannot move {self.branch} to {self.to}: snapshot {target.snapshot_id} of {self.branch} is not in the "
+                f"cannot fast-forward {self.branch} to {self.to}: its snapshot {target.snapshot_id} is not in the "
                 f"history of {self.to}",
-                hint="Both were written to since they parted; write the changes again on a new branch",
+                hint="The branches have diverged; apply the changes again on a new branch",
             )
         memory = take_over(base, self.branch, self.to, source)
         return _change(base, self.branch, _moved(base, self.branch, source), *memory)
@@ -115,7 +115,7 @@ class RollBack:
 
 
 def make_ref(snapshot_id: int, kind: RefKind, retention: Mapping[str, int]) -> SnapshotRef:
-    """Build a ref with its retention rules. Raises InvalidInput for a rule that it cannot have."""
+    """Build a ref with its retention rules. Raises InvalidInput for a rule that does not apply."""
     allowed = BRANCH_RULES if kind is RefKind.BRANCH else TAG_RULES
     for rule, value in retention.items():
         if rule not in allowed:
@@ -136,7 +136,7 @@ def _is_ancestor(base: TableMetadata, older: Snapshot, newer: Snapshot) -> bool:
 
 
 def _moved(base: TableMetadata, branch: str, to: Snapshot) -> SetSnapshotRef:
-    """Point a branch elsewhere; its retention rules stay."""
+    """Move a branch to another snapshot; its retention rules are kept."""
     known = base.refs.get(branch, SnapshotRef(to.snapshot_id))
     if known.kind is not RefKind.BRANCH:
         raise InvalidInput(f"cannot move {branch!r}: it is a tag")

@@ -1,8 +1,8 @@
-"""Replace a table by another definition: its history stays, its rows are gone from the branch `main`.
+"""Replace a table by another definition: its history is kept, its rows are removed from the branch `main`.
 
-A replacement says what the table is to be, whatever it was; so it does not commute with anything. If the table was
-changed in any way since the replacement was planned, it fails, instead of dropping the change in silence.
-A column of a simple type that keeps its name and type keeps its id.
+A replacement defines the whole table, so it conflicts with every other change: if the table was changed in any way
+since the replacement was planned, it fails, instead of dropping the change silently. A primitive column that keeps its
+name and type keeps its id.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from icefield.types.schema import Schema, renumber
 
 @dataclass(frozen=True)
 class ReplaceTable:
-    """Gives the table that was planned on another schema, spec, order and further properties, and no rows."""
+    """Replaces the schema, spec and sort order of the planned table, adds properties, and removes all rows."""
 
     definition: TableDefinition
     planned: TableMetadata
@@ -46,8 +46,8 @@ class ReplaceTable:
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if _state(base) != _state(self.planned):
             raise ConcurrentChange(
-                "cannot replace the table: it was changed meanwhile, and the change would be lost",
-                hint="Nothing was changed; look at the table and run it again",
+                "cannot replace the table: it was changed concurrently, and the change would be lost",
+                hint="Nothing was changed; check the table and run it again",
             )
         check_definition(self.definition)
         check_paths(self.definition.properties, context.store)
@@ -72,7 +72,7 @@ class ReplaceTable:
 
 
 def _state(table: TableMetadata) -> tuple[object, ...]:
-    """Return all that a commit can change of a table, but for times."""
+    """Return everything that a commit can change in a table, except times."""
     return (
         table.format_version,
         table.location,
@@ -95,12 +95,12 @@ def _draft(definition: TableDefinition, base: TableMetadata) -> Draft:
     ids: dict[int, int] = {}
     fields = tuple(_renumbered(field, draft, ids) for field in definition.schema.fields)
     draft.schema = Schema(fields, identifier_field_ids=tuple(ids[i] for i in definition.schema.identifier_field_ids))
-    draft.spec = PartitionSpec()  # nothing of the old spec stays, so that its ids are free for the same fields
+    draft.spec = PartitionSpec()  # the old spec is dropped, so that the same fields can reuse its ids
     parts = (replace(f, source_id=ids[f.source_id]) for f in definition.spec.fields)
     draft.spec = PartitionSpec(tuple(replace(part, field_id=draft.draw_partition_id(part)) for part in parts))
     draft.order = SortOrder(tuple(replace(f, source_id=ids[f.source_id]) for f in definition.order.fields))
     if base.format_version == 1 and draft.spec.fields != base.spec.fields:
-        raise InvalidInput("a table of format version 1 keeps its partition fields", hint="Upgrade the table first")
+        raise InvalidInput("a table of format version 1 cannot drop partition fields", hint="Upgrade the table first")
     return draft
 
 

@@ -1,12 +1,12 @@
-"""Write files anew without changing rows: compaction, clustering, another spec.
+"""Rewrite files without changing rows: compaction, clustering, another spec.
 
-What must still hold when the commit lands: every file that was read is still there. Rows that others deleted meanwhile
-would come back with the new files; where it is known which row went where, those deletes are made again on the new
-files, and otherwise the rewrite fails. The new files are as old as the version that was read, so that equality deletes
-which came since apply to them as they did to the old ones. (spec: Sequence Numbers)
+What must be true at commit time: every file that was read is still there. Rows that were deleted concurrently would
+reappear in the new files: if the new positions of rows are known, those deletes are applied to the new files, and
+otherwise the rewrite fails. The new files keep the sequence number of the version that was read, so that later equality
+deletes apply to them as they did to the old ones. (spec: Sequence Numbers)
 
 For example, a has 5 rows, of which row 2 was deleted before the plan, and b has 2. Their 6 rows are written to x and y,
-3 to each. While that is done, somebody deletes the rows 1 and 4 of a:
+3 to each. Concurrently, another writer deletes the rows 1 and 4 of a:
 
     row of a     0    1    2    3    4         row of b     0    1
     read as      0    1    -    2    3                      4    5
@@ -47,7 +47,7 @@ from icefield.plan.planned_files import files_at, paths_of
 
 @dataclass(frozen=True)
 class MovedRows:
-    """Where rows went: files were read one after the other, without their deleted rows, and written in that order.
+    """The new positions of rows: files were read in order, without their deleted rows, and written in that order.
 
     starts: the number of each source's first row among all that were read. targets: the new files in order; ends: the
     number of the row after each one's last.
@@ -67,9 +67,9 @@ class MovedRows:
 
 @dataclass(kw_only=True)
 class RewriteFiles(FilesAction):
-    """Replaces every file of a footing's plan by new ones with the same rows.
+    """Replaces every file of a read set's plan by new ones with the same rows.
 
-    moved: where the rows of which file went; a file that is in none of them cannot have new deletes.
+    moved: the new positions of rows by file; a file without them cannot have new deletes.
     """
 
     moved: Sequence[MovedRows]
@@ -94,7 +94,7 @@ class RewriteFiles(FilesAction):
         return self._propose_draft(draft, base, context)
 
     def _remapped(self, base: TableMetadata, context: WriteContext) -> list[AddedFiles]:
-        """Write deletes of the new files for rows that others deleted since the old ones were read."""
+        """Write deletes for the new files, for rows that were deleted since the old ones were read."""
         changed = find_changed_files(self.read_set, self.read_set.plan.files, base, context.store)
         self._check_keys(changed)
         deleted = self._moved_positions(changed, base, context)
@@ -110,11 +110,11 @@ class RewriteFiles(FilesAction):
         return as_added_files(writer.close(), [(spec, batch)], base)
 
     def _check_keys(self, changed: Sequence[ChangedFile]) -> None:
-        """Refuse new equality deletes of files that change their spec: they apply to files of the old one alone."""
+        """Raise ConcurrentChange for new equality deletes of files that change their spec: they are for the old one."""
         for change in changed:
             if (new := change.new_equality_deletes) and change.now.spec_id != self.files.shape.spec.spec_id:
                 raise self.read_set.conflict(
-                    f"rows of {change.now.location} were meanwhile deleted by key, by {min(new)}"
+                    f"rows in {change.now.location} were concurrently deleted by an equality delete, {min(new)}"
                 )
 
     def _moved_positions(
@@ -130,11 +130,10 @@ class RewriteFiles(FilesAction):
                     continue
                 if path not in moves:
                     raise self.read_set.conflict(
-                        f"rows of {path} were meanwhile deleted, and it is not known where they went",
-                        hint="run it again, or the rows would come back",
+                        f"rows in {path} were concurrently deleted, and their new positions are unknown"
                     )
                 for target, positions in moves[path].find(path, since, planned).items():
                     found.setdefault(target, []).append(positions)
-        except MissingFile as error:  # of a version that was expired since
-            raise self.read_set.conflict(f"the deletes that it was planned on are gone: {error}") from error
+        except MissingFile as error:  # of an expired version
+            raise self.read_set.conflict(f"delete files of the planned version no longer exist: {error}") from error
         return {target: np.unique(np.concatenate(parts)) for target, parts in found.items()}

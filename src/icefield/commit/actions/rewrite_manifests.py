@@ -1,6 +1,6 @@
-"""Write manifests anew so that each has about the size that the table wants; not a row and not a file changes.
+"""Merge manifests up to the target size of the table; no row or data file changes.
 
-It is done on every base from the manifests that it has, so it meets no conflict whatever others commit.
+It is repeated on every base from its manifests, so it does not conflict with any commit.
 """
 
 from collections.abc import Sequence

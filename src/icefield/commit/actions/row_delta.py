@@ -1,11 +1,11 @@
 """Delete rows by position and add others, in one snapshot: merge-on-read deletes, updates and upserts.
 
-The delete files are written before the commit, by whoever found the rows; they hold the positions, and the commit
-loads them again only for data files that others deleted rows of since the plan.
+The engine that found the rows writes the delete files before the commit. They hold the positions; the commit loads them
+only for data files from which another writer deleted rows since the plan.
 
-What must still hold when the commit lands: the data files that rows are deleted from are still there, and nobody else
-deleted one of the same rows (two updates of one row, or an update of a row that is gone, do not commute). Deletes of
-other rows of the same file commute: both hold. Rows that came since count as for an overwrite.
+What must be true at commit time: the data files are still there, and no one else deleted one of the same rows (two
+updates of one row conflict, and so do an update and a delete). Deletes of other rows of the same file do not conflict.
+Concurrently added rows are handled as for an overwrite.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ from icefield.plan.planned_files import files_at
 
 @dataclass(frozen=True)
 class _Proposed:
-    """Delete files and their manifests, for bases on which the same ones hold.
+    """Delete files and their manifests, for bases on which they are valid.
 
     superseded: the data files whose earlier deletes the new vectors include.
     """
@@ -52,7 +52,7 @@ class _Proposed:
 
     @property
     def locations(self) -> list[str]:
-        """Everything that was written."""
+        """All files that were written."""
         return [*delete_locations(self.entries), *self.manifest_paths]
 
     @property
@@ -64,9 +64,9 @@ class _Proposed:
 class RowDelta(FilesAction):
     """Deletes rows of planned files by position, removes other planned files, and adds files.
 
-    deletes: the delete files that say which rows, one for each data file that loses any. has_vectors: they are deletion
-    vectors, and hold the positions that were deleted before too. removed: the planned files that go. place: where
-    delete files go that are written again.
+    deletes: the delete files, one for each data file that loses rows. has_vectors: they are deletion vectors, which
+    include the positions that were deleted before. removed: the planned files to remove. place: where rewritten delete
+    files go.
     """
 
     deletes: Sequence[DeleteEntry]
@@ -95,7 +95,7 @@ class RowDelta(FilesAction):
         return replace(change, unused=[path for path in before if path not in used])
 
     def prepare(self, base: TableMetadata, context: WriteContext) -> None:
-        """Write what every base needs that nothing happened to; it takes no time of others."""
+        """Write the files that every unchanged base needs, before waiting in the commit queue."""
         super().prepare(base, context)
         self._propose_deletes(base, context)
 
@@ -107,7 +107,7 @@ class RowDelta(FilesAction):
         return files_at(self.read_set.plan.files, [str(entry["referenced_data_file"]) for entry in self.deletes])
 
     def _propose_deletes(self, base: TableMetadata, context: WriteContext) -> _Proposed:
-        """Return the deletes as they are on a base, after checking that they do not contradict those of others."""
+        """Return the deletes for a base, after checking that they do not conflict with concurrent ones."""
         touched = self._touched
         changed = {c.now.location: c for c in find_changed_files(self.read_set, touched, base, context.store)}
         pairs = [changed.get(task.location, ChangedFile(task, task)) for task in self.read_set.plan.tasks(touched)]
@@ -115,7 +115,7 @@ class RowDelta(FilesAction):
         merged = self._merge(pairs if was_upgraded else list(changed.values()), base, context)
         superseded = frozenset(pair.now.location for pair in pairs if has_position_deletes(pair.now))
         if not base.has_row_ids or not (changed or was_upgraded):
-            # Position delete files stay as they are, whatever others deleted.
+            # Position delete files stay valid, whatever other writers deleted.
             for _ in merged:
                 continue
             replaced = superseded if base.has_row_ids else frozenset[str]()
@@ -140,13 +140,15 @@ class RowDelta(FilesAction):
     def _merge(
         self, changed: Sequence[ChangedFile], base: TableMetadata, context: WriteContext
     ) -> Iterator[tuple[str, Positions]]:
-        """Yield what is deleted of changed files in all, ours and others', after checking that no row is in both."""
+        """Yield all deletes of changed files, ours and concurrent ones, after checking that they share no row."""
         own = {entry["referenced_data_file"]: open_entry(entry) for entry in self.deletes}
         for change in changed:
-            # Whether they hit one of our rows only reading tells; a row that was added in place of it would come back.
+            # Only reading shows whether they delete one of our rows; a row added in its place would reappear.
             if self.files.columns.num_rows and (new := change.new_equality_deletes):
                 path = change.now.location
-                raise self.read_set.conflict(f"rows of {path} were meanwhile deleted by key, by {min(new)}")
+                raise self.read_set.conflict(
+                    f"rows in {path} were concurrently deleted by an equality delete, {min(new)}"
+                )
         tasks = (
             task
             for change in changed
@@ -158,9 +160,8 @@ class RowDelta(FilesAction):
                 deleted = np.setdiff1d(written, planned) if self.has_vectors else written
                 if both := len(np.intersect1d(np.setdiff1d(now, planned), deleted)):
                     raise self.read_set.conflict(
-                        f"{both} row(s) of {change.now.location} that it changes were meanwhile deleted or changed by "
-                        "another commit"
+                        f"{both} row(s) of {change.now.location} were concurrently deleted or changed by another commit"
                     )
                 yield change.now.location, np.union1d(now, deleted)
-        except MissingFile as error:  # of a version that was expired since
-            raise self.read_set.conflict(f"the deletes that it was planned on are gone: {error}") from error
+        except MissingFile as error:  # of an expired version
+            raise self.read_set.conflict(f"delete files of the planned version no longer exist: {error}") from error

@@ -1,4 +1,4 @@
-"""A snapshot that adds files and removes others: what overwrites, deletes, row deltas and rewrites have in common."""
+"""A snapshot that adds and removes files: the common part of overwrites, deletes, row deltas and rewrites."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from icefield.plan.planned_files import paths_of
 
 @dataclass(kw_only=True)
 class FilesAction(ABC):
-    """An action that adds files in one snapshot, and rests on what was read before.
+    """An action that adds files in one snapshot, and depends on what was read before.
 
-    Subclasses say in `propose_on` what the snapshot is on a base; they are not asked where the change was made before,
-    under its idempotency key.
+    Subclasses define in `propose_on` the snapshot on a base; it is not called if the change was already committed under
+    its idempotency key.
     """
 
     files: AddedFiles
@@ -38,7 +38,7 @@ class FilesAction(ABC):
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that this makes; None if it was never proposed."""
+        """The snapshot of this action; None if it was never proposed."""
         return self._manifests.snapshot_id
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
@@ -51,7 +51,7 @@ class FilesAction(ABC):
         """Propose the snapshot on a base."""
 
     def prepare(self, base: TableMetadata, context: WriteContext) -> None:
-        """Write what every base needs; done before a turn in the lane, it takes no time of others."""
+        """Write the files that every base needs, before waiting in the commit queue, to hold it for less time."""
         self._manifests.write(base, context)
 
     def reusable_files(self) -> Sequence[str]:
@@ -63,7 +63,7 @@ class FilesAction(ABC):
 
 @dataclass(frozen=True)
 class FilesDraft:
-    """What a snapshot adds and removes. manifests: those of the files that it adds; partitions: of those alone."""
+    """What a snapshot adds and removes. manifests: of the files that it adds; partitions: of those files only."""
 
     snapshot_id: int
     operation: Operation
@@ -77,7 +77,7 @@ class FilesDraft:
 def propose_files(
     draft: FilesDraft, read_set: ReadSet, target: CommitTarget, base: TableMetadata, context: WriteContext
 ) -> ProposedChange:
-    """Propose a draft on a base. Raises ConcurrentChange if a file that is to go is not there."""
+    """Propose a draft on a base. Raises ConcurrentChange if a file to remove is missing."""
     filtered = remove_files(draft.removed_files, base, target.ref, context, draft.snapshot_id)
     if filtered.missing:
         raise read_set.missing(filtered.missing)
@@ -98,7 +98,7 @@ def propose_files(
 
 
 def with_vectors(files: pa.Table, read_set: ReadSet, base: TableMetadata) -> frozenset[str]:
-    """Return those of planned files that have deletion vectors, or may have got some since."""
+    """Return the planned files that have deletion vectors, or may have got some since."""
     if read_set.has_moved(base) and base.has_row_ids:
         return paths_of(files)
     vector = pc.struct_field(files.column("delete_keys"), "vector")

@@ -1,6 +1,6 @@
-"""Say which files hold statistics of a snapshot. (spec: Table Statistics, Partition Statistics)
+"""Set and remove the statistics files of snapshots. (spec: Table Statistics, Partition Statistics)
 
-A snapshot has at most one file of each kind; another one takes its place. Raises NoSuchSnapshot.
+A snapshot has at most one file of each type; a new one replaces it. Raises NoSuchSnapshot.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from icefield.model.updates import (
 
 @dataclass(frozen=True)
 class SetStatisticsFile:
-    """Names a file of statistics."""
+    """Sets a statistics file."""
 
     file: StatisticsFile | PartitionStatisticsFile
 
@@ -38,7 +38,7 @@ class SetStatisticsFile:
 
 @dataclass(frozen=True)
 class RemoveStatisticsFiles:
-    """Forgets the statistics of a snapshot, of both kinds; the files stay."""
+    """Removes the statistics of a snapshot, of both types; the files are kept."""
 
     snapshot_id: int
 

@@ -1,4 +1,4 @@
-"""Raise a table's format version. Metadata alone changes: older manifests are valid in newer tables.
+"""Upgrade the format version of a table. Only metadata changes: older manifests are valid in newer tables.
 
 (spec: Writer requirements, Row Lineage for Upgraded Tables)
 """
@@ -13,7 +13,7 @@ from icefield.model.updates import AssertTableUUID, UpgradeFormatVersion
 
 @dataclass(frozen=True)
 class UpgradeTable:
-    """Brings a table to a format version, from whichever earlier one it has."""
+    """Upgrades a table to a format version, from any earlier one."""
 
     format_version: int
 

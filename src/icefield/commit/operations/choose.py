@@ -7,12 +7,12 @@ from icefield.commit.operations.views import PointerViewOperations, RestViewOper
 
 
 def operations_of(backend: Backend) -> TableOperations:
-    """Return what loads the tables of a catalog and commits to them."""
+    """Return the operations that load and commit tables of a catalog."""
     server = backend.catalog.metadata_server
     return PointerTableOperations(backend) if server is None else RestTableOperations(server, backend.ambient)
 
 
 def view_operations_of(backend: Backend) -> ViewOperations:
-    """Return what loads the views of a catalog and commits to them."""
+    """Return the operations that load and commit views of a catalog."""
     server = backend.catalog.metadata_server
     return PointerViewOperations(backend) if server is None else RestViewOperations(server, backend.ambient)

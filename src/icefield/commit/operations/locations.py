@@ -1,8 +1,8 @@
-"""Check the locations that metadata names against what the store may touch, before they are committed or registered.
+"""Check the locations in metadata against the store's roots, before they are committed or registered.
 
-What others wrote may name any file of this machine. The store refuses such a location when it is read; here it is
-refused before a table that names it becomes part of the lake. The metadata log is not looked at: a table keeps it when
-it moves, and nothing reads or removes what it names outside the table's own directory (`retired_metadata`).
+Metadata from another writer may name any file of this machine. The store rejects such a location on access; here it is
+rejected before a table that names it becomes part of the lake. The metadata log is not checked: a table keeps it when
+it moves, and files outside the table's own directory are neither read nor removed (`retired_metadata`).
 
 Raises LocationRefused, InvalidInput.
 """
@@ -26,7 +26,7 @@ class _StatisticsPath(msgspec.Struct, rename="kebab"):
 
 
 def check_table_locations(store: Store, metadata: TableMetadata) -> None:
-    """Check everything that a table names: its directories, manifest lists and statistics, of all snapshots."""
+    """Check all locations of a table: its directories, manifest lists and statistics, of all snapshots."""
     for root in roots_of(metadata.location, metadata.properties):
         _check(store, root, "the table's location")
     for snapshot in metadata.snapshots:
@@ -35,7 +35,7 @@ def check_table_locations(store: Store, metadata: TableMetadata) -> None:
 
 
 def check_proposed_locations(store: Store, proposal: Proposal) -> None:
-    """Check what a commit adds, and what every branch and tag of the table points at."""
+    """Check what a commit adds, and the snapshot of every branch and tag."""
     metadata = proposal.metadata
     for ref in metadata.refs.values():
         if (snapshot := metadata.snapshots.find(ref.snapshot_id)) is not None:
@@ -63,7 +63,9 @@ def _check_statistics(store: Store, entries: Iterable[StatisticsEntry]) -> None:
         try:
             path = msgspec.json.decode(entry.document, type=_StatisticsPath).statistics_path
         except ValueError as error:
-            raise InvalidInput(f"the statistics of snapshot {entry.snapshot_id} name no file: {error}") from error
+            raise InvalidInput(
+                f"the statistics of snapshot {entry.snapshot_id} have an invalid location: {error}"
+            ) from error
         _check(store, path, f"the statistics of snapshot {entry.snapshot_id}")
 
 
@@ -71,4 +73,4 @@ def _check(store: Store, location: str, what: str) -> None:
     try:
         store.check(location)
     except InvalidInput as refused:
-        raise LocationRefused(f"{what} may not be at {location}: {refused.message}", hint=refused.hint) from refused
+        raise LocationRefused(f"{what} must not be at {location}: {refused.message}", hint=refused.hint) from refused

@@ -1,11 +1,11 @@
-"""Publish to a catalog that writes metadata itself, from updates and what they rest on, as REST servers do.
+"""Commit to a catalog that writes metadata itself, from updates and requirements, as REST servers do.
 
-Lost answers, and answers that are no proof. A server that fails, a line that breaks and a gateway that asks twice all
-leave open what happened, so nothing is believed but the table: our snapshots are in it (landed); its history goes on
-from the base without them (lost); what the change rests on still holds (sent again, under the same key: whichever
-arrives first makes the other fail); or none of these: CommitStateUnknown, and nothing is removed. So too when the
-server says 200 and the answer does not hold the change (R23), and when it says 409 to what a gateway had sent twice.
-Once a change has landed, no failure to look at it may be taken for a failure of the change.
+Lost and unreliable responses: a server error, a broken connection or a gateway that sends a request twice leave the
+outcome unknown, so only the table itself is trusted. Its snapshots include ours (committed); its history continues from
+the base without them (conflict); the requirements still hold (sent again, under the same key: whichever request arrives
+first makes the other fail); or none of these: CommitStateUnknown, and nothing is removed. The same applies if the
+server answers 200 without the change in its response, or 409 to a request that a gateway sent twice. Once a change is
+known to be committed, a failure to load the table does not count as a failure of the change.
 
 Raises CommitConflict, CommitStateUnknown, AlreadyExists, NoSuchTable, CatalogError.
 """
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RestTableOperations:
-    """Publishes by sending changes to the server."""
+    """Commits by sending changes to the server."""
 
     server: MetadataServer
     ambient: Ambient
@@ -91,7 +91,7 @@ class RestTableOperations:
             if table in found and found[table].metadata().is_table(staged.table_uuid):
                 return Outcome.LANDED
             # A free name, or another table under it, proves nothing: ours may have been created, and dropped or
-            # renamed since. Only a server that knows the key again can be asked twice.
+            # renamed since. Only a server that recognises the key can be asked twice.
             return Outcome.UNMOVED if table not in found and key is not None else Outcome.UNKNOWN
 
         try:
@@ -105,13 +105,13 @@ class RestTableOperations:
         return self.load_landed(table)
 
     def load_landed(self, table: TableName) -> TableVersion:
-        """Load a table that was certainly changed."""
+        """Load a table after a successful commit."""
         try:
             return self.load(table)
         except IcefieldError as error:
             raise CommitStateUnknown(
-                f"the commit to {table} has landed, but the table cannot be loaded: {error.message}",
-                hint="Look at it later; do not commit again",
+                f"the commit to {table} succeeded, but the table cannot be loaded: {error.message}",
+                hint="Check the table later; do not commit again",
             ) from error
 
     def _unmoved(self, table: TableName, pointer: str) -> TableChange:
@@ -127,7 +127,7 @@ class RestTableOperations:
 
 @dataclass(frozen=True)
 class _Sending:
-    """One attempt to publish, however often it must be sent."""
+    """One attempt to commit, which may be sent several times."""
 
     operations: RestTableOperations
     proposals: Sequence[Proposal]
@@ -136,25 +136,25 @@ class _Sending:
     key: str | None
 
     def send(self) -> list[TableVersion]:
-        """Send the changes, and return the tables once it is known that they landed."""
+        """Send the changes, and return the tables once they are known to be committed."""
         try:
             made = self._send_once()
         except CommitStateUnknown as unknown:
             return self._resolve_outcome(unknown)
         except CommitConflict as conflict:
-            # A gateway may have sent it twice, so that the second was refused for the first.
+            # A gateway may have sent it twice, so that the second request conflicts with the first.
             if self._shows_snapshots(conflict):
                 return self._load_landed()
             raise
         except (CatalogError, InvalidInput) as refused:
-            # Servers also refuse what is only stale, such as sequence numbers that another branch has taken.
+            # Servers also reject stale requests, such as sequence numbers that another branch has used.
             if self._has_moved():
                 raise CommitConflict(f"{self._first.table} has moved: {refused.message}") from refused
             raise
         if all(_holds(table, proposal) for table, proposal in zip(made, self.proposals, strict=True)):
             return made
         return self._resolve_outcome(
-            CommitStateUnknown("the catalog says that it committed, but its answer lacks the change")
+            CommitStateUnknown("the catalog reported success, but its response does not contain the change")
         )
 
     @property
@@ -171,14 +171,14 @@ class _Sending:
 
     def _resolve_outcome(self, unknown: CommitStateUnknown) -> list[TableVersion]:
         ids = [u.snapshot.snapshot_id for p in self.proposals for u in p.updates if isinstance(u, AddSnapshot)]
-        trace = f"snapshot {ids[0]} is in the table" if ids else "its changes show in the table"
+        trace = f"snapshot {ids[0]} is in the table" if ids else "its changes are in the table"
         resolve_outcome(
             self.operations.ambient, UnknownOutcome(self._first.table, trace, unknown), self._look, self._send_again
         )
         return self._load_landed()
 
     def _look(self) -> Outcome:
-        """Tell what became of all changes: they landed together, or none did."""
+        """Determine the outcome of all changes: they are committed atomically."""
         outcomes: set[Outcome] = set()
         for proposal, change in zip(self.proposals, self.changes, strict=True):
             current = _quietly(lambda p=proposal: self.operations.load(p.table))  # type: ignore[misc]
@@ -225,11 +225,11 @@ def _decoded(answer: LoadedTable) -> TableVersion:
     try:
         return _committed(answer)
     except IcefieldError as error:
-        raise CommitStateUnknown(f"the answer to the commit does not decode: {error.message}") from error
+        raise CommitStateUnknown(f"malformed response to the commit: {error.message}") from error
 
 
 def _holds(table: TableVersion, proposal: Proposal) -> bool:
-    """Say whether what a server gives as the result of a commit holds the commit."""
+    """Return whether the result of a commit contains the commit."""
     added = [update for update in proposal.updates if isinstance(update, AddSnapshot)]
     if added:
         return all(has_snapshot(table.metadata, update) for update in added)
@@ -240,7 +240,7 @@ def _holds(table: TableVersion, proposal: Proposal) -> bool:
 
 
 def _judge(proposal: Proposal, change: TableChange, current: TableVersion) -> Outcome:
-    """Tell from a table as it is now what became of a change to it."""
+    """Determine the outcome of a change from the current table."""
     if current.location == proposal.base.location:
         return Outcome.UNMOVED
     if not current.metadata.is_table(proposal.base.metadata.table_uuid):
@@ -254,7 +254,7 @@ def _judge(proposal: Proposal, change: TableChange, current: TableVersion) -> Ou
     if added and _still_hold(current.metadata, requirements):
         return Outcome.UNMOVED
     if added and not _goes_on(proposal, current.metadata):
-        return Outcome.UNKNOWN  # ours may have landed and been expired since
+        return Outcome.UNKNOWN  # ours may have been committed and expired since
     return Outcome.UNKNOWN if _still_hold(current.metadata, requirements) else Outcome.LOST
 
 
@@ -267,7 +267,7 @@ def _still_hold(table: TableMetadata, requirements: Sequence[Requirement]) -> bo
 
 
 def _goes_on(proposal: Proposal, current: TableMetadata) -> bool:
-    """Say whether the history of every ref that was to move leads back to where the base has it."""
+    """Return whether the history of every ref to be moved includes its snapshot in the base."""
     for update in proposal.updates:
         if not isinstance(update, SetSnapshotRef):
             continue

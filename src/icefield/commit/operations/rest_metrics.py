@@ -1,4 +1,4 @@
-"""Tell a REST catalog what was committed. (rest-catalog-open-api.yaml: CommitReport)"""
+"""Report commits to a REST catalog. (rest-catalog-open-api.yaml: CommitReport)"""
 
 from icefield.arguments import whole_number
 from icefield.catalog.rest.tables import RestTables
@@ -6,7 +6,7 @@ from icefield.commit.operations.tables import Proposal
 from icefield.model.snapshot import Snapshot
 from icefield.model.updates import AddSnapshot
 
-# The counts that a summary and a report both have, under one name.
+# The counts that a summary and a report share, under one name.
 COUNTERS = (
     "added-data-files",
     "total-data-files",

@@ -1,15 +1,15 @@
-"""Which metadata files may be removed when they fall out of a table's metadata log.
+"""Which metadata files may be removed when they drop out of a table's metadata log.
 
-A log is no proof of ownership: it comes along when a table is registered elsewhere or its files are copied, and anybody
-can write one. A file is removed only if all of this holds:
+A log does not prove ownership: it is kept when a table is registered elsewhere or its files are copied, and anyone can
+write one. A file is removed only if all of this is true:
 
-- its name is that of a metadata file, and it lies directly in the table's own metadata directory, links followed;
-- it says of itself that it is of this table, by its uuid, and was written for this entry of this catalog, by the key
-  `icefield-entry` (codec.metadata_outline). What a log held when a table was registered was written for another entry,
-  or before this one's history began, and stays;
+- its name is that of a metadata file, and it is directly in the table's own metadata directory, links resolved;
+- its content says that it belongs to this table, by its uuid, and was written for this entry of this catalog, by the
+  key `icefield-entry` (codec.metadata_outline). Files in the log of a registered table were written for another entry,
+  or before this one's history began, and are kept;
 - no entry of the catalog points at it.
 
-What cannot be read stays. A commit that has landed never fails for this.
+Unreadable files are kept. A commit that succeeded never fails because of this.
 """
 
 import hashlib
@@ -28,14 +28,14 @@ _SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
 def entry_of(catalog: Catalog, table: TableName, base: TableMetadata | None) -> CatalogEntry:
-    """Return what the next metadata file says of the entry that it is written for; a new history has no `since` yet."""
+    """Return the entry that the next metadata file is written for; a new history has no `since` yet."""
     digest = hashlib.sha256("\n".join((catalog.identity, catalog.name, str(table))).encode()).hexdigest()[:16]
     before = decode_entry(base.unknown.get(ENTRY_KEY)) if base is not None else None
     return before if before is not None and before.entry == digest else CatalogEntry(digest, "")
 
 
 def find_removable(store: Store, catalog: Catalog, current: TableMetadata, gone: Iterable[str]) -> Sequence[str]:
-    """Return those of the files that fell out of the log which are this table's own, and nobody's any more."""
+    """Return the files dropped from the log that belong to this table only and that no entry points at."""
     try:
         own = list(_find_own(store, current, gone))
         return sorted(set(own) - catalog.pointed_at(own)) if own else ()

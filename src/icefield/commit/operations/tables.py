@@ -1,9 +1,10 @@
-"""Load tables and commit proposals: the seam between the commit loop and a catalog.
+"""Load tables and commit proposals: the interface between the commit loop and a catalog.
 
-`TableOperations` load tables and make proposals visible: all of them or none. `PointerTableOperations` writes
-metadata.json and moves pointers with `swap`; a REST server writes metadata itself and has operations of its own.
+`TableOperations` load tables and commit proposals atomically. `PointerTableOperations` writes metadata.json and moves
+pointers with `swap`; a REST server writes metadata itself and has its own operations.
 
-Raises CommitConflict (others came first), CommitStateUnknown (it may have landed), NoSuchTable, AlreadyExists.
+Raises CommitConflict (another writer committed first), CommitStateUnknown (outcome unknown), NoSuchTable,
+AlreadyExists.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +42,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True)
 class TableVersion:
-    """The table as a commit left it."""
+    """The table after a commit."""
 
     metadata: TableMetadata
     location: str
@@ -49,7 +50,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What is to become of one table: the changes, and its base with all of them made."""
+    """The changes of one table, and its base with all of them applied."""
 
     table: TableName
     base: TableVersion
@@ -58,48 +59,48 @@ class Proposal:
 
     @property
     def updates(self) -> list[Update]:
-        """The updates of all changes, in order; none if there is nothing to do."""
+        """The updates of all changes, in order; empty if there is nothing to do."""
         return [update for change in self.changes for update in change.updates]
 
 
 @dataclass(frozen=True)
 class CommitResult:
-    """The tables as they are now, in the order of the proposals, and files that nothing refers to any more."""
+    """The current tables, in the order of the proposals, and files that are no longer referenced."""
 
     tables: Sequence[TableVersion]
     obsolete: Sequence[str] = field(default=())
 
 
 class TableOperations(Protocol):
-    """Loads tables and publishes proposals."""
+    """Loads tables and commits proposals."""
 
     places_tables: bool  # whether the catalog chooses the location of a new table
 
     def load(self, table: TableName, known: TableVersion | None = None) -> TableVersion:
-        """Return the newest version; `known` itself if it still is."""
+        """Return the newest version, or `known` itself if it still is the newest."""
         ...
 
     def load_all(
         self, tables: Iterable[TableName], known: Mapping[TableName, TableVersion]
     ) -> dict[TableName, TableVersion]:
-        """Return the versions of several tables as of one moment, in the same way; what is not there is left out."""
+        """Return the versions of several tables as of one moment, in the same way; missing tables are left out."""
         ...
 
     def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
-        """Publish all proposals at once, if the tables of `unmoved` still stand where they did.
+        """Commit all proposals atomically, if the tables of `unmoved` have not changed.
 
-        attempt: learns of the files that are written on the way, and that the catalog is asked.
+        attempt: records the files that are written, and that the catalog was called.
         """
         ...
 
     def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
-        """Publish the first version of a table; without a location, at one that the catalog chooses."""
+        """Commit the first version of a table; without a location, at one that the catalog chooses."""
         ...
 
 
 @dataclass(frozen=True)
 class PointerTableOperations:
-    """Publishes by writing metadata files and moving pointers to them."""
+    """Commits by writing metadata files and swapping pointers."""
 
     backend: Backend
     places_tables = False
@@ -128,7 +129,7 @@ class PointerTableOperations:
             made.append(self._write(metadata, entry, proposal.base.location, attempt))
             gone.append(old)
             moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
-        # What moves comes first: it tells of the rest.
+        # Swaps that change a pointer come first: their outcome applies to the rest.
         still = [PointerSwap(table, pointer, pointer) for table, pointer in unmoved.items()]
         attempt.is_sent = True
         self._swap([*moves, *still])
@@ -149,10 +150,10 @@ class PointerTableOperations:
         return made
 
     def register(self, table: TableName, found: TableVersion, attempt: Attempt) -> TableVersion:
-        """Point a new name at a table that is there.
+        """Register an existing table under a new name.
 
-        Metadata that was written for this very entry, before it was dropped, is written once more, to begin another
-        history: commits remove files of their own history alone.
+        Metadata that was written for this same entry, before it was dropped, is written again, to start a new history:
+        commits remove only files of their own history.
         """
         claim = claim_of(found.metadata.table_uuid, found.metadata.location, found.metadata.properties)
         guard = guard_of(self.backend.store, table, claim)
@@ -167,7 +168,7 @@ class PointerTableOperations:
         return found
 
     def _guard(self, proposal: Proposal) -> Guard | None:
-        """Return what must hold for a table that moves its directories; it is checked at once, too."""
+        """Return the guard for a table whose directories change; it is also checked immediately."""
         base, new = proposal.base.metadata, proposal.metadata
         roots = roots_of(new.location, new.properties)
         if roots == roots_of(base.location, base.properties):
@@ -179,7 +180,7 @@ class PointerTableOperations:
         return guard
 
     def _look_again(self, look: Callable[[], Pointers], load: Callable[[Pointers], Loaded]) -> Loaded:
-        """Load what pointers point at; others may move them meanwhile, and remove a file that was the newest."""
+        """Load the metadata of pointers; a pointer may move concurrently, and its old file may be removed."""
         found = look()
         while True:
             try:
@@ -199,11 +200,11 @@ class PointerTableOperations:
         self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
     ) -> TableVersion:
         name = next_metadata_name(previous_location, self.backend.ambient)
-        # A history that has no beginning yet begins here.
+        # A history without a beginning starts here.
         entry = CatalogEntry(entry.entry, entry.since or name)
         metadata = replace(
             metadata,
-            # Encoded once, a snapshot costs later commits of this process no more than any other.
+            # Encoded once, a snapshot costs later commits of this process almost nothing.
             snapshots=carry_snapshots(metadata.snapshots, metadata.location),
             unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
         )
@@ -211,22 +212,22 @@ class PointerTableOperations:
         return TableVersion(metadata, location)
 
     def _swap(self, changes: Sequence[PointerSwap]) -> None:
-        # All of them landed or none did, so that what became of the first tells of all.
+        # The swap is atomic, so the outcome of the first table applies to all.
         first = changes[0]
 
         def judge(current: str) -> Outcome:
             log = [entry.metadata_file for entry in load_table_metadata(self.backend.store, current).metadata_log]
             if first.new in log:
                 return Outcome.LANDED
-            # Only a log that reaches back to `expected` proves that something else came after it. Another table under
-            # a name that was free proves nothing: ours may have been created first, and renamed since.
+            # Only a log that reaches back to `expected` proves that another commit followed it. Another table under
+            # a free name proves nothing: ours may have been created first, and renamed since.
             return Outcome.LOST if first.expected in log else Outcome.UNKNOWN
 
         ResolvedSwap(self.backend.catalog, self.backend.ambient, judge).make(*changes)
 
 
 def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) -> str:
-    """Write metadata to a new file, compressed if the table wants it, and return its location."""
+    """Write metadata to a new file, compressed if the table's properties say so, and return its location."""
     data, extension = encode_metadata(metadata), ".metadata.json"
     if METADATA_CODEC.read(metadata.properties) == "gzip":
         # (spec: Naming for GZIP compressed Metadata JSON files)
@@ -237,7 +238,7 @@ def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) ->
 
 
 def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
-    """Name a metadata file `NNNNN-<uuid>`, one number up, whatever extension the previous one has."""
+    """Name a metadata file `NNNNN-<uuid>` with the next number, whatever the extension of the previous one."""
     version = 0
     if previous_location is not None:
         number = previous_location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0]
@@ -246,7 +247,7 @@ def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
 
 
 def _with_log_entry(metadata: TableMetadata, base: TableVersion) -> tuple[TableMetadata, list[str]]:
-    """Log the file that this commit replaces, and name the files that fall out of the log; not all may be removed."""
+    """Log the file that this commit replaces, and return the files that drop out of the log; not all may be removed."""
     log = (*base.metadata.metadata_log, MetadataLogEntry(base.metadata.last_updated_ms, base.location))
     kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]
     gone = [entry.metadata_file for entry in log[: len(log) - len(kept)]]
@@ -256,6 +257,6 @@ def _with_log_entry(metadata: TableMetadata, base: TableVersion) -> tuple[TableM
 
 
 def _removes_metadata(properties: Mapping[str, str]) -> bool:
-    """Return whether metadata files that fall out of the log are removed; without garbage collection only if asked."""
+    """Return whether metadata files dropped from the log are removed; without garbage collection only on request."""
     is_asked = METADATA_DELETE_AFTER_COMMIT.key in properties
     return METADATA_DELETE_AFTER_COMMIT.read(properties) and (is_asked or GC_ENABLED.read(properties))

@@ -1,8 +1,8 @@
-"""Publish views: by writing metadata files and moving pointers, or by having a REST server do it.
+"""Commit views: by writing metadata files and swapping pointers, or through a REST server.
 
-A view's metadata has no log of files, so a lost reply is settled by its version log: what was to become current is in
-it, or the log goes on from the base without it. What a server writes is settled by what shows: it may give a version
-another id and time.
+A view's metadata has no log of files, so an unknown outcome is resolved by its version log: it contains the new
+version, or it continues from the base without it. For a server, the contents are compared: it may assign another
+version id and time.
 
 Raises AlreadyExists, NotFound, CommitConflict, CommitStateUnknown.
 """
@@ -40,18 +40,18 @@ class LoadedView:
 
 
 class ViewOperations(Protocol):
-    """Loads views and publishes their metadata."""
+    """Loads views and commits their metadata."""
 
     def load(self, name: TableName, known: LoadedView | None = None) -> LoadedView:
-        """Return the newest version; `known` itself if it still is."""
+        """Return the newest version, or `known` itself if it still is the newest."""
         ...
 
     def create(self, name: TableName, location: str | None, metadata: ViewMetadata) -> None:
-        """Publish the first version; without a location, at one that the catalog chooses."""
+        """Commit the first version; without a location, at one that the catalog chooses."""
         ...
 
     def commit(self, name: TableName, base: LoadedView, metadata: ViewMetadata) -> None:
-        """Publish the next version."""
+        """Commit the next version."""
         ...
 
 
@@ -62,7 +62,7 @@ def load_view_metadata(store: Store, location: str) -> ViewMetadata:
 
 @dataclass(frozen=True)
 class PointerViewOperations:
-    """Publishes by writing metadata files and moving pointers to them."""
+    """Commits by writing metadata files and swapping pointers."""
 
     backend: Backend
 
@@ -99,7 +99,7 @@ class PointerViewOperations:
             raise
 
     def _guard(self, name: TableName, base: LoadedView | None, metadata: ViewMetadata) -> Guard | None:
-        """Return what must hold for a view that is new, or moves its directories; it is checked at once, too."""
+        """Return the guard for a view that is new, or whose directories change; it is also checked immediately."""
         claim = claim_of(metadata.view_uuid, metadata.location, metadata.properties)
         if base is not None and claim.locations == roots_of(base.metadata.location, base.metadata.properties):
             return None
@@ -110,7 +110,7 @@ class PointerViewOperations:
 
 @dataclass(frozen=True)
 class RestViewOperations:
-    """Publishes by sending changes to the server."""
+    """Commits by sending changes to the server."""
 
     server: MetadataServer
     ambient: Ambient
@@ -146,11 +146,11 @@ class RestViewOperations:
         try:
             self.server.views.commit(name, base.metadata.view_uuid, updates)
         except CommitStateUnknown as unknown:
-            resolve_outcome(self.ambient, UnknownOutcome(name, "the view is as it was to be", unknown), look, again)
+            resolve_outcome(self.ambient, UnknownOutcome(name, "the view has the new definition", unknown), look, again)
 
 
 def _judge(base: ViewMetadata, ours: ViewMetadata, current: ViewMetadata) -> Outcome:
-    """Tell from metadata that is current whether ours came between it and its base."""
+    """Determine from the current metadata whether ours came between it and its base."""
     entry, before = ours.version_log[-1:], base.version_log[-1:]
     if entry == before:
         return Outcome.UNKNOWN  # only properties changed, which leave no trace

@@ -30,10 +30,10 @@ _HIGHEST_ROW_ID = 2**63 - 1
 
 @dataclass(frozen=True)
 class SnapshotDraft:
-    """What a snapshot does to its parent.
+    """What a snapshot changes relative to its parent.
 
-    new: manifests that it adds. kept: rows of the parent's manifest list that stay; None keeps all.
-    target: the branch whose head it becomes, and its key. extra: more keys for the summary.
+    new: manifests that it adds. kept: rows of the parent's manifest list to keep; None keeps all.
+    target: the branch whose head it becomes, and its idempotency key. extra: more keys for the summary.
     """
 
     snapshot_id: int
@@ -49,7 +49,7 @@ class SnapshotDraft:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def changes(self) -> dict[str, int]:
-        """Count what changes, in the words of the summary."""
+        """Count the changes, under their summary keys."""
         return {
             "added-data-files": self.added.files,
             "added-records": self.added.records,
@@ -97,24 +97,24 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, context: WriteCo
 
 
 def check_branch(base: TableMetadata, ref: str) -> None:
-    """Refuse to write to what is no branch: a tag stands still."""
+    """Raise InvalidInput for a ref that is not a branch: tags do not move."""
     found = base.refs.get(ref)
     if found is not None and found.kind is not RefKind.BRANCH:
-        raise InvalidInput(f"cannot write to {ref!r}: it is a tag", hint="Make a branch from it and write there")
+        raise InvalidInput(f"cannot write to {ref!r}: it is a tag", hint="Create a branch from it and write there")
 
 
 def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int]:
-    """Give every data manifest that has none its first row id, in order; return them and the next free id.
+    """Assign a first row id to every data manifest without one, in order; return them and the next free id.
 
-    Room is left for existing rows too: their files may come from a table without row ids, and get theirs by
-    inheritance. Ids that were assigned once stay. (spec: First Row ID Assignment)
+    Ids are reserved for existing rows too: their files may come from a table without row ids, and inherit theirs.
+    Assigned ids never change. (spec: First Row ID Assignment)
     """
     given = manifests["first_row_id"]
     is_data = pc.equal(manifests["content"], DATA_MANIFEST)
     takes = pc.and_(is_data, given.is_null())
     rows = pc.if_else(takes, pc.add(manifests["added_rows_count"], manifests["existing_rows_count"]), 0).to_numpy()
     if next_row_id + sum(rows.tolist()) > _HIGHEST_ROW_ID:
-        raise InvalidInput(f"no rows can be added: the next row id, {next_row_id}, is among the highest")
+        raise InvalidInput(f"cannot add rows: row ids are exhausted (next row id: {next_row_id})")
     ends = next_row_id + np.cumsum(rows)
     first = pc.if_else(takes, pa.array(ends - rows), pc.if_else(is_data, given, pa.scalar(None, pa.int64())))
     at = manifests.column_names.index("first_row_id")
@@ -122,7 +122,7 @@ def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int
 
 
 def _moved(ref: SnapshotRef | None, snapshot: Snapshot) -> SnapshotRef:
-    """Point a branch at its new head; its retention rules stay."""
+    """Point a branch at its new head; its retention rules are kept."""
     return replace(ref, snapshot_id=snapshot.snapshot_id) if ref else SnapshotRef(snapshot.snapshot_id)
 
 
@@ -134,12 +134,12 @@ class _ListWriter:
     location: str
 
     def encode(self, draft: SnapshotDraft, parent: Snapshot | None) -> tuple[bytes, int]:
-        """Return the manifest list, and the first row id that is free after it."""
+        """Return the manifest list, and the next free row id after it."""
         rows = [with_sequence(row, draft.snapshot_id, self.header.sequence_number) for row in draft.new]
         new = pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
         if parent is not None and parent.manifest_list and draft.kept is None:
             previous = read_manifest_list(self.context.store, parent)
-            # Only a list of an earlier version can lack the counts or row ids that this one requires.
+            # Only a list of an earlier format version can lack the counts or row ids that this one requires.
             if is_spliceable(previous, parent.manifest_list, self.header.format_version):
                 new, next_row_id = self._with_row_ids(new)
                 data = splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)

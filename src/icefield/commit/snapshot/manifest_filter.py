@@ -1,7 +1,7 @@
-"""Take files out of a snapshot: the manifests that list them are written anew, all others stay as they are.
+"""Remove files from a snapshot: the manifests that list them are rewritten, all others are kept.
 
-The deletion vectors of a data file go with it. (spec: Deletion Vectors) Other deletes may stay: they name files that
-are no more, or apply to older files only.
+The deletion vectors of a data file are removed with it. (spec: Deletion Vectors) Other deletes may stay: they name
+removed files, or apply only to older files.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from icefield.plan.manifest_list import has_live_files, load_manifests
 
 @dataclass(frozen=True)
 class RemovedFiles:
-    """What is to go: planned data files, and the delete files that name one of `deletes_of` as their data file."""
+    """What to remove: planned data files, and the delete files that name one of `deletes_of` as their data file."""
 
     data: pa.Table
     deletes_of: frozenset[str] = frozenset()
@@ -34,10 +34,10 @@ class RemovedFiles:
 
 @dataclass(frozen=True)
 class ManifestFilterResult:
-    """What is left of a parent's manifests.
+    """What remains of a parent's manifests.
 
-    kept: rows of its list that stay; None: all. rewritten: new manifests for those that lost files. missing: files that
-    were not in it. deletes: the delete files that went.
+    kept: rows of its manifest list that are kept; None: all. rewritten: new manifests for those that lost files.
+    missing: files that were not found. deletes: the delete files that were removed.
     """
 
     kept: pa.Table | None
@@ -58,7 +58,7 @@ def remove_files(
     planned = set(removed_files.data.column("manifest_path").to_pylist())
     removed = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
     deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(removed_files.deletes_of), set())
-    # A manifest that only remembers deleted files has told its story in the snapshot that deleted them.
+    # A manifest with only deleted entries belongs to the snapshot that deleted them.
     kept = manifests.filter(pa.array(remover.untouched & has_live_files(manifests)))
     missing = paths - set(removed.column("file_path").to_pylist())
     return ManifestFilterResult(kept, remover.rewritten, missing, tally_deletes(deletes))
@@ -74,7 +74,7 @@ class _Remover:
         self.rewritten: list[ManifestRow] = []
 
     def remove(self, content: int, column: str, names: set[str], likely: set[str]) -> pa.Table:
-        """Mark entries as deleted whose column is among the names, and return them; few manifests are opened."""
+        """Mark entries whose column is among the names as deleted, and return them; few manifests are opened."""
         removed: list[pa.Table] = []
         missing = set(names)
         for at in self._candidates(content, likely):
@@ -94,7 +94,7 @@ class _Remover:
         return pa.concat_tables(removed) if removed else REMOVED.empty_table()
 
     def _candidates(self, content: int, likely: set[str]) -> Iterator[int]:
-        """Yield manifests, first those which held the files at planning time."""
+        """Yield manifests, those that held the files at planning time first."""
         paths = self._manifests.column("manifest_path").to_pylist()
         rows = np.flatnonzero(self._manifests.column("content").to_numpy() == content).tolist()
         yield from sorted(rows, key=lambda at: paths[at] not in likely)
@@ -112,7 +112,7 @@ REMOVED = pa.schema(
 
 
 def _statuses(entries: pa.Table, column: str, names: pa.Array) -> pa.Array:
-    """Mark live entries as deleted now or as existing; what was deleted before is left out. (spec: Manifests)"""
+    """Mark live entries as deleted or existing; entries that were deleted earlier are dropped. (spec: Manifests)"""
     live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
     hit = pc.is_in(entries.column(column).combine_chunks(), value_set=names)
     return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())

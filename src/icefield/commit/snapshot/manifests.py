@@ -1,4 +1,4 @@
-"""Write manifests, and describe each as the row that a manifest list holds of it."""
+"""Write manifests, and build the manifest list row of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ ENTRIES_PER_MANIFEST = 20_000
 AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "snappy": "snappy", "zstd": "zstandard"}
 COUNTS = tuple(f"{what}_{of}_count" for what in ("added", "existing", "deleted") for of in ("files", "rows"))
 ManifestRow = dict[str, object]
-# What must be known of entries to give a manifest other statuses.
+# The columns needed to rewrite a manifest with other statuses.
 REWRITTEN = ManifestColumns(
     (
         "status",
@@ -78,9 +78,9 @@ class ManifestShape:
 
 @dataclass(frozen=True)
 class AddedFiles:
-    """Data files or delete files that a snapshot adds, all of one shape.
+    """Data files or delete files that a snapshot adds, all with one spec and schema.
 
-    sequence_number: how old their rows are, where they are older than the snapshot; None: as old as it.
+    sequence_number: the data sequence number of the files, if it is older than the snapshot's; None to inherit it.
     """
 
     columns: pa.Table
@@ -100,15 +100,15 @@ class AddedFiles:
 
 
 class AddedManifests:
-    """The manifests of a snapshot's new files, written once whatever the number of tries.
+    """The manifests of a snapshot's new files, written once for all attempts.
 
-    What depends on the base is left to be inherited, so that they outlive a lost race.
+    Values that depend on the base are inherited, so that the manifests can be reused after a conflict.
     (spec: Sequence Number Inheritance)
     """
 
     def __init__(self, *groups: AddedFiles) -> None:
         self._groups = groups
-        self.snapshot_id: int | None = None  # drawn when they are first written
+        self.snapshot_id: int | None = None  # generated when they are first written
         self._was_proposed = False
         self._format_version = 0
         self._rows: list[ManifestRow] | None = None
@@ -118,19 +118,19 @@ class AddedManifests:
         return [str(row["manifest_path"]) for row in self._rows or ()]
 
     def are_in(self, base: TableMetadata) -> bool:
-        """Return whether a proposal before this one landed: an action that is committed again is made once."""
+        """Return whether an earlier proposal was committed: an action that is committed again is applied once."""
         was_proposed, self._was_proposed = self._was_proposed, True
         return was_proposed and self.snapshot_id is not None and base.snapshots.find(self.snapshot_id) is not None
 
     def write(self, base: TableMetadata, context: WriteContext) -> tuple[list[ManifestRow], int]:
-        """Return the rows that describe them and the id of their snapshot, after writing them where need be."""
+        """Return their manifest list rows and the id of their snapshot; write them if necessary."""
         for group in self._groups:
             if group.columns.num_rows:
                 check_fits(group.shape.schema, base)
         if self.snapshot_id is None:
             self.snapshot_id = context.ambient.random_id()
         if self._rows is not None and self._format_version == 1 < base.format_version:
-            # What a v1 manifest lists has sequence number 0 for ever: it cannot be new to the table as upgraded.
+            # Entries of a v1 manifest have sequence number 0 for ever: they cannot be new in an upgraded table.
             remove_quietly(context.store, self.locations)
             self._rows = None
         if self._rows is None:
@@ -160,7 +160,7 @@ def _added_entries(files: AddedFiles, start: int, base: TableMetadata, snapshot_
 
 
 def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, context: WriteContext) -> ManifestRow:
-    """Write entries as one manifest; sequence numbers of the row are filled in when its snapshot is built."""
+    """Write entries as one manifest; the sequence numbers of the row are filled in when its snapshot is built."""
     location = _new_location(base, context)
     header = shape.header(base.format_version)
     data = encode_manifest(entries, header, shape.partition, location, manifest_codec(base))
@@ -169,7 +169,7 @@ def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata,
 
 
 def load_entries(manifest: pa.Table, context: WriteContext) -> tuple[bytes, pa.Table]:
-    """Load the manifest of one row: its bytes, and its columns REWRITTEN with nothing left to inherit."""
+    """Load the manifest of one row: its bytes, and its columns REWRITTEN with inherited values applied."""
     (data,), entries = load_many_entries(manifest, context)
     return data, entries.drop_columns([MANIFEST_COLUMN])
 
@@ -184,9 +184,9 @@ def load_many_entries(manifests: pa.Table, context: WriteContext) -> tuple[list[
 
 
 def complete_manifests(manifests: pa.Table, base: TableMetadata, context: WriteContext) -> pa.Table:
-    """Fill in the counts that rows from format version 1 may lack, by opening those manifests.
+    """Fill in the counts that rows from format version 1 may lack, by reading those manifests.
 
-    Later versions require them, and row ids are handed out by them. (spec: Manifest Lists)
+    Later versions require them, and row ids are assigned by them. (spec: Manifest Lists)
     """
     lacks = np.zeros(manifests.num_rows, np.bool_)
     for name in COUNTS:
@@ -208,9 +208,9 @@ def complete_manifests(manifests: pa.Table, base: TableMetadata, context: WriteC
 def rewrite_without(
     source: ManifestSource, entries: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> ManifestRow:
-    """Write a manifest anew with other statuses; `entries` are its columns REWRITTEN, with nothing left to inherit.
+    """Rewrite a manifest with other statuses; `entries` are its columns REWRITTEN, with inherited values applied.
 
-    Data files are copied as the bytes they are, with statistics that are not even decoded.
+    Data files are copied as encoded bytes; their statistics are not decoded.
     """
     return merge_sources([source], entries, base, context, snapshot_id)
 
@@ -218,7 +218,7 @@ def rewrite_without(
 def merge_sources(
     sources: Sequence[ManifestSource], entries: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> ManifestRow:
-    """Write the chosen entries of several manifests of one spec as one; `entries` are those of all, in order."""
+    """Write the selected entries of several manifests of one spec as one; `entries` are those of all, in order."""
     first = sources[0].manifest
     spec = find_spec(base, first.column("partition_spec_id")[0].as_py())
     shape = ManifestShape(base.schema_of_spec(spec), spec, first.column("content")[0].as_py())
@@ -241,7 +241,7 @@ def _new_location(base: TableMetadata, context: WriteContext) -> str:
 
 
 def describe_manifest(location: str, length: int, entries: pa.Table, shape: ManifestShape) -> ManifestRow:
-    """Describe a manifest as the manifest list does."""
+    """Build the manifest list row of a manifest."""
     row: ManifestRow = {
         "manifest_path": location,
         "manifest_length": length,
@@ -254,14 +254,14 @@ def describe_manifest(location: str, length: int, entries: pa.Table, shape: Mani
         row[f"{word}_files_count"] = part.num_rows
         row[f"{word}_rows_count"] = pc.sum(part.column("record_count")).as_py() or 0
     live = entries.filter(pc.not_equal(entries.column("status"), DELETED))
-    # None while an added entry still waits for its sequence number.
+    # None while an added entry has not inherited its sequence number.
     numbers = live.column("sequence_number")
     row["min_sequence_number"] = None if numbers.null_count or not live.num_rows else pc.min(numbers).as_py()
     return row
 
 
 def _adding_snapshot(entries: pa.Table, otherwise: int) -> int:
-    """Find the snapshot that added a manifest: the one that added or deleted its files, or else the newest of all."""
+    """Find the snapshot that added a manifest: the one that added or deleted its files, else the newest."""
     changed = entries.filter(pc.not_equal(entries.column("status"), EXISTING))
     if changed.num_rows:
         return int(changed.column("snapshot_id")[0].as_py())
@@ -300,6 +300,6 @@ def _bounds(known: pa.Array, kind: PrimitiveType) -> tuple[bytes, bytes]:
     distinct: list[Any] = list(python_values(known.unique(), kind))
     lower, upper = min(distinct), max(distinct)
     if isinstance(kind, FloatType | DoubleType):
-        # -0.0 comes before 0.0, though they compare as equal: a zero bound is the outer one. (spec: Manifests)
+        # -0.0 sorts before 0.0, though they compare as equal: widen a zero bound. (spec: Manifests)
         lower, upper = lower or -0.0, upper or 0.0
     return encode_value(lower, kind), encode_value(upper, kind)

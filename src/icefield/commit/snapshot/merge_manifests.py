@@ -1,7 +1,7 @@
-"""Merge small manifests into larger ones while appending, so that a table of many appends stays quick to plan.
+"""Merge small manifests into larger ones while appending, so that a table of many appends stays fast to plan.
 
-A commit looks only at how many manifests there are, until there are enough of them to be worth it; then the small ones
-of each spec are written together, up to the size that the table wants. Data files are copied as the bytes they are.
+A commit only counts manifests until there are enough to merge; then the small ones of each spec are merged up to the
+target size of the table. Data files are copied as encoded bytes.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from icefield.properties.table import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERG
 
 @dataclass(frozen=True)
 class Merged:
-    """The rows of a manifest list that stay, and new manifests in place of the others."""
+    """The rows of a manifest list to keep, and the merged manifests that replace the others."""
 
     kept: pa.Table
     manifests: list[ManifestRow]
@@ -36,7 +36,7 @@ class Merged:
 def merge_manifests(
     parent: Snapshot | None, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> Merged | None:
-    """Merge the small data manifests of a snapshot; None if there are too few, or the table does not want it."""
+    """Merge the small data manifests of a snapshot; None if there are too few, or merging is disabled."""
     least = MANIFEST_MIN_COUNT_TO_MERGE.read(base.properties)
     if parent is None or not parent.manifest_list or not MANIFEST_MERGE.read(base.properties):
         return None
@@ -49,7 +49,7 @@ def merge_manifests(
 
 
 def merge_all(parent: Snapshot | None, base: TableMetadata, context: WriteContext, snapshot_id: int) -> Merged | None:
-    """Merge the small manifests of a snapshot, of data and of deletes, however few; None if there are not two."""
+    """Merge the small manifests of a snapshot, of data and of deletes; None if there are fewer than two."""
     manifests = load_manifests(context.store, parent)
     if manifests is None:
         return None
@@ -67,12 +67,12 @@ def _merge_bins(
 
 
 def _bins(manifests: pa.Table, content: int, target_bytes: int) -> list[list[int]]:
-    """Return manifests that are worth merging, together."""
+    """Return groups of manifests worth merging."""
     return [rows for rows in _all_bins(manifests, content, target_bytes) if len(rows) > 1]
 
 
 def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[list[int]]:
-    """Yield manifests of one spec, in their order, that together have about the target size."""
+    """Yield groups of manifests of one spec, in order, of about the target size."""
     is_meant = manifests.column("content").to_numpy() == content
     sizes = manifests.column("manifest_length").to_numpy()
     specs = manifests.column("partition_spec_id").to_numpy()
@@ -91,7 +91,7 @@ def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[
 
 def _merge(manifests: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int) -> ManifestRow:
     found, entries = load_many_entries(manifests, context)
-    # What was deleted before has told its story in the snapshot that deleted it. (spec: Manifests)
+    # Entries deleted earlier belong to the snapshot that deleted them. (spec: Manifests)
     live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
     status = pc.if_else(live, EXISTING, None).cast(pa.int32())
     counts = np.bincount(entries.column(MANIFEST_COLUMN).to_numpy(), minlength=len(found))

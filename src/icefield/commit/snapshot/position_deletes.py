@@ -1,10 +1,10 @@
-"""Position deletes in a commit: delete files as manifest columns, and deletes that others made concurrently.
+"""Position deletes in a commit: delete files as manifest columns, and concurrent deletes.
 
-Of a data file that is still there, somebody else may have deleted other rows since the plan, and both deletes hold. A
-version 3 table has one deletion vector for a data file, so that the new vector holds what the old one held; older
-versions have any number of position delete files. (spec: Deletion Vectors, Position Delete Files)
+Another writer may have deleted other rows of the same data file since the plan; both deletes apply. A version 3 table
+has one deletion vector per data file, so the new vector includes the old one; older versions allow any number of
+position delete files. (spec: Deletion Vectors, Position Delete Files)
 
-Positions are loaded file by file: a change of many rows takes no more memory than its largest file.
+Positions are loaded file by file: a change of many rows needs no more memory than its largest file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,21 +30,21 @@ from icefield.storage.store import Store
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A planned data file, as it was planned and as it is now."""
+    """A planned data file, as planned and as it is now."""
 
     planned: FileTask
     now: FileTask
 
     @property
     def new_equality_deletes(self) -> frozenset[str]:
-        """The equality delete files that apply to it only now."""
+        """The equality delete files that did not apply to it when it was planned."""
         return _locations(self.now, DeleteKind.EQUALITY) - _locations(self.planned, DeleteKind.EQUALITY)
 
 
 def find_changed_files(read_set: ReadSet, files: pa.Table, base: TableMetadata, store: Store) -> list[ChangedFile]:
-    """Find those of planned files whose deletes have changed since the plan.
+    """Find the planned files whose deletes have changed since the plan.
 
-    Raises ConcurrentChange if one of the files is not there any more.
+    Raises ConcurrentChange if one of the files was removed.
     """
     if not read_set.is_disturbed(base, store, files):
         return []
@@ -60,7 +60,7 @@ def find_changed_files(read_set: ReadSet, files: pa.Table, base: TableMetadata, 
 
 
 def load_positions(tasks: Iterable[FileTask], base: TableMetadata, store: Store) -> Iterator[Positions]:
-    """Load which positions of each file are deleted, one file after the other."""
+    """Load the deleted positions of each file, one file after another."""
     for reader, task in read_ahead(store, base, tasks, wanted_deletes):
         yield reader.deleted_positions(task)
 
@@ -71,14 +71,14 @@ def has_position_deletes(task: FileTask) -> bool:
 
 
 def with_deletes(task: FileTask, *deletes: DeleteFile) -> FileTask:
-    """Return a task as if these deletes were all that applied to its file."""
+    """Return a task with only these deletes."""
     return replace(task, deletes=deletes)
 
 
 def open_delete_writer(
     place: DeleteDestination, base: TableMetadata, store: Store, ambient: Ambient
 ) -> DeleteFileWriter:
-    """Return a writer of delete files for a base, under names that no other attempt has."""
+    """Return a writer of delete files for a base, with names unique to the attempt."""
     place = replace(place, name=f"{place.name}-{ambient.random_uuid().hex[:8]}")
     return DeleteFileWriter(place, store, base.has_row_ids)
 
@@ -86,7 +86,7 @@ def open_delete_writer(
 def as_added_files(
     entries: Sequence[DeleteEntry], partitions: Iterable[tuple[PartitionSpec, pa.Table]], base: TableMetadata
 ) -> list[AddedFiles]:
-    """Return delete files as columns of manifest entries, those of one spec together.
+    """Return delete files as columns of manifest entries, grouped by spec.
 
     partitions: the data files that they refer to, each batch of one spec, with their locations and partition values.
     """

@@ -1,8 +1,8 @@
-"""The summary of a snapshot: what it added and removed, and the totals after it.
+"""The summary of a snapshot: what it added and removed, and the new totals.
 
 (spec: Optional Snapshot Summary Fields)
 
-All totals are written on every commit: one engine of the field cannot append to a table whose parent lacks them.
+All totals are written on every commit: some engines cannot append to a table whose parent snapshot lacks them.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ TOTALS = {
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of files on one side of a change."""
+    """Counts of added or removed data files."""
 
     files: int = 0
     records: int = 0
@@ -44,7 +44,7 @@ def tally(files: pa.Table) -> Tally:
 
 @dataclass(frozen=True)
 class DeleteTally:
-    """Counts of delete files on one side of a change, by kind; a deletion vector counts as a delete file."""
+    """Counts of added or removed delete files, by content; a deletion vector counts as a delete file."""
 
     files: int = 0
     position_files: int = 0
@@ -55,7 +55,7 @@ class DeleteTally:
     bytes: int = 0
 
     def counts(self, verb: str) -> dict[str, int]:
-        """Name the counts as summaries do; `verb` is added or removed."""
+        """Return the counts under their summary keys; `verb` is added or removed."""
         return {
             f"{verb}-delete-files": self.files,
             f"{verb}-position-delete-files": self.position_files,
@@ -75,7 +75,7 @@ def tally_deletes(files: pa.Table) -> DeleteTally:
     is_vector = files.column("content_size_in_bytes").is_valid()
     keys, vectors = files.filter(is_key), files.filter(is_vector)
     rows = _total(files.column("record_count"))
-    # Several vectors share one file; each counts with the bytes that are its own.
+    # Several vectors share one file; each counts with its own bytes.
     sizes = pc.coalesce(files.column("content_size_in_bytes"), files.column("file_size_in_bytes"))
     return DeleteTally(
         files=files.num_rows,
@@ -93,7 +93,7 @@ def _total(column: pa.ChunkedArray) -> int:
 
 
 def summarise(operation: Operation, changes: Mapping[str, int], parent: Snapshot | None) -> dict[str, str]:
-    """Build the summary; totals that the parent lacks cannot be known and are left out."""
+    """Build the summary; totals that the parent lacks are unknown and left out."""
     summary = {"operation": operation.value}
     summary |= {key: str(value) for key, value in changes.items() if value}
     for total, (plus, minus) in TOTALS.items():

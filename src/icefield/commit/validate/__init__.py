@@ -1,1 +1,1 @@
-"""What must still be true when a change is committed on a newer version."""
+"""Conflict validation: what must still be true when a change is committed on a newer version."""

@@ -1,6 +1,6 @@
-"""Refuse to take files into a table that has them: their rows would be counted twice.
+"""Reject files that are already in the table: their rows would be duplicated.
 
-Asked on every base, so that of two who take in the same file one lands. Raises AlreadyExists.
+Checked on every base, so that only one of two writers can add the same file. Raises AlreadyExists.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from icefield.plan.versions import resolve_version
 
 @dataclass(frozen=True)
 class RequireNewFiles:
-    """Changes nothing, and fails on a table whose branch has one of the files."""
+    """Changes nothing, and fails if the branch already has one of the files."""
 
     locations: frozenset[str]
     ref: str
@@ -33,8 +33,8 @@ class RequireNewFiles:
 
 
 def already_there(locations: Sequence[str]) -> AlreadyExists:
-    """Return the error for files that would be in the table twice."""
+    """Build the error for files that are already in the table."""
     return AlreadyExists(
-        f"{len(locations)} of the files would be in the table twice, such as {locations[0]}",
-        hint="Its rows would be counted twice; leave it out",
+        f"{len(locations)} of the files are already in the table, such as {locations[0]}",
+        hint="Their rows would be duplicated; omit these files",
     )

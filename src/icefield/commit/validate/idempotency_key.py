@@ -1,14 +1,14 @@
-"""Idempotency keys: a change that is made again under its key is not made twice.
+"""Idempotency keys: a change that is repeated under its key is not applied twice.
 
-    table.append(rows, idempotency_key="job-7/batch-3")              a plain key: any text, used once
-    table.append(rows, idempotency_key=StreamBatch("clicks", 17))    a batch of a named stream, whose numbers only grow
+    table.append(rows, idempotency_key="job-7/batch-3")              a plain key: any string, used once
+    table.append(rows, idempotency_key=StreamBatch("clicks", 17))    a batch of a named stream, whose numbers increase
 
-The key is written to the summary of the snapshot that the change makes, and in the same commit to the table's
-properties (`key_history`), so that it outlives the snapshot. It is looked for before the change is proposed, on every
-base. So a retry after a lost answer, a second run of a job, or two runs at once land once.
+The key is written to the summary of the snapshot, and in the same commit to the table's properties (`key_history`), so
+that it outlives the snapshot. It is looked up before the change is proposed, on every base. So a retry after a lost
+response, a second run of a job, or two concurrent runs are committed once.
 
-Landed means: in the history of the branch that is written to. Raises InvalidInput for what is no key, and for a key
-that was used by a snapshot which is not in that history; ConcurrentChange if two writers share a stream.
+Committed means: in the history of the target branch. Raises InvalidInput for an invalid key, and for a key that was
+used by a snapshot outside that history; ConcurrentChange if two writers share a stream.
 """
 
 import re
@@ -52,24 +52,24 @@ IdempotencyKey = str | StreamBatch
 
 @dataclass(frozen=True)
 class Landed:
-    """A change that was made before; its snapshot, unless that has expired."""
+    """A change that was committed before; its snapshot, unless that has expired."""
 
     snapshot: Snapshot | None
 
 
 def check_idempotency_key(idempotency_key: object) -> None:
-    """Refuse a key that could not be told from other text in metadata."""
+    """Raise InvalidInput for a key that could not be distinguished from other text in metadata."""
     if isinstance(idempotency_key, StreamBatch):
         _check_batch(idempotency_key)
     elif not isinstance(idempotency_key, str) or not _KEY.fullmatch(idempotency_key):
         raise InvalidInput(
             f"{idempotency_key!r} is not a valid idempotency key",
-            hint="Take 1 to 200 letters, digits and . : / @ + - _, or a StreamBatch(stream, batch)",
+            hint="Use 1 to 200 letters, digits and . : / @ + - _, or a StreamBatch(stream, batch)",
         )
 
 
 def find_landed(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyKey | None) -> Landed | None:
-    """Return what a change under this key made in the history of a branch; None if it was not made."""
+    """Return the change that was committed under this key on a branch, or None."""
     if idempotency_key is None:
         return None
     if isinstance(idempotency_key, StreamBatch):
@@ -78,7 +78,7 @@ def find_landed(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyK
 
 
 def was_made(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyKey | None) -> bool:
-    """Return whether another run made a change that had not landed when this run of it began."""
+    """Return whether another run committed the change since this run of it began."""
     landed = find_landed(metadata, ref, idempotency_key)
     if isinstance(idempotency_key, StreamBatch) and landed is not None and landed.snapshot is None:
         mark = recorded_batch(metadata.properties, ref, idempotency_key.stream)
@@ -90,11 +90,11 @@ def was_made(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyKey 
 
 
 class _Place(Enum):
-    """Where a snapshot is, seen from the head of a branch."""
+    """The relation of a snapshot to the head of a branch."""
 
     INSIDE = "in its history"
     OUTSIDE = "not in its history"
-    UNKNOWN = "older than what is kept of its history"
+    UNKNOWN = "older than its remaining history"
 
 
 def _find_key(metadata: TableMetadata, ref: str, idempotency_key: str) -> Landed | None:
@@ -111,7 +111,7 @@ def _find_key(metadata: TableMetadata, ref: str, idempotency_key: str) -> Landed
     for branch in recorded_branches(metadata.properties):
         if idempotency_key in recorded_keys(metadata.properties, branch):
             raise InvalidInput(
-                f"idempotency key {idempotency_key!r} was used on branch {branch!r}, not on {ref}; it expired",
+                f"idempotency key {idempotency_key!r} was used on branch {branch!r}, not on {ref}; it has expired",
                 hint=_ANOTHER,
             )
     return None
@@ -126,10 +126,10 @@ def _find_batch(metadata: TableMetadata, ref: str, idempotency_key: StreamBatch)
     if mark is None or idempotency_key.batch > mark:
         return None
     last = _snapshots_of(metadata, idempotency_key.stream, mark)
-    # Other engines roll a branch back without the mark.
+    # Other engines roll a branch back without updating the key history.
     if last and all(_place(metadata, ref, each) is _Place.OUTSIDE for each in last):
         raise _used_elsewhere(
-            f"batch {mark} of stream {idempotency_key.stream!r}, the highest that landed,", ref, last[0]
+            f"batch {mark} of stream {idempotency_key.stream!r}, the highest committed,", ref, last[0]
         )
     return Landed(found[0] if found else None)
 
@@ -144,7 +144,7 @@ def _place(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _Place:
     for last in metadata.ancestors(metadata.ref_head(ref)):
         if last.snapshot_id == snapshot.snapshot_id:
             return _Place.INSIDE
-        # Sequence numbers only fall from child to parent; version 1 has none. (spec: Sequence Numbers)
+        # Sequence numbers decrease from child to parent; version 1 has none. (spec: Sequence Numbers)
         if 0 < last.sequence_number < snapshot.sequence_number:
             return _Place.OUTSIDE
     return _Place.OUTSIDE if last is None or last.parent_snapshot_id is None else _Place.UNKNOWN
@@ -164,7 +164,10 @@ def _used_elsewhere(what: str, ref: str, snapshot: Snapshot) -> InvalidInput:
 def _check_batch(idempotency_key: StreamBatch) -> None:
     if not isinstance(idempotency_key.stream, str) or not _STREAM.fullmatch(idempotency_key.stream):
         raise InvalidInput(
-            f"{idempotency_key.stream!r} is no name of a stream", hint="Take 1 to 100 letters, digits and . : / + - _"
+            f"{idempotency_key.stream!r} is not a valid stream name",
+            hint="Use 1 to 100 letters, digits and . : / + - _",
         )
     if type(idempotency_key.batch) is not int or not 0 <= idempotency_key.batch <= MAX_BATCH:
-        raise InvalidInput(f"the batch of a stream is a number from 0 to {MAX_BATCH}, not {idempotency_key.batch!r}")
+        raise InvalidInput(
+            f"the batch of a stream must be a number from 0 to {MAX_BATCH}, not {idempotency_key.batch!r}"
+        )

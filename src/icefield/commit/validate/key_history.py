@@ -1,11 +1,11 @@
-"""What a table remembers of the keys that landed on each of its branches, in properties that outlive snapshots.
+"""The idempotency keys committed on each branch, in table properties that outlive snapshots.
 
-    icefield.idempotency-keys@main       the newest plain keys, oldest first, with blanks between; a bounded window
+    icefield.idempotency-keys@main       the newest plain keys, oldest first, separated by spaces; a bounded window
     icefield.stream.clicks@main       the highest batch of the stream `clicks`
 
-They are written by the commit that lands, so that whoever expires its snapshot, icefield or another engine, forgets
-nothing. What moves a branch moves its memory in the same commit: a roll-back forgets what it undoes, publishing takes
-over what it brings, a new branch starts with what its first snapshot had.
+They are written by the commit itself, so they survive when icefield or another engine expires its snapshot. Operations
+that move a branch update its keys in the same commit: a rollback forgets the keys that it undoes, publish adds those
+that it makes visible, and a new branch starts with those of its first snapshot.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,23 +31,23 @@ MAX_STREAMS = 1000
 
 @dataclass(frozen=True)
 class Memory:
-    """The keys that landed on one branch: plain keys, oldest first, and the highest batch of each stream."""
+    """The keys committed on one branch: plain keys, oldest first, and the highest batch of each stream."""
 
     idempotency_keys: tuple[str, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
 
     def with_summary(self, summary: Mapping[str, str]) -> "Memory":
-        """Return the memory after a snapshot landed."""
+        """Return the keys after a snapshot was committed."""
         idempotency_key, stream = summary.get(IDEMPOTENCY_KEY), summary.get(STREAM_KEY)
         if idempotency_key is not None and idempotency_key not in self.idempotency_keys:
             return replace(self, idempotency_keys=(*self.idempotency_keys, idempotency_key))
-        # A snapshot of others may say anything here.
+        # Snapshots of other engines may have any value here.
         if stream is not None and (batch := whole_number(summary.get(BATCH_KEY))) is not None:
             return replace(self, marks={**self.marks, stream: max(batch, self.marks.get(stream, 0))})
         return self
 
     def without_summary(self, summary: Mapping[str, str]) -> "Memory":
-        """Return the memory after the newest snapshot was undone."""
+        """Return the keys after the newest snapshot was undone."""
         idempotency_key, stream = summary.get(IDEMPOTENCY_KEY), summary.get(STREAM_KEY)
         idempotency_keys = tuple(each for each in self.idempotency_keys if each != idempotency_key)
         marks = {name: mark for name, mark in self.marks.items() if name != stream}
@@ -57,18 +57,18 @@ class Memory:
 
 
 def recorded_keys(properties: Mapping[str, str], branch: str) -> tuple[str, ...]:
-    """Return the plain keys that landed on a branch and are still remembered, oldest first."""
+    """Return the remembered plain keys of a branch, oldest first."""
     return tuple(properties.get(f"{IDEMPOTENCY_KEYS}{branch}", "").split())
 
 
 def recorded_batch(properties: Mapping[str, str], branch: str, stream: str) -> int | None:
-    """Return the highest batch of a stream that landed on a branch. Raises InvalidInput for what is no number."""
+    """Return the highest committed batch of a stream on a branch. Raises InvalidInput if it is not a number."""
     key = _stream_key(stream, branch)
     text = properties.get(key)
     if text is None:
         return None
     if (batch := whole_number(text)) is None:
-        raise InvalidInput(f"table property {key} cannot be {text!r}: it must be the number of a batch")
+        raise InvalidInput(f"table property {key} cannot be {text!r}: it must be a batch number")
     return batch
 
 
@@ -78,34 +78,34 @@ def recorded_branches(properties: Mapping[str, str]) -> list[str]:
 
 
 def remember(base: TableMetadata, branch: str, summary: Mapping[str, str]) -> list[Update]:
-    """Return the updates that remember the key of a snapshot that lands on a branch."""
+    """Return the updates that record the key of a snapshot on a branch."""
     if IDEMPOTENCY_KEY not in summary and STREAM_KEY not in summary:
         return []
     memory = _load(base.properties, branch)
     stream = summary.get(STREAM_KEY)
     if stream is not None and stream not in memory.marks and len(memory.marks) >= MAX_STREAMS:
         raise InvalidInput(
-            f"cannot begin stream {stream!r}: {branch} has {MAX_STREAMS} streams already",
-            hint="Take one name for all batches of a job; to forget a stream that is over, remove the property "
+            f"cannot begin stream {stream!r}: {branch} already has {MAX_STREAMS} streams",
+            hint="Use one name for all batches of a job; to forget a finished stream, remove the property "
             f"{STREAM}NAME@{branch}",
         )
     return _updates(base, branch, memory.with_summary(summary))
 
 
 def summary_of_batch(base: TableMetadata, branch: str, stream: str, batch: int) -> dict[str, str]:
-    """Return the summary of a snapshot that brings a batch, with what a roll-back of it goes back to."""
+    """Return the summary entries of a batch, with the state that a rollback restores."""
     before = recorded_batch(base.properties, branch, stream)
     previous = {} if before is None else {PREVIOUS_KEY: str(before)}
     return {STREAM_KEY: stream, BATCH_KEY: str(batch), **previous}
 
 
 def forget_undone(base: TableMetadata, branch: str, to: Snapshot) -> list[Update]:
-    """Return the updates for a branch that goes back to one of its ancestors."""
+    """Return the updates for a branch that is rolled back to one of its ancestors."""
     return _updates(base, branch, _memory_at(base, branch, to))
 
 
 def take_over(base: TableMetadata, branch: str, source: str, head: Snapshot) -> list[Update]:
-    """Return the updates for a branch that goes on to the head of another ref."""
+    """Return the updates for a branch that is fast-forwarded to the head of another ref."""
     before, brought = _load(base.properties, branch), _load(base.properties, source)
     known = base.ref_head(branch)
     news = _until(base.ancestors(head), known.snapshot_id if known else None)
@@ -120,12 +120,12 @@ def take_over(base: TableMetadata, branch: str, source: str, head: Snapshot) -> 
 
 
 def begin_branch(base: TableMetadata, branch: str, at: Snapshot) -> list[Update]:
-    """Return the updates for a new branch: it has what the branch that it starts from had at that snapshot."""
+    """Return the updates for a new branch: the keys of the branch it starts from, as of that snapshot."""
     for source in sorted(base.refs, key=lambda name: name != MAIN):
         is_branch = base.refs[source].kind is RefKind.BRANCH
         if is_branch and any(s.snapshot_id == at.snapshot_id for s in base.ancestors(base.ref_head(source))):
             return _updates(base, branch, _memory_at(base, source, at))
-    # Snapshots between it and the heads have expired: what its own history tells is what there is.
+    # Snapshots between it and the heads have expired: its own history is all that is known.
     memory = Memory()
     for snapshot in reversed(list(base.ancestors(at))):
         memory = memory.with_summary(snapshot.summary)
@@ -133,7 +133,7 @@ def begin_branch(base: TableMetadata, branch: str, at: Snapshot) -> list[Update]
 
 
 def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update]:
-    """Return the updates for branches that end."""
+    """Return the updates for dropped branches."""
     return [update for branch in branches for update in _updates(base, branch, Memory())]
 
 
@@ -167,7 +167,7 @@ def _load(properties: Mapping[str, str], branch: str) -> Memory:
 
 
 def _updates(base: TableMetadata, branch: str, memory: Memory) -> list[Update]:
-    """Return the updates that make the properties say what is remembered of a branch, and nothing else of it."""
+    """Return the updates that set the properties of a branch to its keys, and remove others."""
     kept = COMMIT_TOKENS_KEPT.read(base.properties)
     wanted = {_stream_key(stream, branch): str(mark) for stream, mark in memory.marks.items()}
     if (

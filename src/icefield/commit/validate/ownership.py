@@ -1,14 +1,14 @@
-"""One owner for every table and every directory: what a new or moved pointer must not share with others.
+"""Every table and every directory has one owner: what a new or moved pointer must not share with other entries.
 
-Two names for one table, or two tables in one directory, look fine until one of them removes what the other needs. So
-whoever makes a pointer, or moves the directories of a table, has every other entry of the catalog looked at: before any
-work, and again in the transaction that makes the pointer, where nobody can come in between.
+Two names for one table, or two tables in one directory, work until one of them removes files that the other needs. So
+a new pointer, or a change of a table's directories, is checked against every other entry of the catalog: before any
+work, and again in the transaction that writes the pointer, which excludes races.
 
     Claim(uuid, roots)  →  guard(entries)  →  AlreadyExists: the uuid is there   InvalidInput: a directory is shared
 
-What other entries claim is in their metadata files, which never change, so each is read once per store. An entry whose
-metadata cannot be read claims the directory that its pointer lies in. Tables that overlap already can be opened and
-written as before.
+The claims of other entries are in their metadata files, which are immutable, so each is read once per store. An entry
+with unreadable metadata claims the directory of its pointer. Tables that already overlap can be opened and written as
+before.
 """
 
 import uuid
@@ -35,19 +35,19 @@ _MOST_KNOWN = 100_000
 
 @dataclass(frozen=True)
 class Claim:
-    """What a table or view has to itself: its uuid, and every directory that it writes in."""
+    """What a table or view owns: its uuid, and every directory that it writes to."""
 
     uuid: uuid.UUID | None
     locations: Sequence[str]
 
     @cached_property
     def roots(self) -> Roots:
-        """The directories, to be compared."""
+        """The directories, normalised for comparison."""
         return Roots(self.locations)
 
 
 def roots_of(location: str, properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return every directory that a table or view writes in."""
+    """Return every directory that a table or view writes to."""
     return (location, *(properties[key] for key in ROOT_PROPERTIES if properties.get(key)))
 
 
@@ -70,13 +70,13 @@ def guard_of(store: Store, name: TableName, claim: Claim) -> Guard:
 def _check(name: TableName, claim: Claim, other: TableName, theirs: Claim) -> None:
     if claim.uuid is not None and claim.uuid == theirs.uuid:
         raise AlreadyExists(
-            f"cannot make {name}: the catalog has the same table as {other} (uuid {claim.uuid})",
-            hint="A table under two names loses its files; rename it, or drop the other name first",
+            f"cannot create {name}: the catalog has the same table as {other} (uuid {claim.uuid})",
+            hint="A table under two names would lose files; rename it, or drop the other name first",
         )
     if (shared := claim.roots.find_overlap(theirs.roots)) is not None:
         raise InvalidInput(
-            f"cannot place {name} at {', '.join(claim.locations)}: {other} lies at {shared}",
-            hint="Tables and views that share a directory lose each other's files; choose another location",
+            f"cannot place {name} at {', '.join(claim.locations)}: {other} is at {shared}",
+            hint="Tables and views that share a directory would remove each other's files; choose another location",
         )
 
 

@@ -1,13 +1,13 @@
-"""What a change rests on: the rows that it read on the version that it was planned on, and whether they are the same.
+"""The read set of a change: the rows that it read in the version it was planned on, and whether they have changed.
 
-    added since       a snapshot since then added rows that the change would have read: it fails under serializable
-                      isolation, and for the keys of an upsert always. Files that statistics cannot rule out are opened,
-                      so that only rows which really match get in the way, not ranges that overlap.
-    deleted since     somebody deleted rows of files that the change writes anew: they would come back, so it fails.
+    added since       a later snapshot added rows that the change would have read: it fails under serializable
+                      isolation, and for the keys of an upsert always. Files that statistics cannot prune are opened,
+                      so that only rows which really match conflict, not overlapping ranges.
+    deleted since     rows of files that the change rewrites were deleted: they would reappear, so it fails.
     rewritten since   snapshots that only moved rows (compaction) added none.
 
-Every snapshot between the plan and the base is looked at. Raises ConcurrentChange, which names the snapshot, what it
-did, and a file.
+Every snapshot between the plan and the base is checked. Raises ConcurrentChange, which names the snapshot, its
+operation, and a file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ MAX_BYTES_TO_LOOK_INTO = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class KeyRows:
-    """The keys of rows: of all that a change read, only those with one of these keys count."""
+    """The keys of rows: of the rows that a change read, only those with one of these keys count."""
 
     columns: Sequence[str]
     index: KeyIndex
@@ -55,7 +55,7 @@ class PartitionSet:
     partitions: frozenset[Partition]
 
     def restrict(self, files: pa.Table) -> pa.Table:
-        """Keep planned files that lie in one of the partitions, or in another spec's, which cannot be compared."""
+        """Keep planned files in one of the partitions, or of another spec, which cannot be compared."""
         keys = pa.array([key for _, key in self.partitions], pa.binary())
         mine = pc.is_in(files.column(PARTITION_KEY), value_set=keys)
         return files.filter(pc.or_(mine, pc.not_equal(files.column("spec_id"), self.spec_id)))
@@ -63,14 +63,14 @@ class PartitionSet:
 
 @dataclass(frozen=True)
 class StartingSnapshot:
-    """A committed version, None for none, and the snapshots that the same transaction put on it before the plan."""
+    """A committed version, None for none, and the snapshots that the same transaction staged on it before the plan."""
 
     snapshot_id: int | None
     own: frozenset[int] = frozenset()
 
 
 def find_starting_snapshot(committed: TableMetadata, staged: TableMetadata, ref: str) -> StartingSnapshot:
-    """Tell what others have committed from what the transaction itself has done to a branch."""
+    """Separate snapshots committed by other writers from those of the transaction itself."""
     own: set[int] = set()
     for snapshot in staged.ancestors(staged.ref_head(ref)):
         if committed.snapshots.find(snapshot.snapshot_id) is not None:
@@ -83,9 +83,8 @@ def find_starting_snapshot(committed: TableMetadata, staged: TableMetadata, ref:
 class ReadSet:
     """What a change read.
 
-    verb: what it does, for errors. origin: the version from which on others may have come in between; the snapshots of
-    the plan after it are of the same transaction. partitions: of what it read, only rows of these count. keys: an
-    upsert's.
+    verb: what it does, for errors. origin: the version after which other writers may have committed; later snapshots of
+    the plan belong to the same transaction. partitions: only rows of these count. keys: those of an upsert.
     """
 
     plan: ScanPlan
@@ -97,7 +96,7 @@ class ReadSet:
     keys: KeyRows | None = None
 
     def snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
-        """Yield every snapshot of others that came between the plan and the base."""
+        """Yield every snapshot that another writer committed between the plan and the base."""
         for snapshot in base.ancestors(base.ref_head(self.ref)):
             if snapshot.snapshot_id == self.start.snapshot_id:
                 return
@@ -105,22 +104,22 @@ class ReadSet:
                 yield snapshot
         if self.start.snapshot_id is not None:
             raise self.conflict(
-                f"snapshot {self.start.snapshot_id}, on which it was planned, left the history of {self.ref}"
+                f"snapshot {self.start.snapshot_id}, on which it was planned, is no longer in the history of {self.ref}"
             )
 
     def check_history(self, base: TableMetadata) -> None:
-        """Fail if the version that was read is not in the history of the branch any more."""
+        """Fail if the version that was read is no longer in the history of the branch."""
         for _ in self.snapshots_since(base):
             continue
 
     def has_moved(self, base: TableMetadata) -> bool:
-        """Say whether others have moved the branch since the plan."""
+        """Return whether another writer has moved the branch since the plan."""
         return any(True for _ in self.snapshots_since(base))
 
     def is_disturbed(self, base: TableMetadata, store: Store, files: pa.Table) -> bool:
-        """Say whether planned files may have gone since, or may have got new deletes; two manifest lists tell.
+        """Return whether planned files may have been removed, or may have new deletes; compares two manifest lists.
 
-        While the manifests that list them stand as they were, and no list of deletes came, nothing happened to them.
+        While the manifests that list them are unchanged, and no delete manifest was added, the files are unchanged.
         """
         if not self.has_moved(base):
             return False
@@ -144,35 +143,34 @@ class ReadSet:
             found = added.filter(pc.equal(added.column("snapshot_id"), snapshot.snapshot_id))
             if found.num_rows and self._holds_read_rows(found, base, context.store):
                 raise self.conflict(
-                    f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile added rows that it would have "
-                    f"read, in {_some(found)}",
+                    f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) concurrently added rows that it would "
+                    f"have read, in {_some(found)}",
                     hint="run it again to see the new rows",
                 )
 
     def check_deleted_rows(self, base: TableMetadata, context: WriteContext, files: pa.Table) -> None:
-        """Fail if rows of planned files, of which some are written anew, were deleted since."""
+        """Fail if rows were deleted since from planned files, some of which are rewritten."""
         like = replace(self.plan, files=files)
         for snapshot in self.snapshots_since(base) if files.num_rows else ():
             deletes = plan_added_deletes(context.store, base, snapshot, like)
             if deletes.num_rows:
                 raise self.conflict(
-                    f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) meanwhile deleted rows of files that it "
-                    f"writes anew, by {_some(deletes)}",
-                    hint="run it again, or the rows would come back",
+                    f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) concurrently deleted rows of files that "
+                    f"it rewrites, by {_some(deletes)}"
                 )
 
     def conflict(self, why: str, *, hint: str = "run it again") -> ConcurrentChange:
-        """Make the error for what got in the way."""
+        """Build the error for a conflict."""
         return ConcurrentChange(f"cannot {self.verb}: {why}", hint=f"Nothing was changed; {hint}")
 
     def missing(self, paths: set[str]) -> ConcurrentChange:
-        """Make the error for files that are no longer there."""
+        """Build the error for files that are no longer there."""
         return self.conflict(
-            f"{len(paths)} file(s) that it was planned on were meanwhile removed or rewritten, such as {min(paths)}"
+            f"{len(paths)} planned file(s) were concurrently removed or rewritten, such as {min(paths)}"
         )
 
     def _holds_read_rows(self, files: pa.Table, base: TableMetadata, store: Store) -> bool:
-        """Look into files that may hold rows which the change would have read; too large ones are taken to."""
+        """Check files for rows that the change would have read; files that are too large count as having some."""
         sure = pc.and_(files.column("must_match"), pc.greater(files.column("record_count"), 0))
         if self.keys is None and pc.any(sure).as_py():
             return True
@@ -188,7 +186,7 @@ class ReadSet:
                 for batch in reader.read(task, schema, select, residual(self.plan.where, task.proven))
             )
         except MissingFile:
-            return True  # gone already; nobody can tell what was in it
+            return True  # already removed: its rows are unknown
 
 
 def _some(files: pa.Table) -> str:

@@ -1,7 +1,7 @@
-"""Which files of a change a table refers to: those must stay, whatever became of the change.
+"""Which files of a change a table references: those are kept, whatever the outcome of the change.
 
-The same files can be committed twice: a commit that is asked for again, two runs that were handed one set of files, an
-action that is used again. Whoever loses must not take away what the winner refers to.
+The same files can be committed twice: a repeated commit, two runs with one set of files, an action that is used again.
+The one that fails must not remove files that the other one references.
 """
 
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ NAMES = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path"
 def remove_unreferenced(
     store: Store, locations: Iterable[str], now: TableMetadata, since: TableMetadata | None = None
 ) -> None:
-    """Remove files that were written for a change, but for those that a snapshot of the table refers to.
+    """Remove files that were written for a change, except those that a snapshot of the table references.
 
-    since: a version from before the files were written; no snapshot that it has can refer to them. If that cannot be
-    read, nothing is removed, and the files are left to the collector.
+    since: a version from before the files were written; its snapshots cannot reference them. If the snapshots cannot be
+    read, nothing is removed, and the files are left to orphan file removal.
     """
     wanted = set(locations)
     try:
@@ -39,7 +39,7 @@ def remove_unreferenced(
 def find_referenced(
     store: Store, locations: set[str], now: TableMetadata, since: TableMetadata | None = None
 ) -> set[str]:
-    """Return those of some locations that a snapshot refers to: data and delete files, manifests, manifest lists."""
+    """Return the locations that a snapshot references: data and delete files, manifests, manifest lists."""
     found: set[str] = set()
     seen = _known_manifests(store, since)
     for snapshot in now.snapshots.added_since(since.snapshots if since else None) if locations else ():
@@ -56,7 +56,7 @@ def find_referenced(
 
 
 def remove_quietly(store: Store, locations: Iterable[str]) -> None:
-    """Remove files that nobody refers to; one that cannot be removed is left to the collector."""
+    """Remove unreferenced files; one that cannot be removed is left to orphan file removal."""
     for location in locations:
         try:
             store.delete(location)
@@ -65,7 +65,7 @@ def remove_quietly(store: Store, locations: Iterable[str]) -> None:
 
 
 def _known_manifests(store: Store, since: TableMetadata | None) -> set[str]:
-    """Return manifests that are older than the files in question: of the heads of a version from before them."""
+    """Return manifests that are older than the files in question: those of the heads of an earlier version."""
     heads: list[Snapshot | None] = [] if since is None else [since.ref_head(name) for name in since.refs]
     lists = [load_manifests(store, head) for head in heads]
     return {path for each in lists if each is not None for path in each.column("manifest_path").to_pylist()}

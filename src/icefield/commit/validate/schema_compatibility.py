@@ -1,7 +1,7 @@
-"""Whether rows that were written for one schema can stand in a table that has another one by now.
+"""Whether rows written for one schema can be added to a table whose schema has changed.
 
-Columns that were added, dropped, renamed or widened meanwhile do not matter: files are read by field id. But a table
-that was replaced may demand values that the rows do not have, or call another type by an old id.
+Columns that were concurrently added, dropped, renamed or widened do not matter: files are read by field id. But a table
+that was replaced may require values that the rows lack, or use an old id for another type.
 """
 
 from icefield.errors import ConcurrentChange
@@ -12,14 +12,14 @@ from icefield.types.schema import Schema
 
 
 def check_fits(written: Schema, base: TableMetadata) -> None:
-    """Refuse to add files of a schema to a table whose current one they cannot be read with."""
+    """Raise an error if files of a schema cannot be read with the table's current schema."""
     if written.fields == base.schema.fields:
         return
     for field in base.schema.by_id.values():
         if why := _obstacle(field, written.by_id.get(field.field_id), base.format_version):
             raise ConcurrentChange(
-                f"cannot add the rows: the table was meanwhile changed, and its column {field.name!r} {why}",
-                hint="Nothing was changed; look at the table's new schema and run it again",
+                f"cannot add the rows: the table was changed concurrently, and its column {field.name!r} {why}",
+                hint="Nothing was changed; check the table's new schema and run it again",
             )
 
 
@@ -28,7 +28,7 @@ def _obstacle(now: NestedField, written: NestedField | None, format_version: int
         is_missing = now.required and now.initial_default is None
         return "is required, but the rows do not have it" if is_missing else None
     if not isinstance(now.type, PrimitiveType):
-        return None if type(now.type) is type(written.type) else f"is a {now.type} now"
+        return None if type(now.type) is type(written.type) else f"now has type {now.type}"
     if now.type != written.type and not can_widen(written.type, now.type, format_version):
-        return f"is a {now.type} now, and the rows have a {written.type}"
-    return "is required now, and in the rows it is not" if now.required and not written.required else None
+        return f"now has type {now.type}, but the rows have {written.type}"
+    return "is now required, but not in the rows" if now.required and not written.required else None

@@ -1,11 +1,11 @@
-"""What a transaction read of a table, and whether it would read the same now. (serializable isolation)
+"""What a transaction read from a table, and whether it would read the same now. (serializable isolation)
 
     transaction A                             transaction B
     sum(scan("id < 10")); delete("id = 1")    sum(scan("id < 10")); delete("id = 2")
 
-Both change what the other one read. Whoever lands second finds that the rows which match its filter are others than
+Each changes what the other one read. The second one to commit finds that the rows which match its filter are no longer
 those that it read, and fails with ConcurrentChange. Rows are compared, not files and not snapshots: a compaction, a
-delete of other rows in the same file, or an append of rows that do not match changes nothing.
+delete of other rows in the same file, or an append of rows that do not match is not a conflict.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ MAX_BYTES_TO_COMPARE = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class RowsRead:
-    """The rows of a branch or tag that match a filter; the schema is the one that they were read with."""
+    """The rows of a branch or tag that match a filter; with the schema they were read with."""
 
     ref: str
     where: Bound
@@ -47,10 +47,10 @@ class RowsRead:
 def find_read(
     metadata: TableMetadata, version: ResolvedVersion, as_of: AsOf, where: Bound, columns: Iterable[int] = ()
 ) -> RowsRead | None:
-    """Return what is read of a branch or tag; None for a version by its id or an earlier time, which never changes.
+    """Return the read of a branch or tag; None for a version by id or time, which never changes.
 
-    A filter on where rows lie (`_file`, `_pos`, …) stands for all rows, wherever they lie. Who reads the lineage of
-    rows, by a filter or as one of the columns, is disturbed by a row that was written again as it was.
+    A filter on the position of rows (`_file`, `_pos`, …) counts as a read of all rows, wherever they are. A read of row
+    lineage, in a filter or a column, also conflicts with rewritten rows.
     """
     is_head = not isinstance(as_of, int) and version.snapshot == metadata.current_snapshot
     ref = as_of if isinstance(as_of, str) and as_of in metadata.refs else MAIN if is_head else None
@@ -64,13 +64,13 @@ def find_read(
 
 @dataclass
 class Reads:
-    """Everything that was read of one table, as of one version of it."""
+    """Everything that was read from one version of a table."""
 
     version: TableMetadata
     rows: dict[RowsRead, None] = field(default_factory=dict)
 
     def note(self, read: RowsRead) -> None:
-        """Add a read; what is part of another one of all rows is not kept."""
+        """Add a read, unless a read of all rows covers it."""
         whole = RowsRead(read.ref, TRUE, read.schema)
         if read == whole:
             self.rows = {each: None for each in self.rows if each.ref != read.ref or each.schema != read.schema}
@@ -78,7 +78,7 @@ class Reads:
             self.rows[read] = None
 
     def check(self, table: TableName, now: TableMetadata, store: Store) -> None:
-        """Raise ConcurrentChange if one of the reads would give other rows on this version."""
+        """Raise ConcurrentChange if one of the reads would return different rows in this version."""
         for read in self.rows:
             comparison = _Comparison(read, self.version, now, store)
             if comparison.differs():
@@ -91,7 +91,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """One read, as it was and as it would be."""
+    """One read, before and after."""
 
     read: RowsRead
     version: TableMetadata
@@ -100,13 +100,13 @@ class _Comparison:
 
     def differs(self) -> bool:
         if self.read.ref not in self.version.refs and self.read.ref not in self.now.refs:
-            return False  # a branch of the transaction's own, or an empty table
+            return False  # a branch created by the transaction, or an empty table
         if self._before == self._after or self._only_moved():
             return False
         try:
             return self._rows_differ()
         except MissingFile:
-            return True  # gone already; nobody can tell what was in it
+            return True  # already removed: its rows are unknown
 
     def culprit(self) -> str:
         if self._after is None:
@@ -122,7 +122,7 @@ class _Comparison:
         return _head(self.now, self.read.ref)
 
     def _only_moved(self) -> bool:
-        """Return whether all snapshots since then only wrote rows or manifests anew."""
+        """Return whether all snapshots since then only rewrote rows or manifests."""
         for snapshot in self.now.ancestors(self._after):
             if self._before is not None and snapshot.snapshot_id == self._before.snapshot_id:
                 return True
@@ -168,7 +168,7 @@ class _Side:
         return found
 
     def keep(self, paths: set[str]) -> None:
-        """Leave out the files that the other side has too, with the same deletes."""
+        """Remove the files that the other side has with the same deletes."""
         chosen = pa.array(sorted(paths), pa.string())
         self.files = self.files.filter(pc.is_in(self.files.column("file_path"), value_set=chosen))
 
@@ -215,7 +215,7 @@ def _same_rows(one: pa.Table, other: pa.Table) -> bool:
 
 
 def _leaves(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Yield what tells the values of a column apart: structs by their fields, lists and maps by their texts."""
+    """Yield columns that identify the values of a column: structs by their fields, lists and maps as strings."""
     whole = column.combine_chunks()
     whole = whole.storage if isinstance(whole.type, pa.BaseExtensionType) else whole
     if pa.types.is_struct(whole.type):
