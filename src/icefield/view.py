@@ -262,5 +262,5 @@ def redefine_view(
     definition: ViewDefinition, properties: Mapping[str, str], base: ViewMetadata, now_ms: int
 ) -> ViewMetadata:
     """Replace the query of a view."""
-    # What the columns of the old query were called says nothing of the new one.
+    # The column names of the old query do not describe the new one.
     return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)

@@ -293,7 +293,7 @@ def _with(table: pa.Table, name: str, values: Sequence[object]) -> pa.Table:
 
 
 def explain_moved(catalog: Catalog, store: Store, warehouse: str, refused: LocationRefused) -> LocationRefused:
-    """Say that the lake was moved, if that is why its tables are not where they say they are."""
+    """Return the error for a moved lake, if that is why its tables are not where their metadata says."""
     try:
         plan = plan_relocation(catalog, store, warehouse)
     except IcefieldError:
@@ -301,6 +301,6 @@ def explain_moved(catalog: Catalog, store: Store, warehouse: str, refused: Locat
     if not plan.entries:
         return refused
     return LocationRefused(
-        f"the lake was moved or copied from {plan.old} to {plan.new}, and its tables still name their old place",
-        hint="Run `icefield relocate`, or lake.relocate(), which rewrites what names files",
+        f"the lake was moved or copied from {plan.old} to {plan.new}, and its tables still name the old location",
+        hint="Run `icefield relocate`, or lake.relocate(), to rewrite the metadata",
     )
