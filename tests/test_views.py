@@ -195,7 +195,9 @@ def test_a_view_whose_query_gives_other_columns_now_is_refused(shop: Lake) -> No
     view = shop.create_view("shop.v", "SELECT * FROM orders")
     with shop.table("shop.orders").evolve() as change:
         change.rename_column("tag", "label")
-    with pytest.raises(SchemaMismatch, match="columns id, amount, label, and the view was made of id, amount, tag"):
+    with pytest.raises(
+        SchemaMismatch, match="columns id, amount, label, but the view was created with id, amount, tag"
+    ):
         view.to_spark()
     shop.create_view("shop.v", "SELECT id, label FROM orders", replace=True)
     assert view.to_spark().columns == ["id", "label"]
@@ -207,7 +209,7 @@ def test_given_columns_rename_and_widen_by_position(shop: Lake) -> None:
     assert [str(f.dataType.simpleString()) for f in view.to_spark().schema] == ["bigint", "bigint", "string"]
     assert [tuple(row) for row in view.to_spark().where("a = 1").collect()] == [(1, 1, "a")]
     narrow = shop.create_view("shop.n", "SELECT id FROM orders", schema="id int")
-    with pytest.raises(SchemaMismatch, match="is a int, and its query now gives a long"):
+    with pytest.raises(SchemaMismatch, match="has type int, but its query now returns long"):
         narrow.to_spark()
     short = shop.create_view("shop.s", "SELECT id FROM orders", schema="id long, more long")
     with pytest.raises(SchemaMismatch, match="Replace the view"):

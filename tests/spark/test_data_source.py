@@ -293,7 +293,7 @@ def test_a_table_of_sparks_own_catalog_is_refused_for_it_loses_its_options(lake:
 def test_an_entry_in_sparks_own_catalog_says_what_to_do_at_its_first_use(lake: Lake, tmp_path: Path) -> None:
     """With a list of columns Spark makes the entry without asking the source, and later tells it nothing."""
     spark = lake.spark
-    with pytest.raises(PySparkException, match="makes no table of a lake"):
+    with pytest.raises(PySparkException, match="does not create a table of a lake"):
         spark.sql(f"CREATE TABLE from_location USING icefield LOCATION '{tmp_path}/x'")
     spark.sql("CREATE TABLE entry (id BIGINT) USING icefield")
     try:
@@ -366,7 +366,7 @@ def test_an_empty_table_and_a_filter_that_nothing_matches_give_no_rows(lake: Lak
         ({"path": "shop.orders"}, InvalidInput, "names two tables"),
         ({"table": ""}, InvalidInput, "needs the name of a table"),
         ({"lake": "/nowhere/at/all"}, NotFound, "there is no lake at /nowhere/at/all"),
-        ({"lake": "memory:"}, Unsupported, "a lake in memory is in one process"),
+        ({"lake": "memory:"}, Unsupported, "a lake in memory exists only in its process"),
         ({"warehouse": "w"}, InvalidInput, "no lake was named"),
     ],
 )

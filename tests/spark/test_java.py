@@ -174,7 +174,7 @@ def test_a_place_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
     place = tmp_path / f"icefield-{os.getuid()}"
     place.mkdir()
     place.chmod(0o777)
-    with pytest.raises(Unsupported, match="not this user's own"):
+    with pytest.raises(Unsupported, match="not owned by this user"):
         find_java_home({"TMPDIR": str(tmp_path)})
     assert list(place.iterdir()) == []
 

@@ -64,5 +64,5 @@ def test_a_table_that_cannot_be_written_is_read_by_a_server_on_this_machine_only
     assert open_files(spark, files, stored, log_directory).count() == 10
     monkeypatch.setattr(file_log, "is_on_this_machine", lambda _: False)
     if is_remote(spark):
-        with pytest.raises(StorageError, match="where the Spark Connect server finds it"):
+        with pytest.raises(StorageError, match="where the Spark Connect server can read it"):
             open_files(spark, files, stored, log_directory)

@@ -31,7 +31,7 @@ def test_files_are_read_by_field_id_in_a_session_of_the_user(lake: Lake, spark: 
 
 
 def test_a_spark_that_is_too_old_is_refused() -> None:
-    with pytest.raises(Unsupported, match="this is Spark 3.5.9, and rows need Spark 4.0 or newer"):
+    with pytest.raises(Unsupported, match="Spark 3.5.9 is too old: Spark 4.0 or newer is required"):
         check_version("3.5.9")
     check_version("4.0.0")
     check_version("10.1.0.dev1")

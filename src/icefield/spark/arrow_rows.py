@@ -1,4 +1,4 @@
-"""Arrow rows of this process as a DataFrame."""
+"""Local Arrow rows as a DataFrame."""
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +10,7 @@ from icefield.types.schema import Schema
 
 
 def frame_of_arrow(spark: SparkSession, batches: pa.RecordBatchReader, schema: Schema) -> DataFrame:
-    """Hand Arrow rows to Spark, with the types that it has for those of the schema."""
+    """Convert Arrow rows to a DataFrame, with the Spark types of the schema."""
     shown = spark_types.StructType([presented_field(f) for f in schema.fields])
     presented = [present_batch(batch, schema) for batch in batches]
     if not presented:

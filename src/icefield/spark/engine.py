@@ -1,4 +1,4 @@
-"""What the Spark room offers to tables: one object, loaded on first use."""
+"""The interface of the Spark room to tables: one object, imported on first use."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,23 +33,23 @@ class Engine:
     """Rows on Spark."""
 
     def session(self, chosen: SparkSession | None = None) -> SparkSession:
-        """Return the session that was chosen, else the active one, starting a local one if there is none."""
+        """Return the chosen session, else the active one; start a local one if there is none."""
         return session(chosen)
 
     def register_source(self, session: SparkSession, lake: Lake) -> None:
-        """Make the format "icefield" known to a session, with the lake that is meant where none is named."""
+        """Register the format "icefield" in a session, with a default lake."""
         register(session, lake)
 
     def schema(self, struct: StructType) -> Schema:
-        """Read a Spark schema."""
+        """Convert a Spark schema."""
         return schema_from_spark(struct)
 
     def filter_text(self, column: object) -> str:
-        """Write a Spark Column as the text of a filter."""
+        """Convert a Spark Column to filter text."""
         return filter_text(column)
 
     def has_session(self, chosen: SparkSession | None = None) -> bool:
-        """Return whether the session that was chosen, or the active one, can be used."""
+        """Return whether the chosen or active session can be used."""
         return find_session(chosen) is not None
 
     def row_engine(self, store: Store, base: TableMetadata, chosen: SparkSession | None = None) -> SparkRowEngine:
@@ -58,7 +58,7 @@ class Engine:
         return SparkRowEngine(session(chosen), store, base)
 
     def open_upsert(self, frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
-        """Take a DataFrame to upsert."""
+        """Prepare a DataFrame to upsert."""
         session(frame.sparkSession)
         return open_frame(frame, on, base)
 
@@ -81,17 +81,17 @@ class Engine:
     def from_arrow(
         self, batches: pa.RecordBatchReader, schema: Schema, chosen: SparkSession | None = None
     ) -> DataFrame:
-        """Make a DataFrame of Arrow rows that this process has."""
+        """Create a DataFrame from local Arrow rows."""
         return frame_of_arrow(self.session(chosen), batches, schema)
 
     def planning_executor(self, chosen: SparkSession | None = None) -> SparkCluster | None:
-        """Return where plans can run: in the session that was chosen or is active, if there is one."""
+        """Return the planning executor of the chosen or active session, if there is one."""
         return planning_executor() if chosen is None else SparkCluster(chosen)
 
     def query(
         self, query: Query, frames: Mapping[Parts, DataFrame], scope: str, chosen: SparkSession | None = None
     ) -> DataFrame:
-        """Analyse a query in which each name stands for a DataFrame."""
+        """Analyse a query in which each name refers to a DataFrame."""
         return run_query(self.session(chosen), query, frames, scope)
 
     def conform_to_view(self, frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:

@@ -1,7 +1,7 @@
 """Work on files in the Python workers of executors: one task per group of files, one small row per result.
 
-Only what the winning attempt of a task returns counts; what another attempt wrote has another name. An error that a
-retry cannot mend travels back as a value, so that Spark neither retries it nor buries it in a stack trace.
+Only the results of a task's successful attempt are used; files of other attempts have other names. An error that a
+retry cannot fix is returned as a value, so that Spark neither retries it nor buries it in a stack trace.
 """
 
 import pickle
@@ -31,7 +31,7 @@ _RESULTS_ARROW = pa.schema([("number", pa.int32()), ("results", pa.binary()), ("
 
 @dataclass(frozen=True)
 class WorkTask:
-    """What runs in an executor's Python worker; its input are pickled groups of file tasks."""
+    """Runs in an executor's Python worker; its input is pickled groups of file tasks."""
 
     work: FileWork[Any]
     store: Store
@@ -57,7 +57,7 @@ class WorkTask:
 
 
 def group_files(tasks: Iterable[FileTask]) -> Iterator[list[FileTask]]:
-    """Cut files into groups of about one size; a file is never cut."""
+    """Split files into groups of about one size; a file is never split."""
     group: list[FileTask] = []
     held = 0
     for task in tasks:
@@ -74,7 +74,7 @@ def group_files(tasks: Iterable[FileTask]) -> Iterator[list[FileTask]]:
 def run_work(
     spark: SparkSession, work: FileWork[T], groups: Iterable[Iterable[FileTask]], files: TableFiles, store: Store
 ) -> Iterator[T]:
-    """Do a work on groups of files, and yield the results in the groups' order."""
+    """Run work on groups of files, and yield the results in the order of the groups."""
     given = [(number, pickle.dumps(list(tasks))) for number, tasks in enumerate(groups)]
     if not given:
         return

@@ -1,8 +1,8 @@
-"""Plan scans in executors, where many manifests must be decoded.
+"""Plan scans in executors, if many manifests must be decoded.
 
 The rule is measured: a job costs as much as decoding ten manifests of 10,000 entries before it does anything, and each
-worker loads the decoder first. So it must have a hundred of them and four cores, and the session must be there: none is
-started for planning. There is one task for each core, not one for each manifest.
+worker imports the decoder first. So there must be a hundred of them, four cores, and an active session: none is started
+for planning. There is one task per core, not one per manifest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,8 @@ from icefield.plan.plan import PlanBatch
 LEAST_COLD_BYTES = 300 * 1024 * 1024  # a hundred manifests of 10,000 entries
 LEAST_CORES = 4
 _WORK = "number int, manifests binary"
-_DONE = "number int, files binary, funnel binary"
-_DONE_ARROW = pa.schema([("number", pa.int32()), ("files", pa.binary()), ("funnel", pa.binary())])
+_DONE = "number int, files binary, metrics binary"
+_DONE_ARROW = pa.schema([("number", pa.int32()), ("files", pa.binary()), ("metrics", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -37,26 +37,26 @@ class SparkCluster:
     def run(self, work: PlanBatch, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]] | None:
         rows = [(number, _encode(batch)) for number, batch in enumerate(batches)]
         try:
-            # By number: rows of one task follow each other, so the tasks get as many each.
+            # By number: rows of one task are consecutive, so that tasks get equal shares.
             given = self.session.createDataFrame(rows, _WORK).repartitionByRange(self._cores(), "number")
             done = given.mapInArrow(PlanTask(work), _DONE).collect()
         except PySparkException:
             return None
         return [
-            (_decode(row["files"]), msgspec.msgpack.decode(row["funnel"], type=ScanMetrics))
+            (_decode(row["files"]), msgspec.msgpack.decode(row["metrics"], type=ScanMetrics))
             for row in sorted(done, key=lambda row: row["number"])
         ]
 
     def _cores(self) -> int:
         try:
             return int(self.session.sparkContext.defaultParallelism)
-        except PySparkException:  # a session of Spark Connect does not say
+        except PySparkException:  # not available in a Spark Connect session
             return 0
 
 
 @dataclass(frozen=True)
 class PlanTask:
-    """What runs in an executor's Python worker; its input are batches of manifests."""
+    """Runs in an executor's Python worker; its input is batches of manifests."""
 
     work: PlanBatch
 
@@ -64,12 +64,12 @@ class PlanTask:
         for batch in batches:
             for row in batch.to_pylist():
                 files, metrics = self.work(_decode(row["manifests"]))
-                done = {"number": row["number"], "files": _encode(files), "funnel": msgspec.msgpack.encode(metrics)}
+                done = {"number": row["number"], "files": _encode(files), "metrics": msgspec.msgpack.encode(metrics)}
                 yield pa.RecordBatch.from_pylist([done], _DONE_ARROW)
 
 
 def planning_executor() -> SparkCluster | None:
-    """Return the executors of the session that is there; None if there is none."""
+    """Return the planning executor of the active session; None if there is none."""
     try:
         return SparkCluster(SparkSession.active())
     except PySparkRuntimeError:

@@ -41,15 +41,15 @@ class SparkRowEngine:
     width: int = WIDTH
 
     def group(self, tasks: Iterable[FileTask]) -> Iterable[Iterable[FileTask]]:
-        """Cut files into groups, one for each task of Spark's."""
+        """Split files into groups, one for each Spark task."""
         return group_files(tasks)
 
     def run(self, work: FileWork[T], groups: Iterable[Iterable[FileTask]]) -> Iterator[T]:
-        """Do a work on groups of files, in executors."""
+        """Run work on groups of files, in executors."""
         return run_work(self.session, work, groups, TableFiles.of(self.base), self.store)
 
     def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
-        """Write a DataFrame or Arrow data, and the rows that stay of files which are replaced in part."""
+        """Write a DataFrame or Arrow data, and the remaining rows of partially replaced files."""
         frames = [rows if isinstance(rows, DataFrame) else self._frame_of_whole_rows(rows)]
         check_schema(schema_from_spark(frames[0].schema), self.base.schema)
         for scan in replaced:
@@ -59,7 +59,7 @@ class SparkRowEngine:
         return write_frames(frames, plan, self.base.sort_order, self.store)
 
     def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
-        """Match rows with planned files by key, and write what comes of it."""
+        """Match rows with planned files by key, and write the results."""
         opened = source.rows
         if not isinstance(opened, SourceFrame):
             frame = frame_of_arrow(self.session, opened.to_reader(), source.incoming)

@@ -1,9 +1,10 @@
-"""Types and schemas to and from Spark's.
+"""Convert types and schemas to and from Spark's.
 
 Some types have no counterpart in stock Spark and appear as the nearest one that keeps every value: `uuid` as string,
 `fixed` as binary, `time` as a bigint of microseconds since midnight, `timestamp_ns` and `timestamptz_ns` as a bigint of
-nanoseconds since the epoch, `geometry` and `geography` as binary that holds WKB. `unknown` is read as Spark's void and
-`variant` as its variant; the way back is closed, for neither can be written. Spark's own Parquet reader reads them all.
+nanoseconds since the epoch, `geometry` and `geography` as binary with WKB. `unknown` is read as Spark's void and
+`variant` as its variant; there is no reverse conversion, since neither can be written. Spark's own Parquet reader reads
+them all.
 Raises SchemaMismatch for a Spark type that the format cannot hold.
 """
 
@@ -45,10 +46,10 @@ from icefield.types.datatypes import (
 from icefield.types.schema import Schema, assign_fresh_ids
 
 FIELD_ID_KEY = "parquet.field.id"
-# What Spark's reader gives for a column that a file does not have.
+# The value of Spark's reader for a column that a file does not have.
 DEFAULT_KEY = "EXISTS_DEFAULT"
-# What columns carry instead of the id that they were found by. With ids they would be written to files of the user's,
-# where those of two tables that were joined may be the same. Spark takes no metadata at all for the column's own.
+# The metadata of columns instead of the id that they were found by. Ids would be written to the user's files, where
+# those of two joined tables may be the same. Spark would replace empty metadata by the column's own.
 NO_ID = {"source": "icefield"}
 
 _FROM_SPARK: dict[type[spark.DataType], PrimitiveType] = {
@@ -67,7 +68,7 @@ _FROM_SPARK: dict[type[spark.DataType], PrimitiveType] = {
     spark.CharType: StringType(),
     spark.BinaryType: BinaryType(),
 }
-# How a Parquet column of each type is read natively.
+# The physical type of each type in the native Parquet reader.
 _STORED: dict[type[PrimitiveType] | type[VariantType], spark.DataType] = {
     BooleanType: spark.BooleanType(),
     IntegerType: spark.IntegerType(),
@@ -92,27 +93,27 @@ _STORED: dict[type[PrimitiveType] | type[VariantType], spark.DataType] = {
 
 
 def schema_from_spark(struct: spark.StructType) -> Schema:
-    """Make a table schema with fresh ids from a Spark schema; columns that are not nullable become required."""
+    """Build a table schema with fresh ids from a Spark schema; columns that are not nullable become required."""
     counter = iter(range(1, 1 << 31))
     fields = _fields_from_spark(struct, lambda: next(counter), "")
     if not fields:
-        raise SchemaMismatch("the Spark schema has no column")
+        raise SchemaMismatch("the Spark schema has no columns")
     return assign_fresh_ids(Schema(fields))
 
 
 def stored_type(kind: Type) -> spark.DataType:
-    """Return the Spark type that the native Parquet reader gives for a column; nested fields carry their ids."""
+    """Return the physical Spark type of a column in the native Parquet reader; nested fields have their ids."""
     return _stored_type(kind, stored_field)
 
 
 def plain_type(kind: Type) -> spark.DataType:
-    """Return the same type without ids: for columns that are found by name, and for all that users see."""
+    """Return the same type without ids: for columns that are found by name, and for logical columns."""
     return _stored_type(kind, plain_field)
 
 
 def stored_field(field: NestedField) -> spark.StructField:
     """Return a Spark field that is found by id; always nullable, as old files may lack the column."""
-    # Whatever a file has for an unknown column is not looked at: no column has a negative id. (spec: Parquet)
+    # Data of an unknown column in a file is ignored: no column has a negative id. (spec: Parquet)
     file_id = -field.field_id if isinstance(field.type, UnknownType) else field.field_id
     metadata: dict[str, object] = {FIELD_ID_KEY: file_id}
     if isinstance(field.type, PrimitiveType) and field.initial_default is not None:
@@ -127,7 +128,7 @@ def plain_field(field: NestedField) -> spark.StructField:
 
 
 def presented_field(field: NestedField) -> spark.StructField:
-    """Return a column as users see it: uuids, at any depth, are text."""
+    """Return a logical column: uuids, at any depth, are strings."""
     return spark.StructField(field.name, _presented_type(field.type), True)
 
 

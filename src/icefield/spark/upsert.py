@@ -1,12 +1,12 @@
 """An upsert on Spark: neither rows nor positions pass through the driver.
 
-    source    (c0, c1, …)                    the rows to upsert, kept as they are: they are read more than once
-    matched   (k0, …, v0, …, file, pos, id)  rows of the table with one of the keys; k: keys, v: columns that stay
-    rows      source left join matched -> rows as they shall be -> data files, as any other write
+    source    (c0, c1, …)                    the rows to upsert, checkpointed: they are read more than once
+    matched   (k0, …, v0, …, file, pos, id)  rows of the table with one of the keys; k: keys, v: columns to keep
+    rows      source left join matched -> new rows -> data files, as any other write
     deletes   matched (file, pos), all of one file in one task -> delete files, or the files without those rows
 
-The source is checkpointed: read again from a plan that is not deterministic, a row could be matched once and not the
-other time. What Spark loses of the checkpoint fails the job; it is never computed again.
+The source is checkpointed: if a plan is not deterministic, a row could be matched in one read and not in another. If
+Spark loses part of the checkpoint, the job fails; it is never recomputed.
 """
 
 import pickle
@@ -57,7 +57,7 @@ from icefield.types.datatypes import UUIDType
 from icefield.types.metadata_columns import FILE, POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
-MOST_KEYS_HERE = 100_000  # fetched to this process, to plan by the very keys
+MOST_KEYS_HERE = 100_000  # collected to this process, to plan by exact keys
 MOST_TASKS = 200
 FILE_COLUMN, POSITION_COLUMN, ID_COLUMN, COUNT_COLUMN = "file", "pos", "id", "n"
 _PLACES = "file string, pos long, task binary"
@@ -66,7 +66,7 @@ _RESULTS = "results binary, error binary"
 
 @dataclass(frozen=True)
 class SourceFrame:
-    """Rows to upsert that Spark keeps. columns: the key columns. schema: the table's."""
+    """Rows to upsert in a checkpoint. columns: the key columns. schema: the table's."""
 
     numbered: NumberedFrame
     columns: tuple[str, ...]
@@ -86,12 +86,12 @@ class SourceFrame:
 
 
 def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
-    """Take a DataFrame to upsert; None if it has no rows."""
+    """Prepare a DataFrame to upsert, or return None if it has no rows."""
     incoming = schema_from_spark(frame.schema)
     check_schema(incoming, base.schema, is_partial=True)
     columns = find_key_columns(on, incoming, base.schema)
     numbered = NumberedFrame.of(frame)
-    # An eager checkpoint: what it holds is read from then on, or the job fails.
+    # An eager checkpoint: later reads use its contents, or the job fails.
     kept = replace(numbered, frame=numbered.frame.localCheckpoint(eager=True))
     source = SourceFrame(kept, columns, base.schema)
     keys = kept.frame.select(*source.key_columns())
@@ -106,14 +106,14 @@ def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) 
 
 
 def _key_column(column: Column, name: str, schema: Schema) -> Column:
-    """Return a key as the table's own column shows it, so that Spark compares like with like."""
+    """Return a key in the logical type of the table's column, so that Spark compares like with like."""
     field = next(f for f in schema.fields if f.name == name)
     shown = column.cast(presented_field(field).dataType)
     return F.lower(shown) if isinstance(field.type, UUIDType) else shown
 
 
 def _fetch(keys: DataFrame, columns: Sequence[str], schema: Schema) -> pa.Table:
-    """Fetch keys as columns of the table."""
+    """Collect keys as columns of the table."""
     own = Schema(tuple(f for name in columns for f in schema.fields if f.name == name))
     return conform_table(keys.toArrow().rename_columns(list(columns)), own)
 
@@ -137,7 +137,7 @@ def _range_filter(keys: DataFrame, columns: Sequence[str], schema: Schema) -> An
 
 @dataclass(frozen=True)
 class SparkUpsert:
-    """One upsert on its way."""
+    """One upsert in progress."""
 
     source: SourceFrame
     rows: UpsertRows
@@ -146,7 +146,7 @@ class SparkUpsert:
     store: Store
 
     def run(self) -> Upserted:
-        """Match rows with planned files by key, and write what comes of it."""
+        """Match rows with planned files by key, and write the results."""
         check_workers(self.source.sparkSession)
         matched = self._matched().persist()
         try:
@@ -199,9 +199,9 @@ class SparkUpsert:
         return self.rows.keys is not None
 
     def _rows(self, matched: DataFrame) -> DataFrame:
-        """Return the rows as they shall be."""
+        """Return the new rows."""
         kept = [f"v{at}" for at in range(len(self._kept.fields))]
-        # `first` takes one of several rows with the same key; where that matters, their number makes it an error.
+        # `first` picks one of several rows with the same key; if that matters, their number makes it an error.
         old = matched.groupBy(*self._key_names).agg(
             F.count("*").alias(COUNT_COLUMN),
             F.first(ID_COLUMN).alias(ID_COLUMN),
@@ -214,18 +214,18 @@ class SparkUpsert:
         task = CombineTask(numbered.names, self.rows.incoming, self.base.schema, self._kept, self.rows.columns)
         fields = [*self.base.schema.fields]
         row_id = self.plan.settings.schema.by_id.get(ROW_ID.field_id)
-        if row_id is not None:  # rows that are replaced keep their ids
+        if row_id is not None:  # replaced rows keep their ids
             task, fields = replace(task, row_id=row_id.name), [*fields, row_id]
         return given.mapInArrow(task, spark_types.StructType([presented_field(f) for f in fields]))
 
     def _changed_files(self, matched: DataFrame, touched: frozenset[str]) -> list[Any]:
-        """Write the deletes of touched files, or the files without the rows that are replaced."""
+        """Write the deletes of touched files, or the files without the replaced rows."""
         if not touched:
             return []
         scan, session = self.plan.scan, self.source.sparkSession
         tasks = [(t.location, None, pickle.dumps(t)) for t in scan.tasks(files_at(scan.files, touched))]
         places = matched.select(FILE_COLUMN, POSITION_COLUMN, F.lit(None).cast("binary").alias("task"))
-        # By number, so that Spark neither splits the rows of one file nor puts tasks together.
+        # By number, so that Spark neither splits the rows of one file nor coalesces tasks.
         together = places.union(session.createDataFrame(tasks, _PLACES)).repartition(
             min(len(tasks), MOST_TASKS), FILE_COLUMN
         )
@@ -245,7 +245,7 @@ class SparkUpsert:
 
 @dataclass(frozen=True)
 class CombineTask:
-    """What runs in an executor's Python worker: a row to upsert and what stays of the row that it replaces, as one."""
+    """Runs in an executor's Python worker: merges a row to upsert with the kept columns of the row that it replaces."""
 
     names: tuple[str, ...]
     incoming: Schema
@@ -282,7 +282,7 @@ class CombineTask:
 
 @dataclass(frozen=True)
 class PositionsTask:
-    """What runs in an executor's Python worker; its rows are sorted by file, and the first of each has its task."""
+    """Runs in an executor's Python worker; its rows are sorted by file, and the first of each has its task."""
 
     work: DeletePositions | RewriteWithout
     store: Store

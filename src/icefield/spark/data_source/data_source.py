@@ -1,8 +1,8 @@
-"""The format "icefield" of Spark: `spark.read.format("icefield").load("shop.orders")`, and the same for writing.
+"""The Spark format "icefield": `spark.read.format("icefield").load("shop.orders")`, and the same for writing.
 
-`icefield.register(spark)` makes it known to a session; `lake.spark` does so by itself. Sources live in Python workers
-of Spark's driver: names of lakes and relative directories are looked up there. A DataFrame keeps the version that was
-the newest when it was loaded. Errors reach the user through Spark, with the message as it is.
+`icefield.register(spark)` registers it in a session; `lake.spark` does so by itself. Sources run in Python workers of
+Spark's driver: names of lakes and relative directories are resolved there. A DataFrame keeps the version that was the
+newest when it was loaded. Errors reach the user through Spark, with their message unchanged.
 """
 
 import os
@@ -25,19 +25,19 @@ from icefield.spark.data_source.read import TAKES_FILTERS, SourceTable, make_rea
 from icefield.spark.data_source.write import begin_write
 from icefield.spark.session.session import active_in_jvm
 
-# Without it, Spark refuses a source that takes filters.
+# Without it, Spark rejects a source that accepts filters.
 PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
 @dataclass(frozen=True)
 class PinnedVersion:
-    """The version that a DataFrame was loaded with, by its metadata file: later ones may have forgotten it."""
+    """The version that a DataFrame was loaded with, by its metadata file: later metadata may no longer have it."""
 
     metadata_location: str
     version: ResolvedVersion
 
     def load(self, lake: Lake, table: str) -> TableMetadata:
-        """Load the metadata of the version; the newest has it too, unless it expired, where the file was removed."""
+        """Load the metadata of the version; the newest if the file was removed and the version has not expired."""
         try:
             return load_table_metadata(lake.store, self.metadata_location)
         except (MissingFile, StorageError):
@@ -48,7 +48,7 @@ class IcefieldSource(DataSource):
     """A table of a lake."""
 
     default_lake: ClassVar[LakeOpener | None] = None
-    # What to read, from when the source was loaded on.
+    # The version to read, set when the source is loaded.
     pinned: "PinnedVersion | None" = None
 
     @classmethod
@@ -62,16 +62,16 @@ class IcefieldSource(DataSource):
         with options.open_lake() as lake:
             loaded = lake.head(options.table).load()
             table = SourceTable(lake.store, loaded.metadata, options.resolve_version(loaded.metadata))
-        bind(options.where, table.readable)  # raises while the user is looking
+        bind(options.where, table.readable)  # raises early
         self.pinned = PinnedVersion(loaded.location, table.version)
         return shown_schema(table.select(options.columns))
 
     def reader(self, schema: spark_types.StructType) -> DataSourceReader:
-        """Return what reads the columns of a schema."""
+        """Return a reader for the columns of a schema."""
         return make_reader(self._open(), schema, self._options(TO_READ).where)
 
     def writer(self, schema: spark_types.StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
-        """Return what appends rows, or replaces the table's by them."""
+        """Return a writer that appends rows, or replaces the table's rows."""
         return begin_write(self._options(TO_WRITE), schema, overwrite=overwrite)
 
     def _open(self) -> SourceTable:
@@ -101,9 +101,9 @@ def register(spark: SparkSession, lake: Lake | str | os.PathLike[str] | None = N
             opener = opened.opener
     else:
         opener = lake.opener if lake is not None else None
-    # A class of its own, which Spark takes by value, is the only way to tell a source something beside its options.
+    # A class created here, which Spark pickles by value, is the only way to pass more than options to a source.
     source = type(IcefieldSource.__name__, (IcefieldSource,), {"default_lake": opener})
     if TAKES_FILTERS:
         spark.conf.set(PUSH_FILTERS, "true")
-    with active_in_jvm(spark):  # where Spark looks for the name, though it registers it in the session itself
+    with active_in_jvm(spark):  # Spark looks the name up there, though it registers it in the session
         spark.dataSource.register(source)

@@ -1,7 +1,8 @@
-"""Filters that Spark hands to a data source, as filters of ours.
+"""Convert filters that Spark pushes to a data source.
 
-What means the same to both is taken; the rest is left to Spark, which then filters the rows that it gets. Values of
-types that Spark sees as others (uuids as text, say) are not compared here, for Spark orders them by what it sees.
+Filters with the same meaning in both are converted; the rest is left to Spark, which then filters the rows. Values of
+types with a different logical type in Spark (such as uuids as strings) are not compared here, because Spark orders
+them by that type.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +22,7 @@ SHOWN_AS_NUMBERS = TimeType | TimestampNsType | TimestamptzNsType
 
 
 def split_filters(filters: Iterable[Any], schema: Schema) -> tuple[Bound, list[Any]]:
-    """Return what we filter by, bound to a schema, and what is left to Spark."""
+    """Return the converted filter, bound to a schema, and the filters left to Spark."""
     taken: list[Bound] = []
     left: list[Any] = []
     for given in filters:
@@ -71,7 +72,7 @@ def _like(before: str, after: str) -> Callable[[Any], Predicate]:
     return make
 
 
-# By name: pyspark 4.0 has no such classes, and hands no filters over.
+# By name: pyspark 4.0 has no such classes, and pushes no filters.
 _PREDICATES: dict[str, Callable[[Any], Predicate]] = {
     "EqualTo": _comparison(Operator.EQ),
     "GreaterThan": _comparison(Operator.GT),

@@ -1,6 +1,6 @@
 """Options of `spark.read.format("icefield")` and `df.write.format("icefield")`, checked once.
 
-They have Iceberg's names where it has them. Raises InvalidInput for one that is unknown, wrong or missing.
+Names follow Iceberg's where it has them. Raises InvalidInput for an unknown, invalid or missing option.
 """
 
 import datetime
@@ -23,7 +23,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 LAKE_PROPERTY = "lake-property."
 OF_THE_LAKE = ("lake", "warehouse", "catalog", LAKE_PROPERTY)
 TIME_TRAVEL = ("snapshot-id", "as-of-timestamp", "branch", "tag")
-# What Spark's own catalog puts before the options of a table that it keeps.
+# The prefix that Spark's own catalog adds to the options of its tables.
 KEPT_OPTION = "option."
 PROVIDER = "provider"
 INSTEAD = "Create tables with lake.create_table, and name one in SQL by CREATE TEMP VIEW … USING icefield OPTIONS (…)"
@@ -39,24 +39,24 @@ TO_WRITE = (
     WRITE_PROPERTY,
     *OF_THE_LAKE,
 )
-# What stands for many options.
+# Prefixes of families of options.
 PREFIXES = (LAKE_PROPERTY, WRITE_PROPERTY)
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What a user said of the table, and the lake that is meant where nothing is said of one."""
+    """The options of the user, and the default lake."""
 
     given: Mapping[str, str]
     default_lake: LakeOpener | None
 
     def check(self, known: tuple[str, ...]) -> None:
-        """Refuse an option that means nothing."""
+        """Raise InvalidInput for an unknown option."""
         if PROVIDER in self.given or any(key.startswith(KEPT_OPTION) for key in self.given):
-            # At the time of a query they are gone.
+            # They are no longer available when a query runs.
             raise Unsupported(
-                "CREATE TABLE … USING icefield makes no table of a lake: Spark's catalog does not tell a Python source "
-                "the options and the location of its tables",
+                "CREATE TABLE … USING icefield does not create a table of a lake: Spark's catalog does not pass "
+                "the options and location of its tables to a Python source",
                 hint=INSTEAD,
             )
         prefixes = tuple(name for name in known if name in PREFIXES)
@@ -73,7 +73,7 @@ class SourceOptions:
             problem = "names two tables" if named else "needs the name of a table"
             hint = 'Write .load("shop.orders"), or .option("table", …).'
             if not self.given:
-                # With a list of columns Spark makes its entry without asking the source, and this is what a query has.
+                # With a list of columns, Spark creates its entry without calling the source; a query then ends up here.
                 hint += f" For an entry that CREATE TABLE … USING icefield left in Spark's catalog: drop it. {INSTEAD}"
             raise InvalidInput(f"format icefield {problem}", hint=hint)
         return named[0]
@@ -86,7 +86,7 @@ class SourceOptions:
 
     @property
     def where(self) -> str | None:
-        """The filter that rows must match."""
+        """The filter for the rows."""
         return self.given.get("where")
 
     @property
@@ -96,12 +96,12 @@ class SourceOptions:
 
     @property
     def write_properties(self) -> dict[str, str]:
-        """What goes before the table's write properties."""
+        """Write properties that override the table's."""
         return {key: value for key, value in self.given.items() if key.startswith(WRITE_PROPERTY)}
 
     @property
     def merges_schema(self) -> bool:
-        """Whether columns that the rows have more are added to the table."""
+        """Whether additional columns of the rows are added to the table."""
         return self._one_of("merge-schema", "false", "true") == "true"
 
     @property
@@ -110,7 +110,7 @@ class SourceOptions:
         return self._one_of("overwrite-mode", "static", "dynamic") == "dynamic"
 
     def open_lake(self) -> Lake:
-        """Open the lake that is named, or else the one that the source was registered with."""
+        """Open the named lake, or else the one that the source was registered with."""
         said = {key: self.given[key] for key in ("lake", "warehouse", "catalog") if key in self.given}
         properties = {
             key.removeprefix(LAKE_PROPERTY): value for key, value in self.given.items() if key.startswith(LAKE_PROPERTY)
@@ -122,7 +122,7 @@ class SourceOptions:
         return _open({**named, "properties": properties} if properties else named)
 
     def resolve_version(self, metadata: TableMetadata) -> ResolvedVersion:
-        """Find the version to read."""
+        """Resolve the version to read."""
         said = [key for key in TIME_TRAVEL if key in self.given]
         if len(said) > 1:
             raise InvalidInput(f"options {' and '.join(said)} each name a version", hint="Give one of them")
@@ -130,7 +130,7 @@ class SourceOptions:
             return resolve_version(metadata, None)
         key, text = said[0], self.given[said[0]]
         if key in ("branch", "tag"):
-            metadata.ref_head(text)  # raises for what is neither, though it might be read as a time
+            metadata.ref_head(text)  # raises for an unknown ref, even if it could be parsed as a time
         return resolve_version(metadata, _as_of(key, text))
 
     def _one_of(self, key: str, default: str, other: str) -> str:
@@ -141,13 +141,13 @@ class SourceOptions:
 
 
 def _open(said: Mapping[str, object]) -> Lake:
-    """Open a lake that is there; reading makes none."""
+    """Open an existing lake; reading does not create one."""
     try:
         settings = find_settings(said, ProcessEnvironment(os.environ, Path.cwd()))
     except InvalidInput as error:
-        raise InvalidInput(error.message, hint=f'{error.hint or ""} Or say .option("lake", …)'.strip()) from error
+        raise InvalidInput(error.message, hint=f'{error.hint or ""} Or set .option("lake", …)'.strip()) from error
     if scheme_of(settings.target) == "memory":
-        raise Unsupported("a lake in memory is in one process, and Spark's workers are others")
+        raise Unsupported("a lake in memory exists only in its process; Spark's workers cannot read it")
     if not is_there(settings):
         raise NotFound(f"there is no lake at {settings.target}", hint="Relative directories start at Spark's driver")
     return open_lake(settings)
@@ -156,7 +156,7 @@ def _open(said: Mapping[str, object]) -> Lake:
 def _as_of(key: str, text: str) -> AsOf:
     if key == "snapshot-id":
         return _whole(key, text)
-    if key == "as-of-timestamp" and text.isascii() and text.isdigit():  # in milliseconds, as Iceberg has it
+    if key == "as-of-timestamp" and text.isascii() and text.isdigit():  # in milliseconds, as in Iceberg
         return EPOCH + datetime.timedelta(milliseconds=int(text))
     return text
 

@@ -1,7 +1,7 @@
 """Reading through `format("icefield")`: planned in a Python worker of the driver, read as Arrow batches in executors.
 
-Spark does not tell a Python source which columns it needs, so that all columns of its schema are read; nor, up to 4.3,
-which rows, in a way that can be relied on. Options say both. `lake.read` is the faster way where there is a lake.
+Spark does not pass the required columns to a Python source, so all columns of its schema are read; nor, before 4.3,
+reliable filters. Options set both. `lake.read` is faster if a lake is at hand.
 """
 
 import pickle
@@ -31,8 +31,8 @@ from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, StructType
 from icefield.types.schema import Schema
 
-# Until it had limits too, Spark kept the filters of one query for all others on the same DataFrame, which then lacked
-# rows. (Seen on 4.3.)
+# Before it supported limits, Spark kept the filters of one query for all others on the same DataFrame, which then
+# lacked rows. (Seen on 4.3.)
 TAKES_FILTERS = hasattr(DataSourceReader, "pushLimit")
 
 
@@ -46,15 +46,15 @@ class SourceTable:
 
     @property
     def readable(self) -> Schema:
-        """All columns that can be asked for."""
+        """All columns that can be read."""
         return readable_schema(self.metadata, self.version.schema)
 
     def select(self, columns: Sequence[str] | None) -> Schema:
-        """Return the columns that are named, or the table's own."""
+        """Return the named columns, or the table's own."""
         return self.version.schema if columns is None else self.readable.select(columns)
 
     def fit(self, asked: spark_types.StructType) -> list[str]:
-        """Return the names of what a Spark schema asks for; of a struct it may be a part. Raises InvalidInput."""
+        """Return the column names of a Spark schema, which may have only part of a struct. Raises InvalidInput."""
         names = [name for f in asked.fields for name in _paths(f, self.readable.find_field(f.name))]
         found = self.readable.select(names)
         for field, wanted in zip(found.fields, asked.fields, strict=True):
@@ -69,7 +69,7 @@ class SourceTable:
 
 
 class SourceReader(DataSourceReader):
-    """Plans a scan, in the driver's worker; what travels to executors is a `TaskReader`."""
+    """Plans a scan, in the driver's worker; executors get a `TaskReader`."""
 
     def __init__(self, table: SourceTable, shown: spark_types.StructType, where: str | None) -> None:
         self._table = table
@@ -91,7 +91,7 @@ class SourceReader(DataSourceReader):
         return self._for_tasks().read(partition)
 
     def __reduce__(self) -> tuple[Callable[..., DataSourceReader], tuple[object, ...]]:
-        # The metadata of a large table is not for every task.
+        # The metadata of a large table is not sent to every task.
         return _itself, (self._for_tasks(),)
 
     def _for_tasks(self) -> "TaskReader":
@@ -101,10 +101,10 @@ class SourceReader(DataSourceReader):
 
 
 class FilteringReader(SourceReader):
-    """A reader for a Spark that tells its filters."""
+    """A reader for Spark versions with reliable filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take the filters that mean the same here, and leave the others to Spark."""
+        """Accept the filters that can be converted, and leave the others to Spark."""
         taken, left = split_filters(filters, self._table.readable)
         self._where = all_of(self._where, taken)
         return left
@@ -112,7 +112,7 @@ class FilteringReader(SourceReader):
 
 @dataclass(frozen=True)
 class TaskReader(DataSourceReader):
-    """What a reader is in an executor."""
+    """The part of a reader that runs in an executor."""
 
     reader: TableReader
     readable: Schema
@@ -122,7 +122,7 @@ class TaskReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition's files."""
-        if partition.value is None:  # what Spark makes of a plan without files
+        if partition.value is None:  # Spark's partition of a plan without files
             return
         read, wanted = self.readable.select(self.names), _arrow_schema(self.shown)
         for task in pickle.loads(partition.value):  # noqa: S301 - our own driver pickled it
@@ -131,21 +131,21 @@ class TaskReader(DataSourceReader):
 
 
 def make_reader(table: SourceTable, shown: spark_types.StructType, where: str | None) -> DataSourceReader:
-    """Return a reader that takes filters from a Spark that can be told apart by them."""
+    """Return a reader that accepts filters, if Spark's are reliable."""
     kind = FilteringReader if TAKES_FILTERS else SourceReader
     return kind(table, shown, where)
 
 
 def shown_schema(schema: Schema) -> spark_types.StructType:
-    """Return a schema as Spark shows it."""
+    """Return a schema with its logical Spark types."""
     return spark_types.StructType([presented_field(f) for f in schema.fields])
 
 
 def _arrow_schema(shown: spark_types.StructType) -> pa.Schema:
-    """Return the Arrow schema that batches must have, to the name of a list's element."""
+    """Return the exact Arrow schema that batches must have, including the name of a list's element."""
     try:
         return to_arrow_schema(shown, timezone="UTC")
-    except TypeError:  # pyspark before 4.2 takes no zone, and means UTC
+    except TypeError:  # pyspark before 4.2 has no zone parameter, and uses UTC
         return to_arrow_schema(shown)
 
 
@@ -154,7 +154,7 @@ def _itself(reader: DataSourceReader) -> DataSourceReader:
 
 
 def _paths(asked: spark_types.StructField, field: NestedField) -> Iterator[str]:
-    """Yield the columns that a Spark field asks for; a struct is followed into where it has fewer fields."""
+    """Yield the columns of a Spark field; of a struct with fewer fields, only those."""
     is_whole = _as_nullable(asked.dataType) == presented_field(field).dataType
     if is_whole or not isinstance(asked.dataType, spark_types.StructType) or not isinstance(field.type, StructType):
         yield asked.name

@@ -1,12 +1,12 @@
 """Writing through `format("icefield")`: tasks write files, and the driver's worker commits them once.
 
-A Python source cannot ask Spark to bring rows together by partition, so that each task opens a file for every partition
-that it meets; `table.append(df)` distributes rows first.
+A Python source cannot ask Spark to cluster rows by partition, so each task opens a file for every partition that it
+encounters; `table.append(df)` distributes rows first.
 
-    writer()  the rows' schema is checked, and the version that the change rests on is fixed
-    write()   in executors: files are written; a fault in the rows comes back as a value, for Spark would try it again
-    commit()  one commit under an idempotency key, so that a commit which is asked for again is not made twice
-    abort()   after a task failed for good: what was written is removed
+    writer()  the rows' schema is checked, and the base version of the change is fixed
+    write()   in executors: files are written; an error in the rows is returned as a value, so that Spark does not retry
+    it commit()  one commit under an idempotency key, so that a repeated commit is not applied twice abort()   after a
+    task failed: written files are removed
 """
 
 import pickle
@@ -36,7 +36,7 @@ from icefield.storage.store import Store
 
 @dataclass
 class TaskResult(WriterCommitMessage):
-    """What one task wrote, or the fault that it found; as `WriteTask` puts them."""
+    """The files of one task, or its error; as returned by `WriteTask`."""
 
     files: bytes | None
     error: bytes | None
@@ -44,9 +44,9 @@ class TaskResult(WriterCommitMessage):
 
 @dataclass
 class SourceWriter(DataSourceArrowWriter):
-    """One write; it travels to executors, and back to the driver for its end.
+    """One write; it is pickled to executors, and back to the driver for the commit.
 
-    base: the version that the change rests on, pickled, because tasks have no use for it.
+    base: the version that the change starts from, pickled, because tasks do not need it.
     """
 
     options: SourceOptions
@@ -67,7 +67,7 @@ class SourceWriter(DataSourceArrowWriter):
         return TaskResult(**result)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make one snapshot of what all tasks wrote."""
+        """Commit the files of all tasks as one snapshot."""
         if self.is_done:
             return
         with self._removing_files():
@@ -76,21 +76,21 @@ class SourceWriter(DataSourceArrowWriter):
         known: TableVersion = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
         with self.options.open_lake() as lake:
             write = _begin(lake, self.options, known, self.target, self.shown)
-            # The same files may be in the table since an earlier call: nothing may remove them before this is known.
+            # The same files may have been committed by an earlier call: nothing must be removed before this is known.
             if find_landed(write.head.load().metadata, self.target.ref, self.target.idempotency_key) is None:
                 self._commit(write, files)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks wrote.
+        """Remove the files of all tasks.
 
-        Spark asks for this after a failed commit too, where every task has a result. Whether its files may go was
-        known there alone: the commit may have landed though its answer was lost.
+        Spark also calls this after a failed commit, when every task has a result. Only the commit itself knows whether
+        its files may be removed: it may have succeeded although the response was lost.
         """
         if not self.is_done and None in messages:
             remove_files_of_write(self.store, self.plan)
 
     def _commit(self, write: TableWrite, files: pa.Table) -> None:
-        """Commit files; they go if that certainly fails, but for those that another call has committed."""
+        """Commit files; remove them if that certainly failed, except those that another call has committed."""
         if self.overwrites and self.by_partition:
             write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)
         elif self.overwrites:
@@ -100,7 +100,7 @@ class SourceWriter(DataSourceArrowWriter):
 
     @contextmanager
     def _removing_files(self) -> Iterator[None]:
-        """Remove what was written if the results of the tasks tell of a fault."""
+        """Remove written files if a task returned an error."""
         try:
             yield
         except IcefieldError as error:
@@ -110,12 +110,12 @@ class SourceWriter(DataSourceArrowWriter):
 
 
 def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwrite: bool) -> SourceWriter:
-    """Check what can be checked before any task runs, and fix the version that the change rests on."""
+    """Check what can be checked before any task runs, and fix the version that the change starts from."""
     by_partition = options.replaces_partitions
     with options.open_lake() as lake:
         known = lake.head(options.table).load()
         if options.branch != MAIN:
-            known.metadata.ref_head(options.branch)  # raises, naming those that there are
+            known.metadata.ref_head(options.branch)  # raises an error that lists the refs
         idempotency_key = options.given.get("idempotency-key") or f"spark-{lake.ambient.random_uuid().hex}"
         check_idempotency_key(idempotency_key)
         target = CommitTarget(options.branch, idempotency_key)
@@ -137,7 +137,7 @@ def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwr
 def _begin(
     lake: Lake, options: SourceOptions, known: TableVersion, target: CommitTarget, shown: spark_types.StructType
 ) -> TableWrite:
-    """Return the change, the same whenever it is begun on the same version."""
+    """Return the change, which is the same each time it is started on the same version."""
     head = lake.head(options.table, known)
     write = TableWrite(head, target, known.metadata, options.write_properties)
     return write.merging(shown)[0] if options.merges_schema else write

@@ -1,7 +1,7 @@
-"""The shape of a Column of Spark Connect, as the text of a filter. The counterpart of `filters`, which reads the JVM's.
+"""Convert a Column of Spark Connect to filter text. The counterpart of `filters`, which reads the JVM's.
 
-Such a Column is a tree of Python objects, which say what the user put together and nothing that a server found out.
-They are told apart by the names of their classes, because the package of Spark Connect need not be installed.
+Such a Column is a tree of Python objects as the user combined them, without anything that a server resolved. The
+objects are identified by the names of their classes, because the package of Spark Connect need not be installed.
 """
 # ruff: noqa: SLF001 - a Column has no other way to show its shape
 
@@ -18,12 +18,12 @@ from icefield.spark.filters.shapes import function_text, is_plain, value_text
 from icefield.types.datatypes import DateType, TimestamptzType
 
 MODULE = "pyspark.sql.connect.column"
-# A column by its name: parts with dots between them, and backticks around what has dots of its own.
+# A column by its name: parts separated by dots, with backticks around parts that contain dots.
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
 def connect_filter_text(column: Any) -> str:
-    """Write a Column of Spark Connect as the text of a WHERE clause."""
+    """Convert a Column of Spark Connect to the text of a WHERE clause."""
     return _text(column._expr)
 
 
@@ -39,7 +39,7 @@ def _unsupported(node: Any) -> InvalidFilter:
 
 
 def _function(node: Any) -> str:
-    # What the JVM calls "=" is "==" here.
+    # The JVM's "=" is "==" here.
     name = {"==": "="}.get(node._name, node._name)
     text = function_text(name, [_text(argument) for argument in node._args])
     if text is None:

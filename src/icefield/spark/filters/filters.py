@@ -1,7 +1,7 @@
-"""Filters from Spark: a Column as the text that means the same to `icefield.expr.parse.sql`.
+"""Filters from Spark: convert a Column to text with the same meaning for `icefield.expr.parse.sql`.
 
-Only its shape is looked at: names, values and functions, as the user put them together. What has no place in a filter
-(a function of a column, a comparison of two columns) is refused whole. Raises InvalidFilter.
+Only its structure is used: names, values and functions, as the user combined them. Whatever is not allowed in a filter
+(a function of a column, a comparison of two columns) is rejected. Raises InvalidFilter.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from icefield.types.datatypes import DateType, TimestamptzType
 
 
 def filter_text(column: object) -> str:
-    """Write a Column as the text of a WHERE clause."""
+    """Convert a Column to the text of a WHERE clause."""
     module = type(column).__module__
     try:
         if module == connect_filters.MODULE:
@@ -30,7 +30,7 @@ def filter_text(column: object) -> str:
         raise InvalidFilter("the filter is nested too deeply") from error
     raise InvalidFilter(
         f"cannot read a filter from {module}.{type(column).__name__}",
-        hint="Write it as text, with icefield.col(...) or as a Column of Spark",
+        hint="Write it as text, with icefield.col(...) or as a Spark Column",
     )
 
 
@@ -69,7 +69,7 @@ def _field_of_struct(node: Any) -> str:
 
 
 def _resolved(node: Any) -> str:
-    """Write a column that was taken from a DataFrame, as `frame["id"]` is."""
+    """Convert a column that was taken from a DataFrame, such as `frame["id"]`."""
     expression = node.expression()
     if expression.getClass().getSimpleName() != "AttributeReference":
         raise _unsupported(node)
@@ -92,7 +92,7 @@ def _moment(node: Any, value: Any) -> str:
         case "java.sql.Date":
             return spark_literal(value.toLocalDate().toEpochDay(), DateType())
         case "java.sql.Timestamp":
-            # The milliseconds are in both numbers.
+            # Both numbers include the milliseconds.
             micros = value.getTime() // 1000 * 1_000_000 + value.getNanos() // 1000
             return spark_literal(micros, TimestamptzType())
         case _:

@@ -1,4 +1,4 @@
-"""What Columns have in common in both kinds of Spark session: functions and plain values, as the text of a filter."""
+"""What Columns of classic and Connect sessions share: functions and plain values, as filter text."""
 
 import math
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from icefield.expr.render.spark_sql import spark_literal
 from icefield.types.datatypes import BinaryType, DoubleType, StringType
 
 OPERATORS = {"=", "<", "<=", ">", ">=", "<=>", "and", "or", "like"}
-# Values of other types may stand for what they are not, such as the number of a date.
+# Values of other types may be encoded, such as the number of a date.
 PLAIN_TYPES = {"string", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "binary", "void"}
 
 
 def function_text(name: str, arguments: Sequence[str]) -> str | None:
-    """Write a call of a function; None for one that has no place in a filter."""
+    """Convert a function call; None for one that is not allowed in a filter."""
     match name.lower(), arguments:
         case operator, [left, right] if operator in OPERATORS:
             return f"({left} {operator.upper()} {right})"
@@ -36,12 +36,12 @@ def function_text(name: str, arguments: Sequence[str]) -> str | None:
 
 
 def is_plain(kind: str) -> bool:
-    """Say whether values of a Spark type are the same in Python."""
+    """Return whether values of a Spark type are the same in Python."""
     return kind.partition("(")[0] in PLAIN_TYPES
 
 
 def value_text(value: object) -> str | None:
-    """Write a value of a plain type; None for another."""
+    """Convert a value of a plain type; None for other types."""
     match value:
         case None:
             return "NULL"

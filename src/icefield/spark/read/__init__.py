@@ -1,1 +1,1 @@
-"""Planned files to DataFrames: through Spark's Parquet reader where it gives the right rows, else by tasks."""
+"""Planned files to DataFrames: with Spark's Parquet reader if it returns the right rows, else with Python tasks."""

@@ -1,16 +1,16 @@
 """The names under which Spark may read the columns of files.
 
 Spark finds columns by field id, but what it pushes into Parquet (row group statistics, page indexes, dictionaries,
-Bloom filters) goes by the name and the stored type of a column. A filter on a name that is another column in the file,
-or on a decimal that was stored with fewer digits, loses rows. It does not matter whose filter it is: Spark pushes those
-that a user puts on top of a scan too. So a column is read under a name of the file only if it is known what the file
-stores, and the column has the very type there that it is read as. Every other column is read under a name that no file
-has, and is filtered after reading.
+Bloom filters) uses the name and the physical type of a column. A filter on a name that is another column in the file,
+or on a decimal that was stored with fewer digits, loses rows. This includes filters that a user applies to a scan,
+because Spark pushes them too. So a column is read under its name in the file only if the file's schema is known, and
+the column has the same type there. Every other column is read under a name that no file has, and is filtered after
+reading.
 
     file: 1 → ("x", "long"), 2 → ("d", "decimal(9, 2)")     table: 1: y long, 2: d decimal(18, 2)
       → names {1: "x"}; `d` gets a name that no file has
 
-What is inside a column is another matter: Spark looks for parts of a struct by name where a query needs only some.
+Nested fields are different: Spark looks for fields of a struct by name if a query needs only some.
 """
 
 from collections import Counter
@@ -60,11 +60,11 @@ from icefield.types.datatypes import (
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
-# The column of Spark's reader that has the numbers of rows; a file with a column of that name has none.
+# The row number column of Spark's reader; it is not available in a file with a column of that name.
 INNER_ROW_NUMBER = "_tmp_metadata_row_index"
 _METADATA = "_metadata"
-# Equal values of these types have equal bytes, and Spark compares them as the format does. Floats are not among them:
-# dictionaries and Bloom filters tell -0.0 from 0.0.
+# Equal values of these types have equal bytes, and Spark compares them as the format does. Floats are excluded:
+# dictionaries and Bloom filters distinguish -0.0 from 0.0.
 _SAFE_TYPES: tuple[type[Type], ...] = (
     BooleanType,
     IntegerType,
@@ -76,19 +76,19 @@ _SAFE_TYPES: tuple[type[Type], ...] = (
     StringType,
     BinaryType,
 )
-# Before it pushes a value of these, Spark makes it one of Java's old classes, which have a calendar without the days
-# from 1582-10-05 to 1582-10-14 and zones with other offsets before 1900.
+# Before pushing a value of these, Spark converts it to an old Java class, whose calendar lacks the days from 1582-10-05
+# to 1582-10-14 and whose zones have other offsets before 1900.
 REBASED_TYPES = (DateType, TimestamptzType)
-# Spark reads these as plain integers, whatever unit the file has.
+# Spark reads these as plain integers, ignoring the unit in the file.
 _UNITS_MATTER = (TimeType, TimestampNsType, TimestamptzNsType)
-# To skip row groups in smaller files is worth less than to look for their names.
+# For smaller files, skipping row groups saves less than reading their names costs.
 LEAST_BYTES = 16 * 1024 * 1024
 MOST_FOOTERS = 1_000
 FEW_FOOTERS = 64
-# How files store what Spark's reader fails to read: short decimals as bytes; INT96 inside lists, maps and structs.
+# Physical types that Spark's reader cannot read: short decimals as bytes; INT96 inside lists, maps and structs.
 _BYTE_DECIMAL, _INT96 = 'BYTE_ARRAY {"Type":"Decimal"', "INT96"
 _MOST_LONG_DIGITS = 18
-# Inside lists, Spark's reader that goes row by row fails to read these, however they are stored.
+# Inside lists, Spark's row-based reader cannot read these, however they are stored.
 _REFUSED_ITEMS = (UUIDType, TimestampNsType, TimestamptzNsType)
 _THREADS = 32
 Mask = npt.NDArray[np.bool_]
@@ -97,10 +97,10 @@ Names = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class Reading:
-    """How Spark is to read files. names: by field id, those of top columns that it may use.
+    """How Spark reads files. names: by field id, those of top-level columns that it may use.
 
-    known: the columns whose insides have their names in the files. is_native: whether Spark's reader gives the values
-    of the columns, and the numbers of rows where they are needed.
+    known: the columns whose nested fields have their names in the files. is_native: whether Spark's reader returns the
+    values of the columns, and row numbers where needed.
     """
 
     names: Names
@@ -113,9 +113,9 @@ UNKNOWN = Reading((), frozenset(), is_native=True)
 
 @dataclass(frozen=True)
 class Demands:
-    """What matters of files beside their columns.
+    """Properties of files besides their columns.
 
-    numbers: of which files Spark must number the rows. old_times: which files may hold dates or times from before 1900.
+    numbers: the files whose rows Spark must number. old_times: the files that may hold dates or times before 1900.
     """
 
     numbers: Mask
@@ -125,9 +125,9 @@ class Demands:
 def group_by_names(
     store: Store, metadata: TableMetadata, schema: Schema, files: pa.Table, demands: Demands
 ) -> Iterator[tuple[Reading, pa.Table]]:
-    """Cut files into groups, each with the names to read columns of a schema by.
+    """Group files, each group with the names to read columns of a schema by.
 
-    A group costs a scan, so that there are few; what is left over is read by names that no file has.
+    Each group costs a scan, so there are few; the remaining files are read by names that no file has.
     """
     own = [f for f in schema.fields if not is_metadata_column(f.field_id)]
     must_know = demands.numbers | any(_depends_on_units(f.type) for f in own)
@@ -145,9 +145,9 @@ def group_by_names(
 
 
 def has_refused_item(kind: Type) -> bool:
-    """Return whether a type has a list with something inside that Spark reads only if it can read whole batches.
+    """Return whether a type has a list with elements that only Spark's vectorised reader can read.
 
-    Whether it can depends on settings of the session, which may change after the plan is made.
+    Whether Spark uses it depends on session settings, which may change after the plan is made.
     """
     if isinstance(kind, ListType):
         return any(isinstance(f.type, _REFUSED_ITEMS) for _, f in walk(kind))
@@ -181,7 +181,7 @@ def _choose_reading(
 
 
 def _may_be_misread(field: NestedField) -> bool:
-    """Return whether there are ways to store a column, not of the format, that Spark's reader fails to read."""
+    """Return whether a column may be stored in a way, outside the format, that Spark's reader cannot read."""
     inner = [f.type for _, f in walk(field.type)]
     if any(isinstance(kind, TimestamptzType | TimestampType) for kind in inner):
         return True
@@ -195,7 +195,7 @@ def _is_misread(stored: str) -> bool:
 
 def _is_free(name: str, found: StoredColumns) -> bool:
     """Return whether a name means one column of the file, and nothing else to Spark."""
-    # Hadoop, too, replaces ${name}: in the schema that tasks get.
+    # Hadoop, too, substitutes ${name} in the schema that tasks get.
     if not is_plain_name(name):
         return False
     return found.names_ignoring_case[name.lower()] == 1 and name.lower() not in (_METADATA, INNER_ROW_NUMBER)
@@ -211,7 +211,7 @@ def _has_plain_insides(kind: Type) -> bool:
 def _is_safe(kind: Type, safe_types: tuple[type[Type], ...]) -> bool:
     if isinstance(kind, StructType):
         return all(_is_safe(f.type, safe_types) for f in kind.fields)
-    return isinstance(kind, (*safe_types, ListType, MapType))  # nothing is pushed into lists and maps
+    return isinstance(kind, (*safe_types, ListType, MapType))  # Spark pushes nothing into lists and maps
 
 
 def _depends_on_units(kind: Type) -> bool:
@@ -221,9 +221,9 @@ def _depends_on_units(kind: Type) -> bool:
 def _number_columns(
     store: Store, metadata: TableMetadata, files: pa.Table, must_know: Mask, *, few_too: bool
 ) -> tuple[npt.NDArray[np.int64], list[StoredColumns | None]]:
-    """Return a number for what each file stores, and that by number; number 0 is of files that nobody knows.
+    """Number the distinct file schemas, and return each file's number; number 0 means unknown.
 
-    few_too: look into small files, where there are few.
+    few_too: also read the footers of small files, if they are few.
     """
     kinds: list[StoredColumns | None] = [None]
     named = fingerprints_in(files.column("file_path")).dictionary_encode()
@@ -268,7 +268,7 @@ def _load_footers(store: Store, files: pa.Table, places: Sequence[int]) -> list[
 
 
 def _load_footer(store: Store, location: str) -> StoredColumns | None:
-    """Return what a file stores; None for one that cannot be read, which is for its reader to say."""
+    """Return the schema of a file; None if it cannot be read, which its reader will report."""
     try:
         with store.open_input(location) as source:
             return footer_columns(pq.read_metadata(source))

@@ -1,12 +1,12 @@
 """Exactly the files of a plan as a DataFrame of Spark's native Parquet reader.
 
-Spark takes the list from a file log in a directory of its own, with sizes and times, so that it lists and stats
-nothing. The times are ours: each file's is its `key`, which a query gets back, cheaply, as FILE_KEY.
+Spark takes the list from a file log in a separate directory, with sizes and times, so that it lists and stats nothing.
+The times are generated: each file's time is its `key`, which a query reads back, cheaply, as FILE_KEY.
 
-A session of this process reads the log once, when the DataFrame is made. Over Spark Connect a DataFrame is a plan that
-the server reads anew for each action, maybe on another machine: there the log stands beside the table, where the server
-finds its files too, for as long as the plan or one made of it can run. Where nothing can be written there, a temporary
-directory does for a server on this machine, and StorageError is raised for any other.
+A session of this process reads the log once, when the DataFrame is created. Over Spark Connect a DataFrame is a plan
+that the server reads again for each action, maybe on another machine: there the log is next to the table, where the
+server finds its files too, for as long as the plan or one derived from it can run. If it cannot be written there, a
+temporary directory is used for a server on this machine, and StorageError is raised for any other.
 """
 
 import shutil
@@ -32,13 +32,13 @@ from icefield.storage.location import join_location, local_path
 from icefield.storage.store import Store
 
 BLOCK_BYTES = 128 * 1024 * 1024
-# The time of a file is one of milliseconds.
+# File times have milliseconds.
 FILE_KEY = "unix_millis(_metadata.file_modification_time)"
-# By its class it is Spark's first version of the format, whatever `spark.sql.sources.useV1SourceList` says: the second
-# knows neither the numbers of rows nor the times of files.
+# Named by its class, it is the V1 source, whatever `spark.sql.sources.useV1SourceList` says: V2 supports neither row
+# numbers nor file times.
 PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-# What must not depend on the session: the format has one calendar (spec: Primitive Types, ISO 8601), and a file of a
-# plan that is missing or damaged is an error.
+# Independent of the session: the format has one calendar (spec: Primitive Types, ISO 8601), and a missing or damaged
+# file of a plan is an error.
 READ_OPTIONS = {
     "recursiveFileLookup": "true",
     "datetimeRebaseMode": "CORRECTED",
@@ -51,7 +51,7 @@ _LOG = "_spark_metadata/0"
 
 @dataclass(frozen=True)
 class NativeFile:
-    """A file under a name that Spark itself can open."""
+    """A file under a URI that Spark itself can open."""
 
     uri: str
     size_bytes: int
@@ -60,7 +60,7 @@ class NativeFile:
 
 @dataclass(frozen=True)
 class LogDirectory:
-    """Where a log is left that a server reads: at the location of a table."""
+    """The location of a log that a server reads: at the location of a table."""
 
     store: Store
     location: str
@@ -78,7 +78,7 @@ def open_files(
             log.parent.mkdir()
             with log.open("wb") as sink:
                 sink.writelines(_lines(files))
-        # The relation holds the list from here on; the directory is not looked at again.
+        # The relation holds the list from here on; the directory is not read again.
         return _open_log(spark, Path(folder).as_uri(), stored)
 
 
@@ -96,8 +96,8 @@ def _open_remotely(
     except IcefieldError as error:
         if not is_on_this_machine(spark):
             raise StorageError(
-                f"cannot leave the list of files to read where the Spark Connect server finds it: {error}",
-                hint=f"Spark Connect needs leave to write below {log_directory.location}; scan.to_arrow() does not",
+                f"cannot write the list of files where the Spark Connect server can read it: {error}",
+                hint=f"Allow writing below {log_directory.location}, or use scan.to_arrow(), which does not need it",
             ) from error
         uri, remove = _leave_here(data)
     try:
@@ -105,15 +105,15 @@ def _open_remotely(
     except BaseException:
         remove()
         raise
-    # Plans hold what they were made of, so this one lives as long as any that needs the log.
-    plan: Any = frame._plan  # noqa: SLF001 - a DataFrame may go, and its plan be used on
+    # Plans reference what they were derived from, so this one lives as long as any that needs the log.
+    plan: Any = frame._plan  # noqa: SLF001 - its plan may outlive a DataFrame
     weakref.finalize(plan, remove)
     return frame
 
 
 def _leave_beside(log_directory: LogDirectory, data: bytes) -> tuple[str, Callable[[], None]]:
-    """Leave a log beside a table; return the URI of its directory, and what removes it."""
-    # Names that begin with a dot are no part of a table to anybody who lists its files.
+    """Write a log next to a table; return the URI of its directory, and a function that removes it."""
+    # Engines that list the files of a table ignore names with a leading dot.
     folder = join_location(log_directory.location, f".icefield-scan-{SystemAmbient().random_uuid().hex}")
     log = join_location(folder, _LOG)
     log_directory.store.put_new(log, data)
@@ -121,7 +121,7 @@ def _leave_beside(log_directory: LogDirectory, data: bytes) -> tuple[str, Callab
 
 
 def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
-    """Leave a log in a temporary directory."""
+    """Write a log to a temporary directory."""
     with writing(tempfile.gettempdir()):
         folder = Path(tempfile.mkdtemp(prefix="icefield-scan-"))
         (folder / _LOG).parent.mkdir()
@@ -130,16 +130,16 @@ def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
 
 
 def _open_log(spark: SparkSession, uri: str, stored: StructType) -> DataFrame:
-    # Spark takes this for a path, in which a blank is a blank; in the log it reads URIs.
+    # Spark treats this as a path, in which a space is a space; in the log it reads URIs.
     frame = spark.read.format(PARQUET).schema(stored).options(**READ_OPTIONS).load(unquote(uri))
     return frame if is_remote(spark) else _always_by_field_id(spark, frame)
 
 
 def _always_by_field_id(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """Return the same scan with field ids switched on by an option of its own, which goes before the session's setting.
+    """Return the same scan with field ids enabled by its own option, which overrides the session's setting.
 
-    Spark makes the options of a reader lower case, and the name of this one has a capital letter; those of a relation
-    are handed on as they are.
+    Spark converts the options of a reader to lower case, but the name of this one has a capital letter; those of a
+    relation are passed unchanged.
     """
     classic: Any = spark
     opened: Any = frame
@@ -158,7 +158,7 @@ def _always_by_field_id(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
 
 def _remove(store: Store, log: str) -> None:
-    """Remove a log, and on a disk the directories that were made for it; what cannot be removed is in nobody's way."""
+    """Remove a log, and its directories on a disk; what cannot be removed does no harm."""
     with suppress(IcefieldError, OSError):
         store.delete(log)
         if store.native_uri(log).startswith("file:"):

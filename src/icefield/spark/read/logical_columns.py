@@ -1,4 +1,4 @@
-"""Columns as users see them, made of columns as files hold them: uuids are text, structs have the fields asked for."""
+"""Logical columns from physical ones: uuids are strings, structs have the requested fields."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
 def present(column: Column, kind: Type) -> Column:
-    """Turn stored values into what users see: uuids, at any depth, become text."""
+    """Convert physical values to logical ones: uuids, at any depth, become strings."""
     if not holds_uuid(kind):
         return column
     match kind:
@@ -37,7 +37,7 @@ def present(column: Column, kind: Type) -> Column:
 
 
 def present_as(stored: str, field: NestedField, *, metadata: Mapping[str, str] | None = None) -> ColumnOrText:
-    """Turn a stored column into what users see, under its own name; metadata: what it has instead of its own."""
+    """Convert a physical column to its logical form and name; metadata: replaces its own."""
     is_plain = is_plain_name(stored) and is_plain_name(field.name) and not holds_uuid(field.type)
     if is_plain and metadata is None:
         return f"{quoted_path([stored])} AS {quoted_path([field.name])}"
@@ -46,20 +46,20 @@ def present_as(stored: str, field: NestedField, *, metadata: Mapping[str, str] |
 
 
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
-    """Keep the selected columns; of a struct that was selected in part, keep that part."""
+    """Keep the selected columns; of a partially selected struct, keep that part."""
     if full.fields == select.fields:
         return frame
-    # By place: to Spark, names that differ by case alone are one.
+    # By position: Spark does not distinguish names that differ only by case.
     places = {f.field_id: f"icefield_{at}" for at, f in enumerate(full.fields)}
     placed = frame.toDF(*places.values())
     return select_all(placed, [_chosen(places[f.field_id], f, full.by_id[f.field_id].type) for f in select.fields])
 
 
 def select_all(frame: DataFrame, columns: Sequence[ColumnOrText]) -> DataFrame:
-    """Select columns; as texts if all are, for a column takes three calls to the JVM, and a text one."""
-    texts = [column for column in columns if isinstance(column, str)]
-    if len(texts) == len(columns):
-        return frame.selectExpr(*texts)
+    """Select columns; as text if possible, because a column takes three calls to the JVM, and text one."""
+    strings = [column for column in columns if isinstance(column, str)]
+    if len(strings) == len(columns):
+        return frame.selectExpr(*strings)
     return frame.select([F.expr(column) if isinstance(column, str) else column for column in columns])
 
 
@@ -86,5 +86,5 @@ def _narrowed(column: Column, full: Type, kept: Type) -> Column:
 
 
 def holds_uuid(kind: Type) -> bool:
-    """Say whether a type is a uuid, or has one inside."""
+    """Return whether a type is a uuid, or contains one."""
     return isinstance(kind, UUIDType) or any(holds_uuid(f.type) for f in children(kind))

@@ -1,9 +1,8 @@
 """Deletes that Spark applies itself, without Python: a bit for each row of a file, and keys of rows.
 
-All files of a scan share one array of words. A file's key is the place of its first word, so that a row's bit is found
-with the file's key and the row's place in it alone: no join, no look-up. The array travels with every task, so that
-scans share it out among them when it is large; what is larger still is left to tasks of ours, which load the deletes of
-their own files only.
+All files of a scan share one array of words. A file's key is the index of its first word, so that a row's bit is found
+with the file's key and the row's position alone: no join, no look-up. Every task gets the array, so a large one is
+split among several scans; beyond that, Python tasks load the deletes of their own files only.
 
     >>> a, b = FileTask("a", record_count=100, sequence_number=1, spec_id=0), FileTask("b", 3, 1, 0)
     >>> [_word_count(task) for task in (a, b)]  # so the key of a is 0, and that of b is 2
@@ -36,10 +35,10 @@ WORD_BITS = 64
 MOST_WORDS = 2 * 1024 * 1024  # in the array of one scan: 16 MiB
 MOST_SCANS = 16
 MOST_FILES = 10_000
-MOST_POSITIONS = 50_000_000  # in position delete files, which are loaded whole
+MOST_POSITIONS = 50_000_000  # in position delete files, which are loaded completely
 MOST_KEYS = 1_000_000
 MOST_KEY_FILES = 4_096
-# Spark holds keys of these types to be equal where the format does; zeros and NaNs it does not.
+# For these types Spark's equality is that of the format; for zeros and NaNs it is not.
 KEY_TYPES = (
     datatypes.BooleanType,
     datatypes.IntegerType,
@@ -59,7 +58,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class KeyDeletes:
-    """Keys of deleted rows over some columns; each row has the number of the delete file that it is of."""
+    """Keys of deleted rows over some columns; each row has the number of its delete file."""
 
     fields: Schema
     rows: pa.Table
@@ -67,10 +66,10 @@ class KeyDeletes:
 
 @dataclass(frozen=True)
 class Deletes:
-    """What is deleted of the files of one scan.
+    """The deletes of the files of one scan.
 
-    first_words: where in `words` each file's bits begin. applies: for each file, the numbers of the equality delete
-    files that apply to it, as the bits of words.
+    first_words: the index of each file's first word in `words`. applies: for each file, the numbers of the equality
+    delete files that apply to it, as a bit set.
     """
 
     first_words: Longs
@@ -79,15 +78,15 @@ class Deletes:
     keys: Sequence[KeyDeletes]
 
     def bit(self, spark: SparkSession, file_key: str, row: str) -> Column:
-        """Return the bit of a row, by the columns that say where it is; zero where its position is not deleted."""
+        """Return the bit of a row, by the columns with its position; zero if it is not deleted."""
         rows = pa.table({"words": pa.array([self.words], WORDS)})
         words = spark.createDataFrame(rows).scalar()
-        # As text where it can be: each part of an expression is a call into Spark.
+        # As text if possible: each part of an expression is a call into Spark.
         word = F.get(words, F.expr(f"CAST({file_key} + SHIFTRIGHT({row}, 6) AS INT)"))
         return word.bitwiseAND(F.expr(f"SHIFTLEFT(1L, CAST({row} & {WORD_BITS - 1} AS INT))"))
 
     def drop_keys(self, spark: SparkSession, frame: DataFrame, names: dict[int, str], applies: str) -> DataFrame:
-        """Leave out the rows whose keys are deleted. `names`: of key columns. `applies`: of the files' numbers."""
+        """Remove the rows whose keys are deleted. `names`: of key columns. `applies`: of the files' numbers."""
         for keys in self.keys:
             shown = [presented_field(replace(f, name=_key_name(f.field_id))) for f in keys.fields.fields]
             gone = spark.createDataFrame(keys.rows, StructType([*shown, StructField(DELETE_NUMBER, IntegerType())]))
@@ -108,12 +107,12 @@ def _key_name(field_id: int) -> str:
 
 
 def are_few(files: pa.Table) -> bool:
-    """Say whether the files with deletes are so few that it is worth looking at each."""
+    """Return whether the files with deletes are few enough to check each."""
     return bool(files.num_rows <= MOST_FILES)
 
 
 def choose_for_spark(tasks: Sequence[FileTask], reader: TableReader) -> Mask:
-    """Say of which files Spark is to apply the deletes itself."""
+    """Return for which files Spark applies the deletes itself."""
     chosen = np.ones(len(tasks), np.bool_)
     deletes = _distinct(tasks)
     positions = sum(d.record_count for d in deletes if d.kind is DeleteKind.POSITIONS)
@@ -127,7 +126,7 @@ def choose_for_spark(tasks: Sequence[FileTask], reader: TableReader) -> Mask:
 
 
 def load_deletes(tasks: Sequence[FileTask], reader: TableReader) -> Iterator[tuple[slice, Deletes]]:
-    """Yield the deletes of files, scan by scan: which of the files it has, and what is deleted of them."""
+    """Yield the deletes of files, scan by scan: its files, and their deletes."""
     start, held = 0, 0
     for at, task in enumerate(tasks):
         count = _word_count(task)
@@ -167,14 +166,14 @@ def _bits(task: FileTask, reader: TableReader) -> Longs:
 
 
 def _packed(places: Sequence[int] | Longs, bits: int) -> Longs:
-    """Return words whose bits at some places are set."""
+    """Return words with the bits at some positions set."""
     unpacked = np.zeros(-(-bits // WORD_BITS) * WORD_BITS, np.bool_)
     unpacked[places] = True
     return np.packbits(unpacked, bitorder="little").view("<i8")
 
 
 def _word_count(task: FileTask) -> int:
-    """Return how many words a file's rows need; a file without rows has a word too, for its key must be its own."""
+    """Return how many words a file's rows need; a file without rows has one too, so that its key is unique."""
     return max(1, -(-task.record_count // WORD_BITS))
 
 

@@ -1,12 +1,12 @@
 """Planned files through Spark's own vectorised Parquet reader.
 
-Columns are found by field id. One trap is avoided here: Spark pushes filters into Parquet by *name*. So a column is
-read under a name that no file has, and filtered after reading, unless `file_names` proves that the files have it under
-that very name and type; then it is found by that name. Names of our own have a random part: no file and no table has
-them. The columns of the result carry no field ids, which Spark would write to the user's files.
+Columns are found by field id. But Spark pushes filters into Parquet by *name*. So a column is read under a name that no
+file has, and filtered after reading, unless `file_names` proves that the files have it under that same name and type;
+then it is found by that name. Generated names have a random part: no file and no table has them. The columns of the
+result have no field ids, which Spark would write to the user's files.
 
-What rows have beside their own columns comes from their place: the reader tells a row's number in its file, and the
-file's key, by which a small table of the files is joined where more is asked for than the place itself.
+Metadata columns are derived from the row's position: the reader returns its number in the file, and the file's key, by
+which a small table of the files is joined if more than the position is needed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,15 +47,15 @@ from icefield.types.metadata_columns import (
 )
 from icefield.types.schema import Schema
 
-# For this, Spark makes an object of each row. The column that it is made of costs a third, but is refused beside the
-# whole of `_metadata`, which is there if a file's key is selected and then nobody looks at it.
+# For this, Spark builds an object for each row. The underlying column costs a third, but cannot be used together with
+# the whole of `_metadata`, which is present if a file's key is selected but not used.
 ROW_NUMBER = "_metadata.row_index"
 _OF_FILES = (FILE.field_id, SPEC_ID.field_id, PARTITION_ID, ROW_ID.field_id, LAST_UPDATED.field_id)
 
 
 @dataclass(frozen=True)
 class FilesToRead:
-    """Some files of a plan, and the columns to read of them: the table's, and metadata columns.
+    """Some files of a plan, and the columns to read from them: the table's, and metadata columns.
 
     reading: which names of the files Spark may use.
     """
@@ -71,12 +71,12 @@ class FilesToRead:
 def read_native(
     spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows, deletes: Deletes | None = None
 ) -> DataFrame:
-    """Read the rows that match a filter, or those that do not, and that are not deleted."""
+    """Read the live rows that match a filter, or those that do not."""
     return _NativeScan(spark, request, deletes).read(where, rows)
 
 
 class _NativeScan:
-    """One scan on its way."""
+    """One scan in progress."""
 
     def __init__(self, spark: SparkSession, request: FilesToRead, deletes: Deletes | None) -> None:
         self._spark = spark
@@ -104,14 +104,14 @@ class _NativeScan:
         return select_all(frame, [present_as(read.name, f, metadata=self._shown_metadata(read)) for read, f in shown])
 
     def _shown_metadata(self, read: NestedField) -> Mapping[str, str] | None:
-        """Return what a column shows in place of the id that it was found by, if it was."""
+        """Return the metadata of a column without the id that it was found by."""
         is_found_by_id = read.name == self._free.of(read.field_id) and not is_metadata_column(read.field_id)
         return NO_ID if is_found_by_id else None
 
     def _stored_field(self, column: NestedField) -> NestedField:
-        """Return a column as it is read: under a name of the file, or under one that no file has, as all inside it."""
+        """Return a column as read: under its name in the file, or under a generated one, with its nested fields."""
         field_id, reading = column.field_id, self._request.reading
-        # Where only a part is asked for, Spark forgets the ids of the column and of the part, and goes by their names.
+        # If only a part is needed, Spark drops the ids of the column and of the part, and uses their names.
         known = is_metadata_column(field_id) or (field_id in reading.known and field_id in self._names)
         kind = column.type if known else _renamed(column.type, self._free)
         return replace(column, name=self._names.get(field_id, self._free.of(field_id)), type=kind)
@@ -121,17 +121,17 @@ class _NativeScan:
         return replace(column, name=name)
 
     def _with_own_insides(self, frame: DataFrame) -> DataFrame:
-        """Give what is inside columns its own names.
+        """Restore the names of nested fields.
 
-        Spark reads only those parts of structs that are asked for, and forgets their ids then. Through a cast it asks
-        for the whole.
+        Spark reads only the required parts of structs, and then drops their ids. Through a cast it reads the whole
+        struct.
         """
         both = zip(self._stored.fields, self._read.fields, strict=True)
         casts = {read.name: F.col(stored.name).cast(plain_type(read.type)) for stored, read in both if stored != read}
         return frame.withColumns(casts) if casts else frame
 
     def _with_plain_paths(self, frame: DataFrame, where: Bound) -> tuple[DataFrame, Mapping[int, tuple[str, ...]]]:
-        """Return the paths of the filter's columns; those that must not stand in SQL text are made columns first."""
+        """Return the paths of the filter's columns; those that cannot be used in SQL text are renamed first."""
         paths = {i: self._read.paths[i] for i in columns_of(where)}
         odd = {i: path for i, path in paths.items() if not all(map(is_plain_name, path))}
         if not odd:
@@ -157,7 +157,7 @@ class _NativeScan:
         return open_files(self._spark, self._native_files(), stored, log_directory)
 
     def _opened_field(self, field: NestedField) -> StructField:
-        """Return a column as Spark looks it up: by the name that the files are known to have it under, or by its id."""
+        """Return a column as Spark looks it up: by its known name in the files, or by its id."""
         return plain_field(field) if self._names.get(field.field_id) == field.name else stored_field(field)
 
     def _native_files(self) -> Iterator[NativeFile]:
@@ -166,7 +166,7 @@ class _NativeScan:
         uris = store.native_uris(paths)
         for location, uri, size, key in zip(paths, uris, sizes, self._file_keys.tolist(), strict=True):
             if uri.startswith("file:"):
-                # Spark would read whatever file is there now.
+                # Otherwise Spark would read whatever file is there now.
                 check_local_size(location, uri, size)
             yield NativeFile(uri, size, key)
 
@@ -178,7 +178,7 @@ class _NativeScan:
         return placed.join(F.broadcast(self._files()), self._free.key) if self._needs_files else placed
 
     def _files(self) -> DataFrame:
-        """Return what rows inherit from their files, for the columns that are wanted."""
+        """Return what rows inherit from their files, for the wanted columns."""
         files, request = self._request.files, self._request
         free = self._free
         columns = {free.key: pa.array(self._file_keys), free.first_row: files.column("first_row_id")}
@@ -196,7 +196,7 @@ class _NativeScan:
         if self._deletes is not None and self._key_fields:
             columns[free.applies] = pa.array(self._deletes.applies, WORDS)
             types[free.applies] = ArrayType(LongType(), False)
-        # The types are said, for Spark takes a timestamp without a zone for one with the session's.
+        # Types are explicit, because Spark would infer a timestamp with the session's zone.
         fields = [StructField(name, types[name]) for name in columns]
         return self._spark.createDataFrame(pa.table(columns), StructType(fields))
 
@@ -230,14 +230,14 @@ class _NativeScan:
         return self._free.of("stored", lineage.field_id)
 
     def _inherited(self, lineage: NestedField, value: Column) -> Column:
-        """Return what a file says of a row's lineage, or else what follows from its place; null before it had any."""
+        """Return a row's lineage from the file, or derived from its position; null before it was assigned."""
         stored = F.col(self._stored_name(lineage))
         return F.when(F.col(self._free.first_row).isNotNull(), F.coalesce(stored, value))
 
 
 @dataclass(frozen=True)
 class FreeNames:
-    """Names that no file, no table and no user has, and that need no quotes."""
+    """Generated names that no file, table or user has, and that need no quotes."""
 
     random: str
 
@@ -266,7 +266,7 @@ class FreeNames:
 
 
 def _renamed(kind: Type, free: FreeNames) -> Type:
-    """Return a type with names inside structs, at any depth, that no file has."""
+    """Return a type with generated names inside structs, at any depth."""
     inner = tuple(
         replace(f, name=free.of(f.field_id) if isinstance(kind, StructOfTable) else f.name, type=_renamed(f.type, free))
         for f in children(kind)

@@ -1,9 +1,9 @@
-"""Planned files to a DataFrame, each the fastest way that gives its rows.
+"""Planned files to a DataFrame, each in the fastest way that returns the right rows.
 
-    by Spark's reader    files whose columns have field ids; also with deletes, if these are not too many to hand round
-    by tasks of ours     the others: in stores that Spark has no connector for, without ids, without columns that only
-                         the table knows the values of, with values in other units than Spark takes them for, with
-                         lists of what it may fail to read; they run the Arrow reader in Python workers
+    by Spark's reader    files whose columns have field ids; also with deletes, if these are not too many to distribute
+    by Python tasks      the others: in stores without a Spark connector, without ids, without columns whose values only
+                                              the table knows, with values in units that Spark misreads, with lists that
+                                              it may fail to read; they run the Arrow reader in Python workers
 
 A DataFrame of both is a union.
 """
@@ -77,7 +77,7 @@ def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, pa.Table]]:
 
 
 def _may_have_old_times(request: FilesToRead) -> Mask:
-    """Find the files that may hold a date or time from before 1900: the planner tells by their statistics."""
+    """Find the files that may hold a date or time before 1900, by their statistics."""
     files, scan = request.files, request.scan
     leaves = [leaf for leaf in request.schema.leaves if isinstance(leaf.type, REBASED_TYPES) and not leaf.repeated]
     listed = load_manifests(request.store, scan.version.snapshot) if leaves and files.num_rows else None
@@ -91,7 +91,7 @@ def _may_have_old_times(request: FilesToRead) -> Mask:
     )
     found = plan_scan(request.store, request.metadata, scan.version, all_of(scan.where, old)).files
     is_old = pc.is_in(files.column("file_path"), value_set=pc.unique(found.column("file_path")))
-    # Of files that the version no longer lists, nothing is known.
+    # Nothing is known about files that the version no longer lists.
     is_listed = pc.is_in(files.column("manifest_path"), value_set=pc.unique(listed.column("manifest_path")))
     return pc.or_(is_old, pc.invert(is_listed)).to_numpy()  # type: ignore[no-any-return]
 
@@ -102,7 +102,7 @@ def _first_of_1900(kind: PrimitiveType) -> int:
 
 
 def _reads_natively(request: FilesToRead) -> Mask:
-    """Say of which files Spark's reader gives the columns."""
+    """Return for which files Spark's reader can read the columns."""
     known = find_name_mapping(request.metadata.properties) is None and all(map(_is_native, request.schema.fields))
     if not known or not _is_within_reach(request):
         return np.zeros(request.files.num_rows, np.bool_)
@@ -116,7 +116,7 @@ def _is_native(field: NestedField) -> bool:
 
 
 def _is_within_reach(request: FilesToRead) -> bool:
-    """Say whether Spark itself can open the files: their store must have a name that Spark knows."""
+    """Return whether Spark itself can open the files: their store must have a URI scheme that Spark supports."""
     if request.files.num_rows == 0:
         return True
     try:
@@ -127,7 +127,7 @@ def _is_within_reach(request: FilesToRead) -> bool:
 
 
 def _has_difficult_default(field: NestedField) -> bool:
-    """Say whether a column has a default that Spark's reader cannot give: inside it, or a decimal wider than a long."""
+    """Return whether Spark's reader cannot apply the default of a column: nested, or a decimal wider than a long."""
     if any(f.initial_default is not None for _, f in walk(field.type)):
         return True
     wide = isinstance(field.type, DecimalType) and field.type.precision > MAX_LONG_DIGITS
@@ -135,7 +135,7 @@ def _has_difficult_default(field: NestedField) -> bool:
 
 
 def _read_plain(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> Iterator[DataFrame]:
-    """Read with as many scans as there are residuals for many files, so that Spark does not check what is proven."""
+    """Read with one scan for each residual of many files, so that Spark does not evaluate satisfied conditions."""
     if request.files.num_rows:
         for proven, files in group_by_residual(request.files, BLOCK_BYTES):
             yield read_native(spark, replace(request, files=files), residual(where, proven), rows)
@@ -144,14 +144,14 @@ def _read_plain(spark: SparkSession, request: FilesToRead, where: Bound, rows: R
 def _read_with_deletes(
     spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows
 ) -> tuple[list[DataFrame], pa.Table]:
-    """Read files whose deletes Spark can apply; return those that are left too."""
+    """Read files whose deletes Spark can apply; return the remaining files too."""
     if not are_few(request.files):
         return [], request.files
     reader = table_reader(request.store, request.metadata)
     tasks = list(request.scan.tasks(request.files))
     chosen = choose_for_spark(tasks, reader)
     if DELETED.field_id in request.schema.by_id:
-        # A row's position says whether it is deleted; to say so of its key, an anti join would have to keep it.
+        # A row's position shows whether it is deleted; for its key, an anti join would have to keep it.
         chosen &= [not task.has_key_deletes for task in tasks]
     native = [task for task, mine in zip(tasks, chosen, strict=True) if mine]
     files = _part(request, chosen).files

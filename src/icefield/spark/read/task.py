@@ -1,7 +1,7 @@
-"""What a reading task runs in an executor's Python worker: files that Spark's own reader cannot read alone.
+"""The reading task in an executor's Python worker, for files that Spark's own reader cannot read.
 
-Those are files with deletes, without field ids, or without columns that only the table knows the values of. The rows
-are the same as Spark's reader would give: uuids are text, times and timestamps of nanoseconds are integers.
+Those are files with deletes, without field ids, or without columns whose values only the table knows. The rows are the
+same as from Spark's reader: uuids are strings, times and timestamps of nanoseconds are integers.
 """
 
 import pickle
@@ -45,7 +45,7 @@ class Rows(Enum):
 
 @dataclass(frozen=True)
 class ReadTask:
-    """What runs in an executor's Python worker; its input are pickled lists of file tasks."""
+    """Runs in an executor's Python worker; its input is pickled lists of file tasks."""
 
     store: Store
     files: TableFiles
@@ -79,8 +79,8 @@ def _present(array: pa.Array, kind: Type) -> pa.Array:
         return array
     match kind:
         case UUIDType():
-            texts = [None if raw is None else str(uuid.UUID(bytes=raw)) for raw in array.storage.to_pylist()]
-            return pa.array(texts, pa.string())
+            strings = [None if raw is None else str(uuid.UUID(bytes=raw)) for raw in array.storage.to_pylist()]
+            return pa.array(strings, pa.string())
         case FixedType():
             return array.cast(pa.binary())
         case TimeType() | TimestampNsType() | TimestamptzNsType():
@@ -92,7 +92,7 @@ def _present(array: pa.Array, kind: Type) -> pa.Array:
 
 
 def _present_variant(array: pa.StructArray) -> pa.Array:
-    """Mark a struct as the variant that it is, in Spark's way."""
+    """Mark a struct as a variant, in Spark's way."""
     fields = [
         pa.field("value", pa.binary(), nullable=False),
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
@@ -127,6 +127,6 @@ def _over(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
 
 
 def is_shown_otherwise(kind: Type) -> bool:
-    """Say whether Spark shows a type, or one inside it, as another one."""
+    """Return whether the logical Spark type of a type, or of one inside it, differs from the physical one."""
     special = UUIDType | FixedType | TimeType | TimestampNsType | TimestamptzNsType | VariantType
     return isinstance(kind, special) or any(is_shown_otherwise(f.type) for f in children(kind))

@@ -1,1 +1,1 @@
-"""The Spark session: Java, the session that is used, and what its Python workers can do."""
+"""The Spark session: Java, the chosen session, and checks of its Python workers."""

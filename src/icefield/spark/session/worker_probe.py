@@ -1,6 +1,6 @@
-"""What Spark's Python workers are: run in one of them, before anything of this package is.
+"""Probe Spark's Python workers, before any task of this package runs.
 
-Nothing of this package may be imported here: a worker gets the function itself, for it may not have the module.
+This module must not import the package: a worker gets the function by value, since it may not have the module.
 """
 
 import sys
@@ -13,7 +13,7 @@ FOUND = "python string, version string, fault string"
 
 
 def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Tell the interpreter of a worker, the version of the package that it has, or why it cannot be imported."""
+    """Return the interpreter of a worker, and the version of its package or why it cannot be imported."""
     for _ in batches:
         pass
     version, fault = None, None

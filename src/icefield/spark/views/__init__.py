@@ -1,1 +1,1 @@
-"""Views on Spark: queries that were checked, and the session settings that must not change their meaning."""
+"""Views on Spark: checked queries, and the session settings that must not change their meaning."""

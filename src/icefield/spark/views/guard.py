@@ -1,11 +1,10 @@
-"""Whether a session reads a checked query as it was checked.
+"""Check that a session interprets a query as it was checked.
 
-`expr.select` writes queries that every session reads alike, but for what is looked at here: settings that give strings
-and quoted names another meaning, and functions of the session in place of Spark's own. Where Spark runs in this process
-(not over Spark Connect), its own parser is asked too what it makes of the text: a second check that shares nothing with
-the first.
+`expr.select` writes queries that every session interprets alike, except for what is checked here: settings that change
+the meaning of strings and quoted names, and session functions that replace Spark's own. If Spark runs in this process
+(not over Spark Connect), its own parser parses the query too: an independent second check.
 
-Raises Unsupported for a session that would read the query differently, and for a plan with anything but what was
+Raises Unsupported for a session that would interpret the query differently, and for a plan with anything that was not
 checked.
 """
 
@@ -35,25 +34,25 @@ _REFUSED_NODES = (
 
 
 def check_session(spark: SparkSession, query: Query) -> None:
-    """Refuse a session in which the query would not mean what its author wrote."""
+    """Raise Unsupported for a session in which the query would have another meaning."""
     meanings = [(_QUOTED_NAMES_ARE_PATTERNS, "quoted names as patterns")]
     if query.has_escapes:
         meanings.append((_BACKSLASHES_ARE_LITERAL, "backslashes in strings as they are"))
     for setting, meaning in meanings:
         if str(spark.conf.get(setting, "false")).strip().lower() == "true":
             raise Unsupported(f"views cannot be read while {setting} is set: it reads {meaning}", hint="Unset it")
-    # Where Spark's parser can be asked, it tells which keywords it takes for functions.
+    # If Spark's parser is available, it shows which keywords it parses as functions.
     keywords = query.keywords if is_remote(spark) else frozenset[str]()
     for name in sorted(query.functions - GRAMMAR_FUNCTIONS | keywords):
         if not _is_sparks_own(spark, name):
             raise Unsupported(
-                f"the view uses Spark's function {name}, and the session has a function of its own by that name",
+                f"the view uses Spark's function {name}, but the session has its own function of that name",
                 hint="Register it under another name",
             )
 
 
 def check_plan(spark: SparkSession, text: str, scope: str) -> None:
-    """Compare what Spark's parser makes of a query with what was checked, where the parser is in this process."""
+    """Compare Spark's parse of a query with the checked one, if the parser is in this process."""
     if is_remote(spark):
         return
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - pyspark has no other way to it
@@ -73,7 +72,7 @@ def _is_sparks_own(spark: SparkSession, name: str) -> bool:
     try:
         return str(spark.catalog.getFunction(name).className or "").startswith(_OWN_FUNCTIONS)
     except AnalysisException:
-        # The grammar of this version of Spark has it, or no version: the query shows that.
+        # Either this version of Spark has it in its grammar, or none does: the query shows which.
         return True
 
 
@@ -89,9 +88,9 @@ def _nodes(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _called(name: Any) -> str:
-    """Return a function's name as a plan tells it: `[upper]`, or a FunctionIdentifier."""
+    """Return a function's name as it is in a plan: `[upper]`, or a FunctionIdentifier."""
     return str(name["funcName"] if isinstance(name, dict) else name.strip("[]")).lower()
 
 
 def _refused(what: str) -> Unsupported:
-    return Unsupported(f"Spark finds {what} in the query of a view, where none was found before")
+    return Unsupported(f"Spark finds {what} in the query of a view, which the check did not find")

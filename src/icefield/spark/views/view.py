@@ -1,9 +1,9 @@
-"""Queries over named DataFrames, and their result as the columns that a view promises.
+"""Queries over named DataFrames, and their results with the columns of a view.
 
-The DataFrames go into the query as themselves, so that what comes out holds plans, not names that have to stay: also
+The query holds the DataFrames themselves, so that the result consists of plans, not of names that must persist: also
 over Spark Connect, where a query is analysed again for each action. No job runs here.
 
-Raises InvalidInput for a query that Spark refuses, SchemaMismatch for a result that no longer fits the view.
+Raises InvalidInput for a query that Spark rejects, SchemaMismatch for a result that no longer matches the view.
 """
 
 import re
@@ -29,10 +29,10 @@ _PLACE = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
 
 
 def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
-    """Analyse a query in which each name stands for a DataFrame; `scope` is a word that no other query uses."""
+    """Analyse a query in which each name refers to a DataFrame; `scope` is unique to the query."""
     given: dict[str, Any] = {f"icefield_{scope}_{index}": frame for index, frame in enumerate(frames.values())}
     names = dict(zip(frames, given, strict=True))
-    # In this place Spark's grammar takes a query and nothing else.
+    # Here Spark's grammar accepts a query and nothing else.
     text = f"SELECT * FROM (\n{query.write(names.__getitem__, scope)}\n)"  # noqa: S608 - it is a query that is run
     check_session(spark, query)
     try:
@@ -44,27 +44,27 @@ def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFram
     except Exception as error:
         if "StackOverflowError" in str(error):
             raise InvalidInput("the query is too large for Spark to parse") from error
-        # A plan of Spark Connect is one message, and messages may not be nested more than a hundred deep.
+        # A plan of Spark Connect is one message, and messages must not be nested more than a hundred levels deep.
         if type(error).__module__ == "google.protobuf.message" or "deserializing response" in str(error):
-            raise InvalidInput("the query stands on too many views for Spark Connect, one upon another") from error
+            raise InvalidInput("the query is nested in too many views for Spark Connect") from error
         raise
 
 
 def conform_to_view(frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
     """Give the columns of a query, by position, the names and types of a view.
 
-    query_columns: what the query called them when the view was made; other names now mean other columns.
+    query_columns: the names of its columns when the view was created; other names now mean other columns.
     """
     # (view spec: SQL representation: aliases are part of the schema)
     wanted = schema.fields
     found = frame.columns[: len(wanted)]
     if len(found) < len(wanted) or (query_columns is not None and list(query_columns) != found):
         raise SchemaMismatch(
-            f"the query now gives the columns {', '.join(found)}, and the view was made of "
+            f"the query now returns the columns {', '.join(found)}, but the view was created with "
             f"{', '.join(query_columns or [f.name for f in wanted])}",
             hint="Replace the view",
         )
-    # By position, because a query may give one name to two columns.
+    # By position, because a query may have two columns of one name.
     placed = frame.toDF(*(str(index) for index in range(len(frame.columns))))
     placed = placed.select([F.col(str(index)) for index in range(len(wanted))])
     given = schema_from_spark(placed.schema).fields
@@ -74,7 +74,7 @@ def conform_to_view(frame: DataFrame, schema: Schema, query_columns: Sequence[st
 
 
 def _as_template(text: str, names: Iterable[str]) -> str:
-    """Return the text in which Spark puts its own names for DataFrames, in place of ours in their backticks."""
+    """Return the text with Spark's own names for DataFrames instead of ours in backticks."""
     template = text.replace("{", "{{").replace("}", "}}")
     for name in names:
         template = template.replace(f"`{name}`", f"`{{{name}}}`")
@@ -86,7 +86,7 @@ def _conformed(column: Column, given: Type, want: NestedField) -> Column:
     wide = plain_type(target)
     if plain_type(given).simpleString() != wide.simpleString() and not can_widen(given, target):
         raise SchemaMismatch(
-            f"column {want.name!r} of the view is a {want.type}, and its query now gives a {given}",
+            f"column {want.name!r} of the view has type {want.type}, but its query now returns {given}",
             hint="Replace the view",
         )
     comment = {"comment": want.doc} if want.doc else {}
@@ -94,7 +94,7 @@ def _conformed(column: Column, given: Type, want: NestedField) -> Column:
 
 
 def _shown(kind: Type) -> Type:
-    """Return the type as users of Spark see it, where a uuid is a text."""
+    """Return the type that Spark users see, where a uuid is a string."""
     if isinstance(kind, UUIDType):
         return StringType()
     inner = tuple(replace(child, type=_shown(child.type)) for child in children(kind))
@@ -103,13 +103,13 @@ def _shown(kind: Type) -> Type:
 
 def _first_line(error: AnalysisException) -> str:
     lines = (line.strip() for line in str(error).splitlines())
-    # Where it is wrong is told of the text as Spark got it, which nobody wrote.
-    return _PLACE.sub("", next(filter(None, lines), "it does not say why"))
+    # The position refers to the text that Spark got, which the user did not write.
+    return _PLACE.sub("", next(filter(None, lines), "no reason given"))
 
 
 @contextmanager
 def _faults_are_told_once() -> Iterator[None]:
-    """Keep pyspark from logging, with its stack, the very fault that it raises."""
+    """Keep pyspark from logging, with its stack, the error that it raises."""
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     was, logger.disabled = logger.disabled, True
     try:

@@ -1,1 +1,1 @@
-"""DataFrames to data files: distribution, order, and the task that writes."""
+"""DataFrames to data files: distribution, order, and the writing task."""

@@ -1,15 +1,15 @@
-"""Bring rows of one partition together before they are written, so that a write makes few files.
+"""Cluster rows by partition before they are written, so that a write creates few files.
 
     frames, as given                     (id, "Name", …)
     numbered                             (c0, c1, …)
     with keys                            (c0, c1, …, p0, s0)
-    brought together, sorted, no keys    (c0, c1, …)
+    clustered, sorted, without keys      (c0, c1, …)
 
-Columns are numbered on their way, and named again by the writing task: so no name of a user's is that of a helper
-column or of another column, in whatever case, and no setting of the session decides which of two is meant.
+Columns are numbered for the shuffle, and the writing task restores their names: so a user's column never has the name
+of a helper column or of another column, in any case, and no session setting decides which of two is meant.
 
-Several frames, such as new rows and those that stay of a file, go as structs side by side, of which each row has one.
-So what a frame does not name is still told from a null in it, and gets its default.
+Several frames, such as new rows and the remaining rows of a file, become structs side by side, of which each row has
+one. So a missing column of a frame is distinguished from a null in it, and gets its default.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 
 @dataclass(frozen=True)
 class Distributed:
-    """Rows as the writing tasks get them. names: what the columns of each frame are called."""
+    """Rows as the writing tasks get them. names: the column names of each frame."""
 
     rows: DataFrame
     names: tuple[Names, ...]
@@ -40,9 +40,9 @@ class Distributed:
 
 
 def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder) -> Distributed:
-    """Bring rows together as a write wants it, and sort those of each task by partition and table order.
+    """Distribute rows as the write properties say, and sort those of each task by partition and sort order.
 
-    Rows are sorted also where they stay in the tasks that they are in: a task then fills one file after the other.
+    Rows are sorted even if they are not shuffled: a task then fills one file after another.
     """
     fields = tuple(known_fields(order, plan.schema))
     if fields == order.fields:
@@ -61,23 +61,23 @@ def _brought_together(frame: DataFrame, mode: str, parts: Sequence[Key], by: Seq
     if mode == DISTRIBUTE_HASH:
         names = [key.name for key in parts]
         if frame.sparkSession.conf.get(ADAPTIVE) == "true":
-            # Unlike a plain repartition it lets Spark split what is skewed, and put together what is small.
+            # Unlike a plain repartition it lets Spark split skewed partitions and coalesce small ones.
             return frame.hint("rebalance", *names)
-        # Without adaptive execution Spark takes no notice of that hint.
+        # Without adaptive execution Spark ignores that hint.
         return frame.repartition(*names) if names else frame
     return frame.repartitionByRange(*by) if mode == DISTRIBUTE_RANGE else frame
 
 
 @dataclass(frozen=True)
 class NumberedFrame:
-    """A frame whose columns are numbered; `given` are their names and types."""
+    """A frame with numbered columns; `given` are their names and types."""
 
     frame: DataFrame
     given: tuple[spark.StructField, ...]
 
     @classmethod
     def of(cls, frame: DataFrame) -> "NumberedFrame":
-        """Number the columns of a frame, and take collations off: text in files has none, and is ordered by bytes."""
+        """Number the columns of a frame, and remove collations: files have none, and order strings by bytes."""
         shown = frame.schema.fields
         given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in shown)
         numbered = frame.toDF(*(f"c{at}" for at in range(len(given))))
@@ -124,7 +124,7 @@ def _without_collation(kind: spark.DataType) -> spark.DataType:
 
 
 def _united(frames: Sequence[NumberedFrame], keys: Sequence[Key]) -> DataFrame:
-    # A key has one type in all frames: it is computed for all, or for none.
+    # A key has one type in all frames: it is computed for all or for none.
     computed = [key for key in keys if any(frame.key_column(key) is None for frame in frames)]
     keyed = [frame.with_keys(keys, computed) for frame in frames]
     if len(frames) == 1:

@@ -1,8 +1,8 @@
-"""What rows are brought together and sorted by before they are written: the values that the writing task computes.
+"""The keys by which rows are clustered and sorted before they are written.
 
-A key is a transform of a column, as `types.sort_keys` has it, so that Spark compares keys as the format orders values.
-Where Spark's own column compares like that already, it is the key; all others are computed by the transforms that files
-are partitioned by, in one pass over the rows:
+A key is a transform of a column, as in `types.sort_keys`, so that Spark compares keys as the format orders values. If
+Spark's own column already compares like that, it is the key; all others are computed with the partition transforms, in
+one pass over the rows:
 
     day(ts), bucket(16, name), uuid, double, nested, missing   by `KeyTask`
     int, date, timestamp, decimal, bytes, text                 the column itself
@@ -59,7 +59,7 @@ _SPARK_KEYS: dict[pa.DataType, spark.DataType] = {
 
 @dataclass(frozen=True)
 class Key:
-    """A transform of a column; `name` is that of the helper column, which holds it. top: the column it is in."""
+    """A transform of a column; `name` is that of its helper column. top: the top-level column that contains it."""
 
     name: str
     top: NestedField
@@ -75,9 +75,9 @@ class Key:
         return self.transform.result_type(self.kind)
 
     def column_of(self, given: Sequence[spark.StructField], names: Sequence[str]) -> Column | None:
-        """Return the column of a frame that is the key already, if there is one.
+        """Return the column of a frame that is already the key, if any.
 
-        given: the frame's columns, without collations. names: what they are called on their way.
+        given: the frame's columns, without collations. names: their names in the shuffle.
         """
         if not isinstance(self.transform, Identity) or not isinstance(self.kind, _COMPARED_ALIKE) or self.path[1:]:
             return None
@@ -85,7 +85,7 @@ class Key:
         return next((F.col(n) for f, n in zip(given, names, strict=True) if (f.name, f.dataType) == wanted), None)
 
     def in_order(self) -> Column:
-        """Return what Spark sorts by."""
+        """Return the sort expression."""
         column = F.col(self.name)
         match self.direction, self.null_order:
             case Direction.ASC, NullOrder.FIRST:
@@ -104,7 +104,7 @@ class Key:
         return sort_keys(self.transform.apply(column_at(rows, self.path), self.kind), self.result)
 
     def spark_field(self) -> spark.StructField:
-        """Return the helper column as `KeyTask` makes it."""
+        """Return the helper column that `KeyTask` computes."""
         arrow = key_type(self.result)
         if pa.types.is_decimal(arrow):
             return spark.StructField(self.name, spark.DecimalType(arrow.precision, arrow.scale))
@@ -113,7 +113,7 @@ class Key:
 
 @dataclass(frozen=True)
 class KeyTask:
-    """What runs in an executor's Python worker: rows in, the same rows with their keys out."""
+    """Runs in an executor's Python worker: rows in, the same rows with their keys out."""
 
     names: Sequence[str]
     keys: Sequence[Key]
@@ -126,7 +126,7 @@ class KeyTask:
 
 
 def partition_keys(schema: Schema, spec: PartitionSpec) -> list[Key]:
-    """Return what tells rows of one partition from those of another."""
+    """Return the keys of the partition."""
     parts = [part for part in spec.fields if not isinstance(part.transform, Void)]
     return [
         Key(f"p{at}", *_source(schema, part.source_id), spec.source_type(part, schema), part.transform)
@@ -135,7 +135,7 @@ def partition_keys(schema: Schema, spec: PartitionSpec) -> list[Key]:
 
 
 def order_keys(schema: Schema, fields: Iterable[SortField]) -> list[Key]:
-    """Return what rows are sorted by."""
+    """Return the keys of the sort order."""
     keys = []
     for at, field in enumerate(fields):
         kind = schema.by_id[field.source_id].type
@@ -154,5 +154,5 @@ def _values(key: Key, batch: pa.RecordBatch) -> pa.Array:
     try:
         return key.values(batch)
     except IcefieldError:
-        # The writing task meets the same fault in the same rows, and reports it without Spark's help.
+        # The writing task finds the same error in the same rows, and reports it without Spark's help.
         return pa.nulls(batch.num_rows, key_type(key.result))

@@ -1,9 +1,9 @@
-"""What a write has otherwise in its session, for its own time: tasks that can fill files.
+"""Session settings for the duration of a write: shuffle partitions large enough to fill files.
 
-Spark takes the size of shuffled tasks from the session alone. Writes of other threads may run in the same session: the
-first to change the setting notes in the session itself what it was, and whoever ends puts that back, so that the
-session is as it was when the last of them is done. Another write, or a query of the user, that runs at the same time
-may see the setting change; its tasks may then be larger or smaller than they would be, with the same rows.
+Spark takes the size of shuffle partitions from the session only. Writes of other threads may run in the same session:
+the first one to change the setting stores the old value in the session itself, and each one restores it at its end, so
+that the session is unchanged after the last of them. A concurrent write or query may see the setting change; its tasks
+may then be larger or smaller, with the same rows.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from icefield.parquet.write.write import WritePlan
 
 TASK_BYTES = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-# How large rows are while they are shuffled, beside the files that they make.
+# The size of shuffled rows relative to the files written from them.
 SHUFFLED_BYTES_PER_FILE_BYTE = 3
 MIN_TASK_BYTES = 64 * 1024 * 1024
 _BEFORE = f"icefield.before.{TASK_BYTES}"
@@ -22,13 +22,13 @@ _UNSET = ""
 
 
 def task_bytes_of(plan: WritePlan) -> int:
-    """Return how many bytes of shuffled rows a task of a write shall have."""
+    """Return the target size in bytes of a write task's shuffled rows."""
     return plan.task_bytes or max(MIN_TASK_BYTES, plan.target_file_size_bytes * SHUFFLED_BYTES_PER_FILE_BYTE)
 
 
 @contextmanager
 def changed_task_bytes(spark: SparkSession, size_bytes: int) -> Iterator[None]:
-    """Let a session shuffle rows into tasks of about this size, for the time of a block."""
+    """Set the shuffle partition size of a session for the duration of a block."""
     if spark.conf.get(_BEFORE, None) is None:
         spark.conf.set(_BEFORE, spark.conf.get(TASK_BYTES, None) or _UNSET)
     spark.conf.set(TASK_BYTES, f"{size_bytes}b")

@@ -1,4 +1,4 @@
-"""What a writing task runs in an executor's Python worker; it loads as little as it can, for it starts often."""
+"""The writing task in an executor's Python worker; it imports as little as possible, since it starts often."""
 
 import pickle
 from collections.abc import Iterator
@@ -20,10 +20,9 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class WriteTask:
-    """What runs in an executor's Python worker.
+    """Runs in an executor's Python worker.
 
-    names: what the columns of each frame are called that rows come from, new rows first; None if rows come with their
-    names.
+    names: the column names of each source frame, new rows first; None if rows have their own names.
     """
 
     plan: WritePlan
@@ -63,13 +62,13 @@ class WriteTask:
         return new
 
     def _interleaved(self, batch: pa.RecordBatch, names: tuple[Names, ...]) -> pa.RecordBatch:
-        """Return rows of several frames as rows of the table, in the order that they came in."""
+        """Return rows of several frames as rows of the table, in their order."""
         parts, places = [], []
         for number, (column, own) in enumerate(zip(batch.columns, names, strict=True)):
             at = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
             if len(at):
                 rows = pa.RecordBatch.from_arrays(column.take(pa.array(at)).flatten(), names=list(own))
-                # The rows of the first frame are new; those of the others are moved.
+                # Rows of the first frame are new; those of the others are moved.
                 parts.append(conform_batch(self._checked(rows) if number == 0 else rows, self.plan.schema))
                 places.append(at)
         return _in_order(parts, places)

@@ -1,11 +1,11 @@
 """A DataFrame to data files: each task writes its rows with Arrow and returns a description of its files.
 
-Rows go from Spark's executors to files; the driver sees one small row per task. Only what the winning attempt of a
-task returns is committed; a file of another attempt has another name and is never referred to.
+Rows go from Spark's executors to files; the driver sees one small row per task. Only files of a task's successful
+attempt are committed; files of other attempts have other names and are never referenced.
 
-A fault in the rows (a null in a required column, say) travels back as a value, so that Spark neither retries it nor
+An error in the rows (such as a null in a required column) is returned as a value, so that Spark neither retries it nor
 buries it in a stack trace: it is raised here as SchemaMismatch, and a worker without this package as Unsupported.
-Spark's own errors pass through as they are. Either way every file of the write is removed first.
+Spark's own errors are raised unchanged. In all cases the files of the write are removed first.
 """
 
 import pickle
@@ -42,7 +42,7 @@ def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder,
 
 
 def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> pa.Table:
-    """Put together what tasks say that they wrote; raise the fault that one of them found."""
+    """Combine the results of tasks; raise the error that one of them returned."""
     tables = [data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()]
     for files, error in results:
         if error is not None:
@@ -52,7 +52,7 @@ def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]
 
 
 def remove_files_of_write(store: Store, plan: WritePlan) -> None:
-    """Remove every file of a write that will not be committed, also those of tasks that died."""
+    """Remove every file of a write that will not be committed, including those of failed tasks."""
     for found in store.list(plan.layout.folder):
         if plan.write_id in found.location:
             store.delete(found.location)
