@@ -47,3 +47,10 @@ def test_the_lock_meets_what_the_project_asks_for(requirement: Requirement) -> N
     versions = read_pins(ROOT / "requirements" / "dev.lock").get(canonicalize_name(requirement.name), set())
     assert versions, "run make lock"
     assert all(requirement.specifier.contains(version) for version in versions), "run make lock"
+
+
+def test_the_site_has_the_versions_of_the_project_that_it_imports() -> None:
+    site, project = (read_pins(ROOT / "requirements" / f"{name}.lock") for name in ("site", "dev"))
+    shared = site.keys() & project.keys()
+    assert shared
+    assert {name: site[name] for name in shared} == {name: project[name] for name in shared}, "run make lock"
