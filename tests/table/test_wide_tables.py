@@ -16,6 +16,7 @@ import pytest
 import icefield
 from icefield.lake import Lake
 from icefield.table.table import Table
+from icefield.types.schema import Schema
 
 FEW, MANY = 60, 240
 SOURCE = Path(icefield.__file__).parent
@@ -95,3 +96,24 @@ def _searches(path: Path) -> Iterator[str]:
             if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
                 lists = [each for each in node.comparators if isinstance(each, ast.Attribute) and each.attr in LISTS]
                 yield from (f"{path.name}:{each.lineno}" for each in lists)
+
+
+def test_schemas_that_are_derived_are_not_checked_again_for_each_file(
+    memory_lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = memory_lake.create_table("a.t", "id long, n long")
+    checked: list[Schema] = []
+    check = Schema.__post_init__
+
+    def noted(schema: Schema) -> None:
+        checked.append(schema)
+        check(schema)
+
+    monkeypatch.setattr(Schema, "__post_init__", noted)
+    counts: list[int] = []
+    for _ in range(3):
+        table.append(pa.table({"id": [1, 2], "n": [3, 4]}))
+        checked.clear()
+        assert table.scan("id > 1", ["n"]).to_arrow().read_all().num_rows == len(counts) + 1
+        counts.append(len(checked))
+    assert counts[-1] <= counts[0] <= 3, "as many for three files as for one"

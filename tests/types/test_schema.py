@@ -1,5 +1,8 @@
 """Schemas: ids, names, selection."""
 
+import dataclasses
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -201,3 +204,11 @@ def test_backticks_that_are_part_of_a_name_stay() -> None:
     assert schema.find_field("`a`").field_id == 1
     assert schema.find_field("a").field_id == 2
     assert schema.find_field("`x``y`").field_id == 3
+
+
+def test_a_derived_schema_is_the_one_that_is_made_of_its_columns() -> None:
+    derived = SCHEMA.select([SCHEMA.fields[0].name])
+    made = Schema(derived.fields, SCHEMA.schema_id)
+    assert (derived, hash(derived), repr(derived), derived.by_id) == (made, hash(made), repr(made), made.by_id)
+    assert pickle.loads(pickle.dumps(derived)) == made
+    assert dataclasses.replace(derived, schema_id=7) == dataclasses.replace(made, schema_id=7)

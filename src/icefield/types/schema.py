@@ -160,7 +160,15 @@ class Schema:
         for field in chosen:
             order.setdefault(self.ids_by_path[self.paths[field.field_id][:1]])
         kept = [_prune(self.by_id[top], wanted) for top in order]
-        return Schema(tuple(f for f in kept if f is not None), self.schema_id)
+        return self.derive(f for f in kept if f is not None)
+
+    def derive(self, fields: Iterable[NestedField]) -> "Schema":
+        """Return a schema of some of these columns, whole or in part; they have been checked, so it is not."""
+        derived = object.__new__(Schema)
+        derived.__dict__.update(
+            fields=tuple(fields), schema_id=self.schema_id, identifier_field_ids=(), unknown_keys=None
+        )
+        return derived
 
     def __str__(self) -> str:
         lines = (f"  {f.field_id}: {f.name}: {f.type}{' not null' if f.required else ''}" for f in self.fields)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -194,10 +195,11 @@ def _repeated_struct(values: Mapping[str, Value | None], kind: Type, rows: int) 
     return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in kind.fields])
 
 
+@lru_cache(maxsize=64)
 def _stored_part(wanted: Schema) -> Schema:
     """Return the columns that files may hold: the table's own, and lineage that was written down."""
     lineage = [f.field_id for f in LINEAGE]
-    return Schema(tuple(f for f in wanted.fields if not is_metadata_column(f.field_id) or f.field_id in lineage))
+    return wanted.derive(f for f in wanted.fields if not is_metadata_column(f.field_id) or f.field_id in lineage)
 
 
 def _kept(batch: pa.RecordBatch, positions: Positions, deleted: Positions, keys: Keys) -> npt.NDArray[np.bool_]:

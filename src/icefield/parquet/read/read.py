@@ -8,7 +8,7 @@ the batches on their way and the deletes of one file, not by the file.
 Raises MissingFile, CorruptFile (with the file's location), Unsupported for files whose columns cannot be told.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,12 +60,12 @@ class TableReader:
         self._store = store
         self._history = files.history
         self._mapping = files.mapping
+        self._selected: dict[tuple[Schema, tuple[str, ...], tuple[int, ...]], tuple[Schema, Schema]] = {}
         self._deletes = DeleteLoader(store, self._read_whole, self.key_schema)
 
     def read(self, task: FileTask, schema: Schema, select: Sequence[str], where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows that match, with the selected columns of the schema."""
-        wanted = schema.select([*select, *(schema.name_of(i) for i in columns_of(where))])
-        output = schema.select(select)
+        output, wanted = self._columns(schema, tuple(select), columns_of(where))
         for batch in self._matching(task, wanted, where):
             yield batch if output == wanted else Projection(output, list(arrow_schema(wanted))).project(batch)
 
@@ -93,6 +93,14 @@ class TableReader:
             if schema.by_id.keys() >= set(field_ids):
                 return schema.select([schema.name_of(i) for i in field_ids])
         raise Unsupported(f"no version of the table has all the fields {list(field_ids)} that an equality delete names")
+
+    def _columns(self, schema: Schema, select: tuple[str, ...], judged: Iterable[int]) -> tuple[Schema, Schema]:
+        """Return the selected columns, and those with the columns of the filter; many files ask for the same."""
+        key = (schema, select, tuple(sorted(judged)))
+        if key not in self._selected:
+            wanted = schema.select([*select, *(schema.name_of(i) for i in key[2])])
+            self._selected[key] = (schema.select(select), wanted)
+        return self._selected[key]
 
     def _matching(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         batches = self._rows(task, wanted, where)
