@@ -132,9 +132,10 @@ def test_spark_reads_the_same_rows(shared: Shared, steps: list[Step], spark: "Sp
 def test_spark_finds_the_rows_that_match(
     ask: Predicate, shared: Shared, steps: list[Step], spark: "SparkSession"
 ) -> None:
-    everything = steps[-1].theirs
-    found = shared.lake.table(NAME).scan(where=ask.icefield(), select=[KEY]).to_spark().toArrow()
-    assert _keys(found) == _keys(everything.filter(pa.array(ask.matches(everything))))
+    everything, table = steps[-1].theirs, shared.lake.table(NAME)
+    expected = _keys(everything.filter(pa.array(ask.matches(everything))))
+    assert _keys(table.scan(where=ask.icefield(), select=[KEY]).to_spark().toArrow()) == expected
+    assert _keys(table.scan().to_spark().where(ask.spark()).select(KEY).toArrow()) == expected
 
 
 def _keys(rows: pa.Table) -> list[int]:
