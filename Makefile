@@ -35,7 +35,7 @@ test: environment
 	exit $$status
 
 quick: environment
-	@.venv/bin/python -m pytest -m 'not interop and not spark and not slow' -n auto --dist loadgroup $(ARGS)
+	@ICEFIELD_EFFORT=0.2 .venv/bin/python -m pytest -m 'not interop and not spark and not slow' -n auto --dist loadgroup $(ARGS)
 
 deep: environment
 	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS)

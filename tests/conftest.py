@@ -1,6 +1,7 @@
 """Fixtures that the whole suite shares: a lake of one's own, and one Spark session for all."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +13,18 @@ from hypothesis import settings
 import icefield
 from icefield.ambient import SeededAmbient
 from icefield.lake import Lake
+from tests import jvm
+from tests.effort import EFFORT, effort, sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 # How long an example takes depends on the machine and says nothing about the code.
-settings.register_profile("icefield", settings(), deadline=None)
+settings.register_profile("icefield", effort(), deadline=None)
 settings.load_profile("icefield")
 
-# Small queries on a JVM that soon ends: code compiled once, and not again for speed, takes half of the CPU time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault(jvm.SUBMIT_OPTIONS, jvm.OPTIONS)
 
 # Suites that search, or that run other engines and servers: `make quick` does without them.
 SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py", "test_read_only.py"}
@@ -36,18 +38,44 @@ SLOW_NAMES = (
 )
 
 
+# So many cases of a test with parameters are run with less than the usual effort, times that effort.
+CASES_OF_A_TEST = 10
+
 # Processes that run the tests of Spark beside each other, each with one session for all of its tests.
 SPARK_GROUPS = 2
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that use Spark in few processes, and mark those that take long."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that -m 'not … and not …' excludes as a whole, before they are imported."""
+    excluded = re.fullmatch(r"not \w+(?: and not \w+)*", str(config.getoption("markexpr")))
+    if excluded and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return not _marks_of_file(collection_path).isdisjoint(re.findall(r"not (\w+)", excluded.group())) or None
+    return None
+
+
+def _marks_of_file(path: Path) -> set[str]:
+    """Return the markers that every test of a file has, without importing it."""
+    own = re.search(r"^pytestmark = (?:pytest\.mark\.\S+$|\[[^\]]*\])", path.read_text(), re.MULTILINE)
+    marks = set(re.findall(r"pytest\.mark\.(\w+)", own.group())) if own else set()
+    return marks | {"slow"} if _is_slow(path) else marks
+
+
+def _is_slow(path: Path) -> bool:
+    return path.relative_to(Path(__file__).parent).parts[0] in SLOW or path.name.startswith(SLOW_NAMES)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of Spark in few processes, mark those that take long, and take a sample for `make quick`."""
     groups = _spark_groups(items)
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group(groups[item.path]))
-        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW or item.path.name.startswith(SLOW_NAMES):
+        if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+    if EFFORT < 1:
+        chosen = sample(items, CASES_OF_A_TEST, lambda item: item.nodeid.partition("[")[0])
+        config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
+        items[:] = chosen
 
 
 def _spark_groups(items: list[pytest.Item]) -> dict[Path, str]:

@@ -1,8 +1,8 @@
-"""How far the suite searches: a sample with every run, all of it with `make deep`.
+"""How far the suite searches: a few cases with `make quick`, a sample with `make test`, all of it with `make deep`.
 
     ICEFIELD_DEEP=1      every case of the suites that have a sample, and searches that go DEEP_EFFORT times as far
     ICEFIELD_SEEDS=3:9   these seeds of random cases
-    ICEFIELD_EFFORT=50   searches go so many times as far, whatever the sample
+    ICEFIELD_EFFORT=50   searches go so many times as far, and below 1 samples are smaller too: `make quick` sets 0.2
 
 A sample is drawn by a fixed seed, so that every run and every process of a run has the same one.
 """
@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 
 DEEP_EFFORT = 20
 DEEP = os.environ.get("ICEFIELD_DEEP", "0") not in ("", "0")
-EFFORT = int(os.environ.get("ICEFIELD_EFFORT", DEEP_EFFORT if DEEP else 1))
+EFFORT = float(os.environ.get("ICEFIELD_EFFORT", DEEP_EFFORT if DEEP else 1))
+LEAST_EXAMPLES = 5
 
 Case = TypeVar("Case")
 
@@ -34,17 +35,27 @@ def sample(cases: Sequence[Case], count: int, group: Group[Case] = lambda case: 
     places: dict[Hashable, list[int]] = {}
     for place, case in enumerate(cases):
         places.setdefault(group(case), []).append(place)
-    random = Random(0)
-    chosen = [place for some in places.values() for place in random.sample(some, min(count, len(some)))]
+    random, most = Random(0), at_most(count)
+    chosen = [place for some in places.values() for place in random.sample(some, min(most, len(some)))]
     return [cases[place] for place in sorted(chosen)]
 
 
 def seeds(count: int, deep: int) -> range:
     """Return the seeds of random cases: so many, or those that ICEFIELD_SEEDS=from:to names."""
-    return range(*map(int, os.environ.get("ICEFIELD_SEEDS", f"0:{deep if DEEP else count}").split(":")))
+    return range(*map(int, os.environ.get("ICEFIELD_SEEDS", f"0:{deep if DEEP else at_most(count)}").split(":")))
+
+
+def scaled(count: int) -> int:
+    """Return how many steps a search takes that has so many in `make test`."""
+    return max(1, round(count * EFFORT))
+
+
+def at_most(count: int) -> int:
+    """Return how many cases a sample has that has so many in `make test`: fewer with less effort, never more."""
+    return min(count, scaled(count))
 
 
 def effort(examples: int = 100) -> settings:
     """Return how long hypothesis searches."""
-    most = max(5, examples * EFFORT // 2)
+    most = max(LEAST_EXAMPLES, scaled(examples // 2))
     return settings(max_examples=most, suppress_health_check=[HealthCheck.too_slow])

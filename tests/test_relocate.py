@@ -68,6 +68,7 @@ def moved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str
     return f"{request.param}{tmp_path}/new", before
 
 
+@pytest.mark.slow
 def test_a_moved_lake_says_so_and_is_mended(moved: tuple[str, dict[str, list[list[int]]]], tmp_path: Path) -> None:
     target, before = moved
     with icefield.connect(target, durable=False) as lake:
@@ -96,6 +97,7 @@ def test_a_moved_lake_says_so_and_is_mended(moved: tuple[str, dict[str, list[lis
         assert {name: rows[-1] for name, rows in contents(lake).items()} == {n: r[-1] for n, r in before.items()}
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_is_finished_by_the_next(
     moved: tuple[str, dict[str, list[list[int]]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

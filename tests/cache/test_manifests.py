@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.effort import effort
+from tests.effort import effort, sample
 from tests.histories.filters import draw_filter
 from tests.histories.history import History
 
@@ -93,6 +93,7 @@ def all_plans(store: Store, table: Table) -> list[Planned]:
     return found
 
 
+@pytest.mark.slow
 @effort(8)
 @given(seed=st.integers(0, 2**32), max_bytes=st.sampled_from([0, 3_000, 1 << 30]), on_disk=st.booleans())
 def test_plans_of_random_histories_are_the_same_with_and_without_a_cache(
@@ -200,11 +201,11 @@ def test_every_damaged_byte_of_a_file_is_found_out(tmp_path: Path) -> None:
     directory.keep(key, table)
     (path,) = files_in(tmp_path)
     data = path.read_bytes()
-    for at in range(len(data)):
+    for at in sample(range(len(data)), len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
         found = directory.find(key)
         assert found is None or found.all_columns() is None, at
-    for size in range(len(data)):
+    for size in sample(range(len(data)), len(data)):
         path.write_bytes(data[:size])
         found = directory.find(key)
         assert found is None or found.all_columns() is None, size

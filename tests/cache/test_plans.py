@@ -299,6 +299,7 @@ def test_a_file_in_another_format_is_in_the_way_only_of_those_who_read_it(
             table.scan(f"id > {number}").files()
 
 
+@pytest.mark.slow
 def test_threads_that_ask_different_things_get_their_own_answers(table: Table) -> None:
     for number in range(7, 40):
         table.append(pa.table({"id": [number]}))

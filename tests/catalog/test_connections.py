@@ -22,6 +22,7 @@ def run_scenario(name: str, place: Path | str) -> str:
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout.strip()
 
 
+@pytest.mark.slow
 def test_what_a_forked_child_commits_is_there_after_the_parent_closed(tmp_path: Path, postgres_url: str) -> None:
     assert run_scenario("guarded", tmp_path / "c.db") == "2"
     assert run_scenario("guarded", postgres_url) == "2"
@@ -36,6 +37,7 @@ def test_a_child_forked_behind_the_guards_back_refuses_to_work(tmp_path: Path, p
     assert "was in use when this process was forked" in run_scenario("unhooked", postgres_url)
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_the_transactions_of_other_threads(tmp_path: Path, postgres_url: str) -> None:
     assert run_scenario("busy", tmp_path / "c.db") == "2"
     assert run_scenario("busy", postgres_url) == "2"

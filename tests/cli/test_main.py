@@ -54,6 +54,7 @@ def test_help_loads_neither_pyspark_nor_arrow(tmp_path: Path) -> None:
     assert loaded_after(("--help",), folder=tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_commands_load_no_pyspark(orders: Icefield, tmp_path: Path) -> None:
     commands = ("tables", "describe", "snapshots", "history", "files", "explain", "count", "query", "tree")
     calls: list[tuple[str, ...]] = [(name,) if name == "tables" else (name, "shop.orders") for name in commands]
@@ -66,6 +67,7 @@ def test_the_installed_script_runs(orders: Icefield, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "shop.orders\n", "")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_gets_no_traceback(orders: Icefield, tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", f"'{SCRIPT}' query shop.orders --format csv --limit 0 | true"],

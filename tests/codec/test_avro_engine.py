@@ -71,6 +71,7 @@ def test_the_compiler_is_used_for_everything_once_it_is_loaded(monkeypatch: pyte
     assert type(engine_for(1)) is CompiledEngine
 
 
+@pytest.mark.slow
 def test_a_small_manifest_list_is_read_without_a_compiler() -> None:
     program = """
 import sys

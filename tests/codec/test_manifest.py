@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.codec.cases import LOCATION, WIDE, Manifest, entry, header, make_manifest, manifests, plain, table
+from tests.effort import effort
 
 from icefield.codec.avro.compression import CODECS
 from icefield.codec.avro.container import parse_header
@@ -25,7 +26,7 @@ from icefield.types.datatypes import DecimalType, IntegerType, LongType, NestedF
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EFFORT = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EFFORT = settings(effort(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 STATISTICS = {
     "lower": "lower_bounds",
     "upper": "upper_bounds",

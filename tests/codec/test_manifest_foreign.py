@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.codec.avro_writer import AvroWriter, container
 from tests.codec.cases import LOCATION, VALUES, Manifest, entry, header, manifests
+from tests.effort import effort
 
 from icefield.codec.manifest.columns import ALL, PLAN
 from icefield.codec.manifest.decode import decode_manifest
@@ -19,7 +20,7 @@ from icefield.types.datatypes import NestedField
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EFFORT = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EFFORT = settings(effort(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 # One partition field of each type whose values Avro and Arrow have alike.
 ALIKE = [

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.codec.avro_writer import AvroWriter, container
 from tests.codec.cases import LOCATION, manifest_row
+from tests.effort import effort
 
 from icefield.codec.avro.compression import CODECS
 from icefield.codec.avro.container import BLOCK_BYTES, iterate_blocks, parse_header
@@ -28,7 +29,7 @@ from icefield.errors import CorruptFile, InvalidInput
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EFFORT = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EFFORT = settings(effort(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 HEADERS = {
     1: ManifestListHeader(1, None, 0, 1),
     2: ManifestListHeader(2, 1, 5, 2),

@@ -81,6 +81,7 @@ def assert_lineage(lake: Lake, table: Table) -> None:
     assert all(each < table.metadata.next_row_id for each in taken)
 
 
+@pytest.mark.slow
 @effort(12)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(0, 4))
 def test_every_row_has_one_id_for_ever(seed: int, version: int, upgrade_after: int) -> None:

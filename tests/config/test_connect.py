@@ -46,6 +46,7 @@ def works(lake: Lake) -> list[str]:
         return [file.location.removeprefix(lake.warehouse) for file in lake.store.list(lake.warehouse)]
 
 
+@pytest.mark.slow
 def test_icefield_connect_is_the_function_whatever_was_imported_before() -> None:
     code = "import icefield.config.connect, icefield; assert callable(icefield.connect)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -179,6 +180,7 @@ def test_what_cannot_be_opened_is_refused_without_its_secrets(
     assert "hunt" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "target", "warehouse", "extra"),
     [

@@ -251,6 +251,7 @@ class Model:
         return [{name: row.get(key) for name, key in self.columns.items()} for row in self.rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(

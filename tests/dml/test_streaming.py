@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from icefield.lake import Lake
 
@@ -13,6 +14,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 def test_a_scan_in_arrow_holds_a_small_part_of_the_rows(lake: Lake) -> None:
     table = lake.create_table("a.t", "id long, a double, b double, c long", properties=SETTINGS, format_version=3)
     numbers = np.arange(ROWS)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from tests.effort import EFFORT
+from hypothesis import assume, given
+from tests.effort import effort
 from tests.plan.test_plan import build, planned, tables
 
 import icefield
@@ -181,7 +181,7 @@ def test_values_for_programs_have_no_objects_in_them(table: Table) -> None:
     }
 
 
-@settings(max_examples=30 * EFFORT)
+@effort(60)
 @given(tables())
 def test_the_reason_for_a_file_is_what_planning_did(case: tuple[Any, Any, Any, Any]) -> None:
     columns, spec, writes, where = case

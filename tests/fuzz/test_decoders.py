@@ -9,7 +9,7 @@ with a watchdog and a bound on memory. At least 100,000 of each (of foreign deco
 from pathlib import Path
 
 import pytest
-from tests.effort import EFFORT
+from tests.effort import scaled
 from tests.fuzz.apart import run_apart
 from tests.fuzz.harness import Decoder, check_sound, run
 from tests.fuzz.registry import DECODERS
@@ -34,13 +34,13 @@ def test_damaged_rows_do_not_crash_the_reader(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", DECODERS, ids=lambda decoder: str(decoder.name))
 def test_many_mutants_are_decoded_or_refused_in_bounded_time_and_memory(decoder: Decoder, tmp_path: Path) -> None:
-    (outcome,) = run_apart([decoder.name], tmp_path, f"--count={decoder.marked * EFFORT}")
-    assert outcome["decoded"] + outcome["refused"] == decoder.marked * EFFORT
+    (outcome,) = run_apart([decoder.name], tmp_path, f"--count={scaled(decoder.marked)}")
+    assert outcome["decoded"] + outcome["refused"] == scaled(decoder.marked)
 
 
 @pytest.mark.slow
 def test_the_compiled_kernel_stays_inside_its_arrays(tmp_path: Path) -> None:
     """Compiled with bounds checks, an index outside is an IndexError; its own cache keeps that code apart."""
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
-    outcomes = run_apart(["manifest", "list"], tmp_path, f"--count={1000 * EFFORT}", environment=checked)
+    outcomes = run_apart(["manifest", "list"], tmp_path, f"--count={scaled(1000)}", environment=checked)
     assert all(outcome["decoded"] and outcome["refused"] for outcome in outcomes)

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.effort import EFFORT, effort
+from tests.effort import effort, scaled
 from tests.histories.checks import Checks
 from tests.histories.history import History
 
@@ -21,7 +21,7 @@ def test_a_table_holds_what_its_model_holds_after_every_step(random: Random, ste
     _walk(random, steps)
 
 
-@pytest.mark.parametrize("seed", range(4 * EFFORT))
+@pytest.mark.parametrize("seed", range(scaled(4)))
 def test_a_long_history_holds_too(seed: int) -> None:
     history = _walk(Random(seed), 14)
     # A table that refuses everything would pass, too.

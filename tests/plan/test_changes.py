@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.effort import EFFORT
+from tests.effort import effort
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -195,7 +195,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15 * EFFORT)
+@effort(30)
 @given(STEPS, st.data())
 def test_changed_files_lead_from_one_version_to_the_other(steps: list[tuple[str, int]], data: st.DataObject) -> None:
     with icefield.connect("memory:", ambient=SeededAmbient(7)) as lake:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from tests.effort import EFFORT
+from hypothesis import assume, given
+from tests.effort import effort
 from tests.expr.cases import Row, is_nan, sort_key
 from tests.plan.test_plan import build, tables
 
@@ -149,7 +149,7 @@ def values_in(rows: Iterator[Row] | list[Row], column: Reference) -> list[Value]
     return [value for row in rows if (value := row[column.field_id]) is not None]
 
 
-@settings(max_examples=40 * EFFORT)
+@effort(80)
 @given(tables())
 def test_extremes_are_those_of_the_rows_that_match(case: tuple[Any, Any, Any, Any]) -> None:
     columns, spec, writes, where = case

@@ -228,6 +228,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "version", "seed"), ALL if DEEP else SAMPLE)
 def test_partitions_that_print_alike_stay_apart(shape: str, version: int, seed: int) -> None:
     dice = random.Random(f"{shape} {version} {seed}")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.effort import EFFORT
+from tests.effort import effort
 from tests.expr.cases import TYPES, Row, expressions, references, rows_of
 
 import icefield
@@ -106,7 +106,7 @@ def check_plan(columns: Sequence[Reference], spec: Sequence[str], writes: Sequen
     assert metrics.files == metrics.files_read + pruned
 
 
-@settings(max_examples=60 * EFFORT)
+@effort(120)
 @given(tables())
 def test_pruning_never_drops_a_matching_row(case: tuple[Any, Any, Any, Any]) -> None:
     try:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from tests.effort import EFFORT
+from hypothesis import assume, given
+from tests.effort import effort
 from tests.plan.test_plan import LONGS, build, planned, rows_in, tables
 
 from icefield.errors import InvalidInput
@@ -20,7 +20,7 @@ from icefield.plan.residuals import MOST_GROUPS, group_by_residual
 from icefield.types.schema import Schema
 
 
-@settings(max_examples=40 * EFFORT)
+@effort(80)
 @given(tables())
 def test_a_file_s_residual_matches_the_rows_that_the_filter_matches(case: tuple[Any, Any, Any, Any]) -> None:
     columns, spec, writes, where = case

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, permutations
 from random import Random
 
 import pytest
-from tests.effort import EFFORT
+from tests.effort import scaled
 from tests.sim.actor import arrow
 from tests.sim.explore import explore
 from tests.sim.model import Effect, Fate, Intent, Violation, appended, overwritten
@@ -33,7 +33,7 @@ START: Rows = ((1, 0), (2, 0))
 PAIRS = list(combinations_with_replacement(("append", "overwrite", "delete"), 2))
 TRIPLES = [("append",) * 3, ("append", "overwrite", "delete"), ("overwrite", "overwrite", "delete")]
 # Two writers are searched to the end; three so far in the quick run, further in the normal one, furthest in a deep one.
-MOST_OF_THREE, MORE_OF_THREE = 12, 25 * EFFORT
+MOST_OF_THREE, MORE_OF_THREE = 12, scaled(25)
 
 
 class Meeting(Simulation):

@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 import pytest
-from tests.effort import EFFORT
+from tests.effort import scaled
 from tests.sim.planted import PLANTS, Plant
 from tests.sim.run import simulate
 from tests.sim.simulation import Failure
 
 NORMAL_SEEDS = 100
-SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", NORMAL_SEEDS * EFFORT))
+SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", scaled(NORMAL_SEEDS)))
 CHUNK = 20
 DIGESTS = "import sys; from tests.sim.run import simulate; print(*(simulate(int(s)).digest for s in sys.argv[1:]))"
 

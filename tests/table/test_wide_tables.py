@@ -76,6 +76,7 @@ def test_work_grows_with_the_columns_and_no_faster(memory_lake: Lake, name: str)
     assert large <= small * MANY / FEW * 1.1
 
 
+@pytest.mark.slow
 def test_no_list_of_names_is_searched_for_each_column() -> None:
     """Manifests have few columns, so rooms that know only them are left out."""
     found = [

@@ -167,6 +167,7 @@ def test_fresh_ids_carry_the_identifiers_along() -> None:
     assert assign_fresh_ids(schema).identifier_field_ids == (1,)
 
 
+@pytest.mark.slow
 def test_what_stands_twice_among_very_many_columns_is_named() -> None:
     """Each counted among all the others, so many would take a quarter of an hour."""
     fields = [NestedField(number, str(number), IntegerType()) for number in range(1, 100_000)]
