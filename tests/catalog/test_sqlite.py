@@ -1,5 +1,6 @@
 """What only SQLite can get wrong: outcomes, waiting, files that are not what they should be."""
 
+import pickle
 import shutil
 import sqlite3
 import subprocess
@@ -18,7 +19,7 @@ from icefield.catalog.sql.catalog import SCHEMA, SqlCatalog
 from icefield.catalog.sql.database import Result, Rows, Session, Value
 from icefield.catalog.sql.sqlite import SqliteDatabase, SqliteSettings, open_sqlite_catalog
 from icefield.catalog.sql.sqlite_errors import explain
-from icefield.errors import AlreadyExists, CatalogError, CommitConflict, CommitStateUnknown, NoSuchTable
+from icefield.errors import AlreadyExists, CatalogError, CommitConflict, CommitStateUnknown, NoSuchTable, Unsupported
 from icefield.model.names import TableName, parse_table_name
 
 WORKER = Path(__file__).with_name("failing_worker.py")
@@ -358,3 +359,8 @@ def test_a_file_in_a_read_only_directory_can_be_read(public: Path) -> None:
     assert run_failing("read", public) == "0\n"
     assert "CatalogError" in (answer := run_failing("swap", public))
     assert "permissions of the file and of its directory" in answer
+
+
+def test_a_catalog_with_connections_is_not_pickled(tmp_path: Path) -> None:
+    with closing(open_sqlite_catalog(tmp_path / "c.db")) as catalog, pytest.raises(Unsupported, match="Open it there"):
+        pickle.dumps(catalog)
