@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +45,25 @@ CASES_OF_A_TEST = 10
 SPARK_GROUPS = 2
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """Run one process more than there are cores where tests of Spark run: half of their time is waiting for the JVM."""
+    cores = yield
+    return cores + ("spark" not in _excluded_marks(config))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files that -m 'not … and not …' excludes as a whole, before they are imported."""
-    excluded = re.fullmatch(r"not \w+(?: and not \w+)*", str(config.getoption("markexpr")))
+    excluded = _excluded_marks(config)
     if excluded and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
-        return not _marks_of_file(collection_path).isdisjoint(re.findall(r"not (\w+)", excluded.group())) or None
+        return not excluded.isdisjoint(_marks_of_file(collection_path)) or None
     return None
+
+
+def _excluded_marks(config: pytest.Config) -> set[str]:
+    """Return the markers that -m excludes, if that is all that it does."""
+    expression = re.fullmatch(r"not \w+(?: and not \w+)*", str(config.getoption("markexpr")))
+    return set(re.findall(r"not (\w+)", expression.group())) if expression else set()
 
 
 def _marks_of_file(path: Path) -> set[str]:
@@ -73,7 +86,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
     if EFFORT < 1:
-        chosen = sample(items, CASES_OF_A_TEST, lambda item: item.nodeid.partition("[")[0])
+        excluded = _excluded_marks(config)
+        possible = [item for item in items if not any(map(item.get_closest_marker, excluded))]
+        chosen = sample(possible, CASES_OF_A_TEST, lambda item: item.nodeid.partition("[")[0])
         config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
         items[:] = chosen
 
