@@ -35,11 +35,16 @@ SLOW_NAMES = (
     "test_sharing",
     "test_rest_faults",
     "test_commit_queue_postgres",
+    "test_connections",
+    "test_plans",
+    "test_put_race",
+    "test_relocate",
+    "test_rewrite",
 )
 
 
 # So many cases of a test with parameters are run with less than the usual effort, times that effort.
-CASES_OF_A_TEST = 10
+CASES_OF_A_TEST = 5
 
 # Processes that run the tests of Spark beside each other, each with one session for all of its tests.
 SPARK_GROUPS = 2
