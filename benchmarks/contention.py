@@ -131,11 +131,11 @@ def _race(
         process.start()
     ready.wait(PATIENCE_S)
     started = time.monotonic()
-    told = [times.get(timeout=PATIENCE_S) for _ in running]
+    output = [times.get(timeout=PATIENCE_S) for _ in running]
     elapsed = time.monotonic() - started
     for process in running:
         process.join()
-    return elapsed, [spent for each, _ in told for spent in each], sum(cpu for _, cpu in told)
+    return elapsed, [spent for each, _ in output for spent in each], sum(cpu for _, cpu in output)
 
 
 def _work(

@@ -52,7 +52,7 @@ class Engine(Protocol):
         ...
 
     def count(self, table: str, where: str, branch: str | None = None) -> int:
-        """Count rows that match, in the way that is fastest."""
+        """Count matching rows, in the fastest way."""
         ...
 
     def write(self, frame: Any, partition_by: Sequence[str]) -> None:

@@ -23,14 +23,14 @@ from tests.effort import sample
 
 DOC = Path(__file__).parents[1] / "docs" / "conflicts.md"
 RELATIONS = ("same row", "same file", "same partition", "disjoint")
-# The first writer is about key 1: it stands with key 2 in one file, with key 3 in one partition, apart from key 11.
+# The first writer is about key 1: it is with key 2 in one file, with key 3 in one partition, apart from key 11.
 SECOND_KEY = dict(zip(RELATIONS, (1, 2, 3, 11), strict=True))
 PARTITION = {1: "a", 2: "a", 3: "a", 11: "b"}
 FILES = ((1, 2), (3,), (11,))
-FIRST, SECOND = 100, 200  # what writers put into `n`, to be told apart
+FIRST, SECOND = 100, 200  # what writers put into `n`, to distinguish them
 LANDS, FAILS = "+", "–"  # noqa: RUF001 - as the page writes them
 NEXT_CENTURY = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
-IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
+MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 Row = tuple[int, int]
 Cell = tuple[str, str, str, str, str]
 ProposedChange = Callable[[Table, int, int], object]
@@ -55,12 +55,12 @@ def file_of(table: Table, key: int) -> list[str]:
 CHANGES: dict[str, ProposedChange] = {
     "append": lambda table, key, mark: table.append(rows((key, mark))),
     "delete": lambda table, key, mark: table.delete(f"id = {key}"),
-    "delete in place": lambda table, key, mark: table.delete(f"id = {key}"),
+    "merge-on-read delete": lambda table, key, mark: table.delete(f"id = {key}"),
     "delete files": lambda table, key, mark: table.delete_files(file_of(table, key)),
     "overwrite": lambda table, key, mark: table.overwrite(rows((key, mark)), where=f"id = {key}"),
     "overwrite partitions": lambda table, key, mark: table.overwrite_partitions(rows((key, mark))),
     "upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
-    "upsert in place": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
+    "merge-on-read upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
     "compact": lambda table, key, mark: table.compact(),
     "rewrite manifests": lambda table, key, mark: table.rewrite_manifests(),
     "evolve": evolve,
@@ -80,7 +80,7 @@ def apply_to_model(model: list[Row], change: str, key: int, mark: int, seen: lis
         "upsert": lambda other: other == key,
         "replace": lambda other: True,
     }
-    name = change.removesuffix(" in place")
+    name = change.removeprefix("merge-on-read ")
     if name in taken:
         model = [row for row in model if not (taken[name](row[0]) and row in seen)]
     return [*model, (key, mark)] if name in ("append", "overwrite", "overwrite partitions", "upsert") else model
@@ -105,8 +105,16 @@ def cells() -> Iterator[Cell]:
 
 
 CELLS = list(cells())
-ISOLATED = ("delete", "delete in place", "overwrite", "overwrite partitions", "upsert", "upsert in place")
-ABOUT_ROWS = ("append", "delete", "delete in place", "overwrite", "overwrite partitions", "upsert", "upsert in place")
+ISOLATED = ("delete", "merge-on-read delete", "overwrite", "overwrite partitions", "upsert", "merge-on-read upsert")
+ABOUT_ROWS = (
+    "append",
+    "delete",
+    "merge-on-read delete",
+    "overwrite",
+    "overwrite partitions",
+    "upsert",
+    "merge-on-read upsert",
+)
 
 
 def test_the_page_has_every_pair() -> None:
@@ -130,7 +138,7 @@ def test_two_writers_meet_as_the_page_says(
 
 @pytest.mark.parametrize(
     ("isolation", "first", "second", "relation", "outcome"),
-    some([c for c in CELLS if "in place" in c[1] + c[2] and {c[1], c[2]} <= {*ABOUT_ROWS, "compact"}]),
+    some([c for c in CELLS if "merge-on-read" in c[1] + c[2] and {c[1], c[2]} <= {*ABOUT_ROWS, "compact"}]),
 )
 def test_position_delete_files_meet_as_deletion_vectors_do(
     isolation: str, first: str, second: str, relation: str, outcome: str, monkeypatch: pytest.MonkeyPatch
@@ -166,13 +174,14 @@ def meet(cell: tuple[str, str, str, str], format_version: int, monkeypatch: pyte
         monkeypatch.setattr(lake.catalog, "swap", swap)
         other = lake.table("t.t")
         other.set_properties(
-            IN_PLACE if "in place" in second else {}, removals=() if "in place" in second else list(IN_PLACE)
+            MERGE_ON_READ if "merge-on-read" in second else {},
+            removals=() if "merge-on-read" in second else list(MERGE_ON_READ),
         )
         CHANGES[second](other, other_key, SECOND)
         swap(changes)  # type: ignore[arg-type]
 
-    if "in place" in first:
-        table.set_properties(IN_PLACE)
+    if "merge-on-read" in first:
+        table.set_properties(MERGE_ON_READ)
     monkeypatch.setattr(lake.catalog, "swap", let_the_second_go_first)
     after_second = apply_to_model(before, second, other_key, SECOND, before)
     try:

@@ -45,14 +45,14 @@ KNOWN_BUGS = (
     ),
     KnownBug(
         4,
-        "a retry checks only the last of two commits that came meanwhile",
+        "a retry checks only the last of two commits that came concurrently",
         (f"{OVERWRITE}::test_r04_every_intervening_commit_is_checked_not_only_the_last",),
         (f"{OVERWRITE}::test_r04_without_the_guard_a_row_of_the_first_commit_survives_unseen",),
     ),
     KnownBug(
         5,
-        "a data file that is replaced was removed meanwhile, and its replacement brings its rows back",
-        (f"{OVERWRITE}::test_r05_a_file_that_was_removed_meanwhile_does_not_come_back",),
+        "a data file that is replaced was removed concurrently, and its replacement brings its rows back",
+        (f"{OVERWRITE}::test_r05_a_file_that_was_removed_concurrently_does_not_come_back",),
         (f"{OVERWRITE}::test_r05_without_the_guard_a_removed_row_comes_back",),
     ),
     KnownBug(

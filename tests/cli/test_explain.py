@@ -1,4 +1,4 @@
-"""icefield explain: the funnel and the reason for one file, as text, as a tree and as JSON."""
+"""icefield explain: the metrics and the reason for one file, as text, as a tree and as JSON."""
 
 from tests.cli.conftest import Icefield
 

@@ -77,6 +77,6 @@ def test_a_story_goes_to_one_stream_with_numbered_chapters(capsys: pytest.Captur
     narrator.say("It begins.")
     narrator.show(grid([Column("n")], [[1]]))
     narrator.chapter("Two")
-    told, silent = reversed(capsys.readouterr()) if to_stderr else capsys.readouterr()
-    assert told == "\n1. One\nIt begins.\n   n\n   1\n\n2. Two\n"
+    output, silent = reversed(capsys.readouterr()) if to_stderr else capsys.readouterr()
+    assert output == "\n1. One\nIt begins.\n   n\n   1\n\n2. Two\n"
     assert silent == ""

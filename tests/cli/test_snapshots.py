@@ -34,8 +34,8 @@ def test_a_table_that_was_never_written_has_no_versions(icefield: Icefield) -> N
     icefield("create", "a.b", "id long")
     for command in ("snapshots", "history"):
         assert icefield(command, "a.b", "--json").json == []
-        told = icefield(command, "a.b")
-        assert (told.code, told.out, told.err) == (0, "", "a.b has no snapshots.\n")
+        output = icefield(command, "a.b")
+        assert (output.code, output.out, output.err) == (0, "", "a.b has no snapshots.\n")
 
 
 def test_numbers_that_other_writers_left_out_or_garbled_are_unknown() -> None:

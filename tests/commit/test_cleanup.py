@@ -78,7 +78,7 @@ def change_two_tables(lake: Lake) -> None:
 
 OPERATIONS: dict[str, Callable[[Lake], object]] = {
     "append": lambda lake: lake.table(NAME).append(rows(7, 8, 9)),
-    "append under a token": lambda lake: lake.table(NAME).append(rows(7, 8, 9), idempotency_key="x"),
+    "append under an idempotency key": lambda lake: lake.table(NAME).append(rows(7, 8, 9), idempotency_key="x"),
     "overwrite": lambda lake: lake.table(NAME).overwrite(rows(7, 8), where="id < 3", check_rows=False),
     "overwrite partitions": lambda lake: lake.table(NAME).overwrite_partitions(rows(7, 8)),
     "delete": lambda lake: lake.table(NAME).delete("id = 1 OR id = 5"),

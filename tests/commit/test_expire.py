@@ -91,14 +91,14 @@ def test_snapshots_that_no_ref_leads_to_go_by_their_age(table: Table) -> None:
     assert ids(table) == before[:3]
 
 
-def test_r08_a_tag_that_comes_meanwhile_keeps_its_snapshot(lake: Lake, table: Table) -> None:
+def test_r08_a_tag_that_comes_concurrently_keeps_its_snapshot(lake: Lake, table: Table) -> None:
     before = ids(table)
     race(lake, lambda: lake.table("t.t").create_tag("q", at=before[1]), lambda: table.expire_snapshots(FUTURE))
     assert ids(table) == [before[1], before[-1]]
     assert table.scan(as_of="q").count() == 2
 
 
-def test_r08_a_tag_on_a_snapshot_that_goes_meanwhile_fails(lake: Lake, table: Table) -> None:
+def test_r08_a_tag_on_a_snapshot_that_goes_concurrently_fails(lake: Lake, table: Table) -> None:
     before = ids(table)
     with pytest.raises(NoSuchSnapshot):
         race(lake, lambda: lake.table("t.t").expire_snapshots(FUTURE), lambda: table.create_tag("q", at=before[1]))
@@ -123,7 +123,7 @@ def test_r09_what_a_branch_was_rolled_back_to_stays(lake: Lake, table: Table) ->
     assert table.count() == 2
 
 
-def test_r09_a_roll_back_to_what_expires_meanwhile_fails(lake: Lake, table: Table) -> None:
+def test_r09_a_roll_back_to_what_expires_concurrently_fails(lake: Lake, table: Table) -> None:
     before = ids(table)
     with pytest.raises(NoSuchSnapshot):
         race(lake, lambda: lake.table("t.t").expire_snapshots(FUTURE), lambda: table.rollback(before[1]))

@@ -159,7 +159,7 @@ def test_unknown_outcome_stays_unknown_when_the_log_no_longer_reaches_back(memor
     assert store.deleted == []
 
 
-def test_commit_to_a_table_made_anew_is_refused(memory_lake: Lake, table: Table) -> None:
+def test_commit_to_a_table_recreated_is_refused(memory_lake: Lake, table: Table) -> None:
     memory_lake.drop_table("a.t")
     memory_lake.create_table("a.t", "id long not null")
     with pytest.raises(NoSuchTable, match="recreated"):

@@ -114,7 +114,7 @@ def test_r04_every_intervening_commit_is_checked_not_only_the_last(memory_lake: 
         through(memory_lake, racing).overwrite(rows((9, "mon")), where="day = 'mon'")
 
 
-def test_r05_a_file_that_was_removed_meanwhile_does_not_come_back(memory_lake: Lake, table: Table) -> None:
+def test_r05_a_file_that_was_removed_concurrently_does_not_come_back(memory_lake: Lake, table: Table) -> None:
     racing = RacingCatalog(memory_lake.catalog, [lambda: table.overwrite(rows(), where="day = 'mon'")])
     with pytest.raises(ConcurrentChange, match="concurrently removed"):
         through(memory_lake, racing).overwrite(rows((9, "mon")), where="id = 1", check_rows=False)

@@ -132,7 +132,7 @@ def test_a_concurrent_delete_of_replaced_rows_is_not_lost(
 
     def delete_first(swaps: object) -> None:
         monkeypatch.setattr(lake.catalog, "swap", swap)
-        # A vector is replaced as a whole; here a second one is enough to be in the way.
+        # A vector is replaced as a whole; here a second one is enough for a conflict.
         delete(lake, racing, DeletePositions(file, (1, 2)))
         swap(swaps)  # type: ignore[arg-type]
 

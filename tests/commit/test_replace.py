@@ -1,4 +1,4 @@
-"""Replacing a table: a new definition, the old history, and no change of others lost."""
+"""Replacing a table: a new definition, the old history, and no change of another writer lost."""
 
 from collections.abc import Callable
 from pathlib import Path

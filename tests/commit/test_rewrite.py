@@ -1,4 +1,4 @@
-"""Compaction and the rewriting of manifests: no row changes, whatever others do meanwhile."""
+"""Compaction and the rewriting of manifests: no row changes, whatever others do concurrently."""
 
 from dataclasses import replace
 

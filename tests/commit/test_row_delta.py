@@ -1,4 +1,4 @@
-"""Deletes and upserts by place: what they write, what they meet, and the histories that others got wrong."""
+"""Merge-on-read deletes and upserts: what they write, their conflicts, and histories that other engines got wrong."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_a_second_delete_adds_to_the_first(lake: Lake, table: Table) -> None:
     second = table.delete("id = 4")
     assert second is not None
     assert rows_of(table) == [(1, 0), (3, 0), (11, 0), (12, 0)]
-    # One vector for a data file, which holds all; position delete files stand beside each other.
+    # One vector for a data file, which holds all; position delete files accumulate.
     assert second.summary["total-delete-files"] == ("1" if table.metadata.format_version == 3 else "2")
     assert second.summary["total-position-deletes"] == "2"
 
@@ -226,7 +226,7 @@ def test_files_too_large_to_look_into_are_taken_to_hold_read_rows(
         )
 
 
-def test_a_table_that_is_upgraded_meanwhile_gets_vectors(lake: Lake) -> None:
+def test_a_table_that_is_upgraded_concurrently_gets_vectors(lake: Lake) -> None:
     table = lake.create_table("t.up", "id long, p string, n long", properties=IN_PLACE)
     table.append(rows((1, "a", 0), (2, "a", 0), (3, "a", 0)))
     table.delete("id = 3")

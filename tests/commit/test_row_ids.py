@@ -85,21 +85,21 @@ def assert_lineage(lake: Lake, table: Table) -> None:
 @effort(12)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(0, 4))
 def test_every_row_has_one_id_for_ever(seed: int, version: int, upgrade_after: int) -> None:
-    dice = Random(seed)
+    rng = Random(seed)
     with icefield.connect("memory:", ambient=SeededAmbient(seed)) as lake:
         table = make(lake, version)
         for step in range(9):
             if step == upgrade_after:
                 table.upgrade_format_version(3)
-            some = rows(*((dice.randrange(50), dice.choice(DAYS)) for _ in range(dice.randint(1, 6))))
-            match dice.randrange(4):
+            some = rows(*((rng.randrange(50), rng.choice(DAYS)) for _ in range(rng.randint(1, 6))))
+            match rng.randrange(4):
                 case 0:
                     table.overwrite(
-                        some.slice(0, dice.randint(0, 1)), where=f"day = '{dice.choice(DAYS)}'", check_rows=False
+                        some.slice(0, rng.randint(0, 1)), where=f"day = '{rng.choice(DAYS)}'", check_rows=False
                     )
                 case 1:
                     table.overwrite(
-                        some.slice(0, dice.randint(0, 1)), where=f"id < {dice.randrange(50)}", check_rows=False
+                        some.slice(0, rng.randint(0, 1)), where=f"id < {rng.randrange(50)}", check_rows=False
                     )
                 case _:
                     table.append(some)
@@ -126,7 +126,7 @@ def test_files_that_stay_and_files_that_go_keep_their_ids_in_the_rewritten_manif
     head = table.snapshots()[-1]
     stored = {e["file_path"]: e["stored_row_id"] for e in entries_of(memory_lake, head) if e["status"] != ADDED}
     assert stored == {path: ids.start for path, ids in before.items()}
-    # As the reference: room is left for the row that stays, though it has its id.
+    # As Iceberg Java: room is left for the row that stays, though it has its id.
     assert (head.first_row_id, head.added_rows, table.metadata.next_row_id) == (3, 2, 5)
     assert_lineage(memory_lake, table)
 

@@ -108,7 +108,7 @@ def limited(lake: Lake) -> Any:
     return uuid
 
 
-def test_a_view_made_anew_is_another_view(lake: Lake) -> None:
+def test_a_view_recreated_is_another_view(lake: Lake) -> None:
     old = lake.view(NAME)
     uuid = old.metadata.view_uuid
     lake.drop_view(NAME)

@@ -1,4 +1,4 @@
-"""A change under a token is made once, however often it is asked for."""
+"""A change under an idempotency key is made once, however often it is asked for."""
 
 import datetime
 from collections.abc import Callable
@@ -107,13 +107,13 @@ def test_a_lost_answer_and_a_second_try_append_once(lake: Lake, table: Table, mo
 
 
 @pytest.mark.parametrize("idempotency_key", ["", "a b", 'quote"', "ü", "x" * 201, 7])
-def test_what_is_no_token_is_refused(table: Table, idempotency_key: str) -> None:
+def test_what_is_not_a_valid_idempotency_key_is_refused(table: Table, idempotency_key: str) -> None:
     with pytest.raises(InvalidInput, match="not a valid idempotency key|idempotency_key takes a string"):
         table.append(rows(1), idempotency_key=idempotency_key)
     assert table.snapshots() == []
 
 
-def test_a_token_that_is_part_of_another_is_another(table: Table) -> None:
+def test_an_idempotency_key_that_is_part_of_another_is_another(table: Table) -> None:
     table.append(rows(1), idempotency_key="batch-10")
     table.append(rows(2), idempotency_key="batch-1")
     assert table.count() == 2
@@ -158,7 +158,7 @@ def test_a_key_outlives_its_snapshot(table: Table, verb: str, by: str, idempoten
 
 
 @pytest.mark.parametrize("expired", [False, True])
-def test_a_token_of_another_branch_is_refused_and_not_swallowed(table: Table, expired: bool) -> None:
+def test_an_idempotency_key_of_another_branch_is_refused_and_not_swallowed(table: Table, expired: bool) -> None:
     table.append(rows(0))
     table.create_branch("staging")
     table.at("staging").append(rows(1), idempotency_key="x")
@@ -180,7 +180,7 @@ def test_a_token_of_another_branch_is_refused_and_not_swallowed(table: Table, ex
 
 
 @pytest.mark.parametrize("expired", [False, True])
-def test_a_token_that_was_rolled_back_has_not_landed(table: Table, expired: bool) -> None:
+def test_an_idempotency_key_that_was_rolled_back_has_not_landed(table: Table, expired: bool) -> None:
     first = table.append(rows(0))
     assert first is not None
     table.append(rows(1), idempotency_key="x")
@@ -226,7 +226,7 @@ def test_a_new_branch_has_what_landed_before_it(table: Table, idempotency_key: I
         table.at("b").append(rows(3), idempotency_key="later")
 
 
-def test_the_window_of_plain_tokens_is_bounded(table: Table) -> None:
+def test_the_window_of_plain_keys_is_bounded(table: Table) -> None:
     table.set_properties({"icefield.idempotency-keys.kept": "3"})
     for number in range(5):
         table.append(rows(number), idempotency_key=f"job-{number}")
@@ -397,7 +397,7 @@ def test_a_batch_in_the_history_has_landed_whatever_the_mark_says(table: Table) 
     assert ids(table) == [1]
 
 
-def test_a_token_that_another_engine_rolled_back_has_not_landed_whatever_expired_below(table: Table) -> None:
+def test_an_idempotency_key_that_another_engine_rolled_back_has_not_landed_whatever_expired_below(table: Table) -> None:
     first, second = (table.append(rows(number)) for number in (0, 1))
     assert first is not None
     assert second is not None

@@ -62,7 +62,7 @@ def test_text_that_is_not_utf8_is_refused(memory_lake: Lake, column: str, verb: 
 
 
 def test_rows_beside_such_text_are_taken(memory_lake: Lake) -> None:
-    """What a slice leaves out, and what is null, is no part of the rows."""
+    """What a slice leaves out, and what is null, does not belong to the rows."""
     table = memory_lake.create_table("a.t", "id long, s string, l list<string>, m map<string, string>")
     lists = pa.ListArray.from_arrays([0, 1, 2, 3], text())
     maps = pa.MapArray.from_arrays([0, 1, 2, 3], text(), text())

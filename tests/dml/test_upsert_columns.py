@@ -122,18 +122,18 @@ def test_values_are_not_kept_of_a_row_that_changed_since(memory_lake: Lake, mode
 
 @pytest.mark.parametrize("seed", range(4))
 def test_upserts_of_some_columns_are_like_those_of_a_dictionary(memory_lake: Lake, seed: int) -> None:
-    dice = random.Random(seed)
-    table = make(memory_lake, "id long, a long, b string, c list<long>", dice.choice(MODES), dice.choice((2, 3)))
+    rng = random.Random(seed)
+    table = make(memory_lake, "id long, a long, b string, c list<long>", rng.choice(MODES), rng.choice((2, 3)))
     types = {"a": pa.int64(), "b": pa.string(), "c": pa.list_(pa.int64())}
     values: dict[str, Callable[[], Any]] = {
-        "a": lambda: dice.randrange(99),
-        "b": lambda: dice.choice("xyz"),
-        "c": lambda: [dice.randrange(9)],
+        "a": lambda: rng.randrange(99),
+        "b": lambda: rng.choice("xyz"),
+        "c": lambda: [rng.randrange(9)],
     }
     model: dict[int, dict[str, Any]] = {}
     for _ in range(6):
-        named = [name for name in types if dice.random() < 0.6]
-        given = {key: {name: values[name]() for name in named} for key in dice.sample(range(12), dice.randint(1, 8))}
+        named = [name for name in types if rng.random() < 0.6]
+        given = {key: {name: values[name]() for name in named} for key in rng.sample(range(12), rng.randint(1, 8))}
         columns = {name: pa.array([row[name] for row in given.values()], types[name]) for name in named}
         table.upsert(pa.table({"id": pa.array(list(given), pa.int64())} | columns), on=["id"])
         for key, row in given.items():

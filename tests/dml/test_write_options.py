@@ -173,7 +173,7 @@ class _Slow:
         return pa.RecordBatchReader.from_batches(self.given.schema, batches()).__arrow_c_stream__(requested_schema)
 
 
-def test_a_column_that_another_writer_added_meanwhile_does_not_take_the_values(table: Table) -> None:
+def test_a_column_that_another_writer_added_concurrently_does_not_take_the_values(table: Table) -> None:
     def other() -> None:
         table.append(rows(id=pa.array([5], pa.int32()), other=["theirs"]), merge_schema=True)
 
@@ -191,7 +191,7 @@ def test_the_same_column_added_by_two_writers_is_one(table: Table) -> None:
     assert names(table).count("note") == 1
 
 
-def test_an_append_that_came_meanwhile_stays(table: Table) -> None:
+def test_an_append_that_came_concurrently_stays(table: Table) -> None:
     def other() -> None:
         table.append(rows(id=pa.array([5], pa.int32())))
 
@@ -199,7 +199,7 @@ def test_an_append_that_came_meanwhile_stays(table: Table) -> None:
     assert [row["note"] for row in read(table)] == [None, "mine", None]
 
 
-def test_a_merge_under_a_token_is_made_once(table: Table) -> None:
+def test_a_merge_under_an_idempotency_key_is_made_once(table: Table) -> None:
     new = rows(id=pa.array([2], pa.int32()), note=["x"])
     first = table.append(new, merge_schema=True, idempotency_key="job-1")
     assert first is not None

@@ -1,4 +1,4 @@
-"""The rule that chooses an engine, and where its choice is told."""
+"""The rule that chooses an engine, and where its choice is reported."""
 
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ def used(table: Table, **options: Any) -> str:
 
 def test_small_work_stays_in_this_process_and_says_why(lake: Lake) -> None:
     table = make(lake)
-    told = str(table.scan(where="id = 2").explain())
-    assert "counted by local (" in told
+    output = str(table.scan(where="id = 2").explain())
+    assert "counted by local (" in output
     assert used(table).startswith("local (")
 
 

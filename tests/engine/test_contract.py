@@ -197,7 +197,7 @@ def test_compaction_changes_no_row(lake: Lake, case: Case) -> None:
 def test_rows_that_are_deleted_during_compaction_stay_deleted(lake: Lake, engine: EngineUnderTest) -> None:
     table = make(lake, "merge-on-read", 3)
     table.append(rows((7, "seven", "a"), (8, "eight", "a")))
-    _meanwhile(table, lambda: lake.table("a.t").delete("id = 7", engine="local"))
+    _concurrently(table, lambda: lake.table("a.t").delete("id = 7", engine="local"))
     table.compact(engine=engine)
     assert ids_of(table) == [1, 3, 4, 5, 6, 8]
 
@@ -206,7 +206,7 @@ def test_rows_that_are_deleted_during_compaction_stay_deleted(lake: Lake, engine
 def test_deletes_of_other_rows_of_one_file_both_hold(lake: Lake, engine: EngineUnderTest, version: int) -> None:
     table = make(lake, "merge-on-read", version)
     table.append(rows(*((i, "more", "z") for i in range(10, 20))))
-    _meanwhile(table, lambda: lake.table("a.t").delete("id = 11", engine="local"))
+    _concurrently(table, lambda: lake.table("a.t").delete("id = 11", engine="local"))
     table.delete("id in (12, 13)", engine=engine)
     assert [i for i in ids_of(table) if i >= 10] == [10, 14, 15, 16, 17, 18, 19]
     assert table.inspect("delete_files").to_arrow().read_all().num_rows == (3 if version == 2 else 2)
@@ -216,7 +216,7 @@ def test_deletes_of_other_rows_of_one_file_both_hold(lake: Lake, engine: EngineU
 def test_a_row_that_two_changes_replace_is_a_conflict(lake: Lake, engine: EngineUnderTest, version: int) -> None:
     table = make(lake, "merge-on-read", version)
     before = _files(lake)
-    _meanwhile(table, lambda: lake.table("a.t").delete("id = 1", engine="local"))
+    _concurrently(table, lambda: lake.table("a.t").delete("id = 1", engine="local"))
     with pytest.raises(ConcurrentChange):
         table.upsert(rows((1, "eins", "a")), on=["id"], engine=engine)
     assert ids_of(table) == [3, 4, 5, 6]
@@ -224,9 +224,9 @@ def test_a_row_that_two_changes_replace_is_a_conflict(lake: Lake, engine: Engine
     assert not [path for path in new if "/data/" in path and path not in _live(table)]
 
 
-def test_a_table_that_is_upgraded_meanwhile_gets_vectors(lake: Lake, engine: EngineUnderTest) -> None:
+def test_a_table_that_is_upgraded_concurrently_gets_vectors(lake: Lake, engine: EngineUnderTest) -> None:
     table = make(lake, "merge-on-read", 2)
-    _meanwhile(table, lambda: lake.table("a.t").upgrade_format_version(3))
+    _concurrently(table, lambda: lake.table("a.t").upgrade_format_version(3))
     table.delete("id in (1, 5)", engine=engine)
     assert ids_of(table) == [3, 4, 6]
     kinds = table.inspect("delete_files").to_arrow().read_all().column("file_format").to_pylist()
@@ -297,7 +297,7 @@ def _live(table: Table) -> set[str]:
     return {path for found in names for path in found.column("file_path").to_pylist()}
 
 
-def _meanwhile(table: Table, act: Any) -> None:
+def _concurrently(table: Table, act: Any) -> None:
     """Let somebody else commit after the next plan of a handle and before its commit."""
     head: Any = table._head
     commit = head.commit

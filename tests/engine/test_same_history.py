@@ -34,17 +34,17 @@ def test_both_engines_make_the_same_of_a_history(seed: int, lake: Lake, spark: S
         verb, arguments = _draw(random)
         story.append(f"{verb}{arguments}")
         made = [_do(table, verb, arguments, engine) for table, engine in zip(tables, ENGINES, strict=True)]
-        told = "\n".join(story)
-        assert _rows(tables[0]) == _rows(tables[1]), told
-        assert [m is None for m in made] in ([True] * 2, [False] * 2), told
-        assert _counts(made[0], verb) == _counts(made[1], verb), told
-        assert tables[0].count(engine="local") == tables[1].count(engine="spark") == len(_rows(tables[0])), told
+        history = "\n".join(story)
+        assert _rows(tables[0]) == _rows(tables[1]), history
+        assert [m is None for m in made] in ([True] * 2, [False] * 2), history
+        assert _counts(made[0], verb) == _counts(made[1], verb), history
+        assert tables[0].count(engine="local") == tables[1].count(engine="spark") == len(_rows(tables[0])), history
         for column in ("id", "value"):
             ends = [
                 (t.scan().min(column, engine=e), t.scan().max(column, engine=e))
                 for t, e in zip(tables, ENGINES, strict=True)
             ]
-            assert ends[0] == ends[1], told
+            assert ends[0] == ends[1], history
 
 
 def _make(lake: Lake, name: str, random: Random) -> Table:

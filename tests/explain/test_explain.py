@@ -1,4 +1,4 @@
-"""Explain: every level of the funnel adds up, deletes are counted, and what is left to filter by is named."""
+"""Explain: every level of the metrics adds up, deletes are counted, and what is left to filter by is named."""
 
 import pyarrow as pa
 import pytest

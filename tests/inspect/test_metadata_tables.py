@@ -296,19 +296,19 @@ def test_history_tells_what_was_rolled_back(changing: Table) -> None:
     third = table.snapshots()[2]
     table.rollback(third.snapshot_id)
     table.append(rows((30, "e")))
-    told = [(row["snapshot_id"], row["is_current_ancestor"]) for row in read(table, "history")]
-    assert told[:3] == [(s.snapshot_id, True) for s in table.snapshots()[:3]]
-    assert not any(current for _, current in told[3:6])
-    assert [current for _, current in told[6:]] == [True, True]
+    output = [(row["snapshot_id"], row["is_current_ancestor"]) for row in read(table, "history")]
+    assert output[:3] == [(s.snapshot_id, True) for s in table.snapshots()[:3]]
+    assert not any(current for _, current in output[3:6])
+    assert [current for _, current in output[6:]] == [True, True]
 
 
 def test_schemas_and_properties(changing: Table) -> None:
     table = changing
     with table.evolve() as change:
         change.add_column("inner", "struct<x: int>", doc="deep")
-    told = [(r["schema_id"], r["is_current"], r["name"], r["type"]) for r in read(table, "schemas")]
-    assert told[:2] == [(0, False, "id", "long"), (0, False, "name", "string")]
-    assert told[-1] == (1, True, "inner.x", "int")
+    output = [(r["schema_id"], r["is_current"], r["name"], r["type"]) for r in read(table, "schemas")]
+    assert output[:2] == [(0, False, "id", "long"), (0, False, "name", "string")]
+    assert output[-1] == (1, True, "inner.x", "int")
     assert read(table, "properties", where="key LIKE 'write.%'") == [
         {"key": "write.delete.mode", "value": "merge-on-read"}
     ]
@@ -334,8 +334,8 @@ def test_bounds_from_before_a_type_was_widened_are_readable(memory_lake: Lake) -
     with made.evolve() as change:
         change.update_column_type("n", "long")
     made.append(pa.table({"n": [2**40]}))
-    told = read(made, "files", select=["readable_metrics.n.lower_bound"])
-    assert sorted(row["readable_metrics"]["n"]["lower_bound"] for row in told) == [1, 2**40]
+    output = read(made, "files", select=["readable_metrics.n.lower_bound"])
+    assert sorted(row["readable_metrics"]["n"]["lower_bound"] for row in output) == [1, 2**40]
 
 
 @pytest.mark.parametrize(
@@ -366,8 +366,8 @@ def test_partition_fields_of_all_specs_stand_under_their_newest_names(table: Tab
         PartitionSpec((PartitionField(2, 1003, "same", Bucket(2)),), 2),
     )
     changed = type(metadata)(**{**vars(metadata), "specs": specs})
-    told = [(f.field_id, f.name, str(f.type)) for f in partition_struct(changed).fields]
-    assert told == [(1000, "new", "string"), (1001, "same_1001", "int"), (1003, "same", "int")]
+    output = [(f.field_id, f.name, str(f.type)) for f in partition_struct(changed).fields]
+    assert output == [(1000, "new", "string"), (1001, "same_1001", "int"), (1003, "same", "int")]
 
 
 def test_one_id_for_different_partition_fields_is_refused(table: Table) -> None:

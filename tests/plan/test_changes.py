@@ -145,12 +145,12 @@ def test_changed_files_are_told_with_who_changed_them(memory_lake: Lake) -> None
     gone = made(table.delete("id = 11"))
     made(table.append(ids(41)))
     made(table.delete("id = 41"))
-    told = table.changed_files(first).sort_by("change").to_pylist()
-    assert [(r["change"], r["snapshot_id"], r["partition"]["id_trunc"]) for r in told] == [
+    output = table.changed_files(first).sort_by("change").to_pylist()
+    assert [(r["change"], r["snapshot_id"], r["partition"]["id_trunc"]) for r in output] == [
         ("added", second, 30),
         ("removed", gone, 10),
     ]
-    assert {(r["record_count"], r["content"], r["spec_id"]) for r in told} == {(1, 0, 0)}
+    assert {(r["record_count"], r["content"], r["spec_id"]) for r in output} == {(1, 0, 0)}
 
 
 def test_changes_are_told_between_branches_and_backwards_too(table: Table) -> None:
@@ -159,14 +159,14 @@ def test_changes_are_told_between_branches_and_backwards_too(table: Table) -> No
     side = made(table.at("side").append(ids(11)))
     main = made(table.append(ids(21)))
 
-    def told(after: Any, until: Any) -> list[tuple[str, int, int | None]]:
+    def changes(after: Any, until: Any) -> list[tuple[str, int, int | None]]:
         rows = table.changed_files(after, until).to_pylist()
         return sorted((r["change"], r["partition"]["id_trunc"], r["snapshot_id"]) for r in rows)
 
-    assert told("side", "main") == [("added", 20, main), ("removed", 10, None)]
-    assert told(main, first) == [("removed", 20, None)]
-    assert told(None, "side") == [("added", 0, first), ("added", 10, side)]
-    assert told("side", "side") == []
+    assert changes("side", "main") == [("added", 20, main), ("removed", 10, None)]
+    assert changes(main, first) == [("removed", 20, None)]
+    assert changes(None, "side") == [("added", 0, first), ("added", 10, side)]
+    assert changes("side", "side") == []
 
 
 def test_deletion_vectors_of_one_file_are_told_apart(memory_lake: Lake) -> None:
@@ -176,12 +176,12 @@ def test_deletion_vectors_of_one_file_are_told_apart(memory_lake: Lake) -> None:
     table.append(ids(1, 2, 3, 11, 12, 13))
     start = made(table.delete("id = 1 OR id = 11"))
     end = made(table.delete("id = 2"))
-    told = table.changed_files(start).to_pylist()
-    assert sorted((r["change"], r["content"], r["record_count"], r["snapshot_id"]) for r in told) == [
+    output = table.changed_files(start).to_pylist()
+    assert sorted((r["change"], r["content"], r["record_count"], r["snapshot_id"]) for r in output) == [
         ("added", 1, 2, end),
         ("removed", 1, 1, end),
     ]
-    assert {r["partition"]["id_trunc"] for r in told} == {0}
+    assert {r["partition"]["id_trunc"] for r in output} == {0}
 
 
 STEPS = st.lists(

@@ -120,7 +120,7 @@ def found_for(index: DeleteIndex, data: File) -> tuple[tuple[DeleteFile, ...], i
 def test_the_index_finds_what_the_rules_say(
     data: tuple[File, ...], deletes: tuple[File, ...], with_vector: set[str]
 ) -> None:
-    # What names a data file stands in its partition.
+    # A delete file that names a data file is in its partition.
     home = {f.path: (f.spec, f.partition) for f in data}
     deletes = tuple(
         d if d.target is None else replace(d, spec=home[d.target][0], partition=home[d.target][1]) for d in deletes

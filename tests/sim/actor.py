@@ -1,4 +1,4 @@
-"""A simulated process: its lake, its dice, and how it makes a change under the eyes of the judge."""
+"""A simulated process: its lake, its randomness, and how it makes a change under the eyes of the judge."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Shared:
     """What all processes know of.
 
     mood: what kind of steps they make. rows: the number of the newest row. jobs: changes that are
-    made under a token.
+    made under an idempotency key.
     """
 
     isolation: str
@@ -36,7 +36,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Job:
-    """A change under a token, which any process may try any number of times."""
+    """A change under an idempotency key, which any process may try any number of times."""
 
     idempotency_key: str
     table: str
@@ -51,7 +51,7 @@ class Actor:
     name: str
     simulation: Simulation
     lake: Lake
-    dice: Random
+    rng: Random
     shared: Shared
 
     def table(self) -> Table:
@@ -60,20 +60,20 @@ class Actor:
 
     def choose_table(self) -> str:
         """Name one of the tables."""
-        return TABLES[0] if self.shared.mood == HOT else self.dice.choice(TABLES)
+        return TABLES[0] if self.shared.mood == HOT else self.rng.choice(TABLES)
 
     def branch(self) -> Table:
         """Open a table, sometimes at a branch."""
         table = self.table()
         branches = [name for name, ref in table.refs().items() if ref.kind is RefKind.BRANCH and name != MAIN]
-        return table.at(self.dice.choice(branches)) if branches and self.dice.random() < 0.4 else table
+        return table.at(self.rng.choice(branches)) if branches and self.rng.random() < 0.4 else table
 
     def rows(self, most: int = 2) -> Rows:
         """Make rows that nobody else has, under keys that others have too."""
         made = []
-        for _ in range(self.dice.randrange(1, most + 1)):
+        for _ in range(self.rng.randrange(1, most + 1)):
             self.shared.rows += 1
-            made.append((self.dice.randrange(KEYS), self.shared.rows))
+            made.append((self.rng.randrange(KEYS), self.shared.rows))
         return tuple(made)
 
     def attempt(

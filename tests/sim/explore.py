@@ -30,7 +30,7 @@ class _Node:
     chosen: str = ""
 
     def choose(self) -> bool:
-        """Take the first thread that is not asleep; say whether there is one."""
+        """Take the first thread that is not asleep; return whether there is one."""
         awake = [name for name in self.ready if name not in self.asleep]
         self.chosen = awake[0] if awake else ""
         return bool(awake)
@@ -77,7 +77,7 @@ class _Follow:
 
 
 def _turn_back(path: list[_Node]) -> bool:
-    """Take the next choice at the last point that has one; say whether there was one."""
+    """Take the next choice at the last point that has one; return whether there was one."""
     while path:
         node = path[-1]
         node.asleep[node.chosen] = node.ready[node.chosen]

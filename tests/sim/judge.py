@@ -21,7 +21,7 @@ Scan = Callable[[str, int], Rows]
 
 
 class Judge:
-    """Knows every version of every table. `scan` reads a snapshot of a table whose rows cannot be told from files."""
+    """Knows every version of every table. `scan` reads a snapshot of a table whose rows are unknown."""
 
     def __init__(self, store: Store, scan: Scan) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class Judge:
         self.reading = Reading(store)
         self.pointers: dict[str, str] = {}
         self.history: list[dict[str, State]] = [{}]
-        self._jobs: dict[str, list[int]] = {}  # the snapshots that landed under a token
+        self._jobs: dict[str, list[int]] = {}  # the snapshots that landed under an idempotency key
         self._parents: dict[int, int | None] = {}  # of every snapshot that there ever was
         self._expired: set[str] = set()
         self._landed: list[Intent] = []
@@ -96,11 +96,11 @@ class Judge:
         if intent.landed_at is not None:
             raise Violation(f"{intent} failed with {type(error).__name__}, but landed: {error}")
         blames_others = isinstance(error, ConcurrentChange) and not isinstance(error, intent.refusals)
-        refused_for_token = isinstance(error, InvalidInput) and intent.idempotency_key is not None
-        if refused_for_token and (intent.idempotency_key not in self._jobs or self._was_always_in_history(intent)):
-            raise Violation(f"{intent} was refused for its token, which has not left the history: {error}")
+        refused_for_key = isinstance(error, InvalidInput) and intent.idempotency_key is not None
+        if refused_for_key and (intent.idempotency_key not in self._jobs or self._was_always_in_history(intent)):
+            raise Violation(f"{intent} was refused for its idempotency key, which has not left the history: {error}")
         if blames_others and not self._others_since(intent):
-            raise Violation(f"{intent} failed because of others, but nobody else was there: {error}")
+            raise Violation(f"{intent} failed because of another writer, but there was none: {error}")
 
     def doubt(self, intent: Intent) -> None:
         """Judge the news that nobody knows; the change may still land, so that all its files must be there."""
@@ -139,12 +139,12 @@ class Judge:
         if intent.fate is Fate.REFUSED:
             raise Violation(f"{intent} was refused, and landed afterwards")
         if self._is_in_history(intent):
-            raise Violation(f"{intent} landed again under its token")
+            raise Violation(f"{intent} landed again under its idempotency key")
         intent.landed_at = self.now + 1
         self._landed.append(intent)
 
     def _is_in_history(self, intent: Intent) -> bool:
-        """Return whether a change under the same token is in the history of main, expired or not."""
+        """Return whether a change under the same idempotency key is in the history of main, expired or not."""
         (table, *_) = intent.effects
         head = self.tables[table].refs[MAIN] if table in self.tables else None
         while head is not None:

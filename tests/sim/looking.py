@@ -8,7 +8,7 @@ def read(actor: Actor) -> None:
     """Read a version to its end, while others commit."""
     table = actor.branch()
     versions = table.snapshots()
-    old = actor.dice.choice(versions).snapshot_id if versions and actor.dice.random() < 0.5 else None
+    old = actor.rng.choice(versions).snapshot_id if versions and actor.rng.random() < 0.5 else None
     scan = table.scan(select=list(COLUMNS), as_of=old)
     found = scan.to_arrow().read_all()
     rows = tuple(sorted(zip(*(found.column(name).to_pylist() for name in COLUMNS), strict=True)))

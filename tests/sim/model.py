@@ -228,7 +228,7 @@ def joined(*parts: Any) -> Rows:
 
 
 class Fate(Enum):
-    """What whoever made a change was told of it."""
+    """The outcome of a change as reported to its writer."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"

@@ -1,4 +1,4 @@
-"""Make the run of a seed: draw the tables, the weather and the processes, let them run, and judge the end."""
+"""Make the run of a seed: draw the tables, the faults and the processes, let them run, and judge the end."""
 
 from collections.abc import Callable
 from random import Random
@@ -7,7 +7,7 @@ from tests.sim.actor import HOT, MIXED, TABLES, TRANSFERS, Actor, Shared
 from tests.sim.model import Violation
 from tests.sim.simulation import WAREHOUSE, Failure, Outcome, Simulation, digest_of, fates_of, rows_of
 from tests.sim.steps import step
-from tests.sim.world import CALM, Weather
+from tests.sim.world import NO_FAULTS, FaultRates
 
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
@@ -18,13 +18,13 @@ MERGE_ON_READ = "merge-on-read"
 WRITERS = {MIXED: (2, 2, 3, 4), HOT: (4,), TRANSFERS: (3, 4)}
 READ_AT_END = 0.25
 AGAIN = 'make sim ARGS="--seed {seed}"'
-WEATHERS = (
-    CALM,
-    Weather(clock_jumps=0.1),
-    Weather(swap_fails=0.4, goes_silent=0.6, clock_jumps=0.1),
-    Weather(swap_fails=0.15, catalog_fails=0.02, store_fails=0.01, clock_jumps=0.05),
-    Weather(store_fails=0.03),
-    Weather(swap_fails=0.2, goes_silent=0.6, dies=0.01),
+FAULT_RATES = (
+    NO_FAULTS,
+    FaultRates(clock_jumps=0.1),
+    FaultRates(swap_fails=0.4, goes_silent=0.6, clock_jumps=0.1),
+    FaultRates(swap_fails=0.15, catalog_fails=0.02, store_fails=0.01, clock_jumps=0.05),
+    FaultRates(store_fails=0.03),
+    FaultRates(swap_fails=0.2, goes_silent=0.6, dies=0.01),
 )
 
 
@@ -35,10 +35,10 @@ def mood_of(seed: int) -> str:
 
 def simulate(seed: int) -> Outcome:
     """Run a seed. Raises Failure with the trace of what happened."""
-    dice = Random(f"shape {seed}")
-    simulation = Simulation(seed, dice.choice(WEATHERS))
+    rng = Random(f"shape {seed}")
+    simulation = Simulation(seed, rng.choice(FAULT_RATES))
     try:
-        _populate(simulation, dice, seed)
+        _populate(simulation, rng, seed)
         simulation.run()
         _check_end(simulation)
     except Exception as error:
@@ -48,13 +48,13 @@ def simulate(seed: int) -> Outcome:
     return Outcome(digest, simulation.trace, simulation.judge.now, fates_of(simulation.intents))
 
 
-def _populate(simulation: Simulation, dice: Random, seed: int) -> None:
-    shared = Shared(dice.choice(("serializable", "serializable", "snapshot")), mood_of(seed))
-    _create_tables(simulation, dice, shared)
-    for at in range(dice.choice(WRITERS[shared.mood])):
+def _populate(simulation: Simulation, rng: Random, seed: int) -> None:
+    shared = Shared(rng.choice(("serializable", "serializable", "snapshot")), mood_of(seed))
+    _create_tables(simulation, rng, shared)
+    for at in range(rng.choice(WRITERS[shared.mood])):
         name = f"writer {at}"
-        actor = Actor(name, simulation, simulation.lake(name), Random(f"steps of {name} {dice.random()}"), shared)
-        simulation.scheduler.spawn(name, _life(actor, steps=3 if shared.mood == HOT else dice.choice((2, 2, 3))))
+        actor = Actor(name, simulation, simulation.lake(name), Random(f"steps of {name} {rng.random()}"), shared)
+        simulation.scheduler.spawn(name, _life(actor, steps=3 if shared.mood == HOT else rng.choice((2, 2, 3))))
 
 
 def _life(actor: Actor, steps: int) -> Callable[[], None]:
@@ -65,18 +65,18 @@ def _life(actor: Actor, steps: int) -> Callable[[], None]:
     return live
 
 
-def _create_tables(simulation: Simulation, dice: Random, shared: Shared) -> None:
-    lake = Lake(Backend(simulation.catalog, simulation.store, SeededAmbient(dice.randrange(1 << 30))), WAREHOUSE)
+def _create_tables(simulation: Simulation, rng: Random, shared: Shared) -> None:
+    lake = Lake(Backend(simulation.catalog, simulation.store, SeededAmbient(rng.randrange(1 << 30))), WAREHOUSE)
     properties = {
-        "commit.manifest.min-count-to-merge": dice.choice(("2", "3", "100")),
-        "write.metadata.previous-versions-max": dice.choice(("2", "5", "100")),
-        "write.delete.mode": dice.choice(("copy-on-write", "copy-on-write", MERGE_ON_READ)),
-        "write.merge.mode": dice.choice(("copy-on-write", MERGE_ON_READ)),
+        "commit.manifest.min-count-to-merge": rng.choice(("2", "3", "100")),
+        "write.metadata.previous-versions-max": rng.choice(("2", "5", "100")),
+        "write.delete.mode": rng.choice(("copy-on-write", "copy-on-write", MERGE_ON_READ)),
+        "write.merge.mode": rng.choice(("copy-on-write", MERGE_ON_READ)),
         "write.delete.isolation-level": shared.isolation,
         "write.overwrite.isolation-level": shared.isolation,
     }
-    partition_by = dice.choice(((), (), ("bucket(2, id)",)))
-    version = dice.choice((2, 2, 3))
+    partition_by = rng.choice(((), (), ("bucket(2, id)",)))
+    version = rng.choice((2, 2, 3))
     for name in TABLES:
         table = lake.create_table(
             name, "id long, n long", partition_by=partition_by, properties=properties, format_version=version
@@ -86,9 +86,9 @@ def _create_tables(simulation: Simulation, dice: Random, shared: Shared) -> None
 
 def _check_end(simulation: Simulation) -> None:
     """A run without faults leaves nothing behind; in some runs all heads are read with icefield's own scan."""
-    if simulation.dice.random() < READ_AT_END:
+    if simulation.rng.random() < READ_AT_END:
         _read_heads(simulation)
-    if not simulation.weather.is_calm:
+    if not simulation.faults.is_faultless:
         return
     if left := simulation.judge.leftovers(WAREHOUSE):
         raise Violation(f"files are left behind though nothing failed: {sorted(left)}")

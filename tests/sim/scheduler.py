@@ -1,7 +1,7 @@
 """Threads that hand one baton to each other, so that a run is decided by who is chosen next and by nothing else.
 
-Whoever runs reaches a point before every call to the outside: there the chooser says who goes on. Time stands still but
-for what sleeps and points make of it. A thread may die at a point: it holds what it held, and never goes on.
+Whoever runs reaches a point before every call to the outside: there the chooser says who goes on. Time does not pass
+but for what sleeps and points make of it. A thread may die at a point: it holds what it held, and never goes on.
 """
 
 import threading

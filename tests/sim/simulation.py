@@ -17,7 +17,7 @@ from tests.sim.judge import Judge
 from tests.sim.model import Fate, Intent
 from tests.sim.reading import Rows
 from tests.sim.scheduler import Operation, Runner, Scheduler
-from tests.sim.world import CALM, START_MS, SimulatedAmbient, SimulatedCatalog, SimulatedStore, Weather
+from tests.sim.world import NO_FAULTS, START_MS, FaultRates, SimulatedAmbient, SimulatedCatalog, SimulatedStore
 
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
@@ -50,9 +50,11 @@ class Outcome:
 class Simulation:
     """The world of a run: who goes next, what fails, what is really there."""
 
-    def __init__(self, seed: int, weather: Weather = CALM, choose: Callable[[Sequence[Runner]], Runner] | None = None):
-        self.dice = Random(f"world {seed}")
-        self.weather = weather
+    def __init__(
+        self, seed: int, faults: FaultRates = NO_FAULTS, choose: Callable[[Sequence[Runner]], Runner] | None = None
+    ):
+        self.rng = Random(f"world {seed}")
+        self.faults = faults
         self.scheduler = Scheduler(choose or self._choose)
         self.catalog: Catalog = MemoryCatalog("simulated")
         self.store = MemoryStore(SeededAmbient(seed))
@@ -63,12 +65,12 @@ class Simulation:
         self._late: list[tuple[int, Sequence[PointerSwap], Intent]] = []
         self._acting: dict[str, Intent] = {}
         self._calls = 0
-        # In some runs all go step by step, in others one makes many steps while the rest stand still.
-        self._sticky = self.dice.choice((0.0, 0.8, 0.95, 0.97))
+        # In some runs all go step by step, in others one makes many steps while the rest wait.
+        self._sticky = self.rng.choice((0.0, 0.8, 0.95, 0.97))
 
     def lake(self, name: str) -> Lake:
         """Open the lake for one process."""
-        ambient = SimulatedAmbient(self.scheduler, Random(f"{name} {self._seed}"), self.weather)
+        ambient = SimulatedAmbient(self.scheduler, Random(f"{name} {self._seed}"), self.faults)
         catalog: Any = SimulatedCatalog(self)
         store: Any = SimulatedStore(self)
         return Lake(Backend(catalog, store, ambient), WAREHOUSE)
@@ -102,7 +104,7 @@ class Simulation:
             self.tell(f"has done: {intent.what}")
 
     def is_expected(self, error: IcefieldError) -> bool:
-        """Say whether an error was made on purpose."""
+        """Return whether an error was made on purpose."""
         return isinstance(error, StorageError | CatalogError) and "simulated" in str(error)
 
     def tell(self, what: str) -> None:
@@ -113,12 +115,12 @@ class Simulation:
     def reach(self, operation: Operation) -> None:
         self.scheduler.point(operation)
         self._calls += 1
-        self.scheduler.now += self.dice.random() / 100
+        self.scheduler.now += self.rng.random() / 100
         for late in [late for late in self._late if late[0] <= self._calls]:
             self._late.remove(late)
             self._deliver_unheard(late[1], late[2])
         self.tell(operation.text)
-        if self.weather.dies and self.dice.random() < self.weather.dies:
+        if self.faults.dies and self.rng.random() < self.faults.dies:
             self.tell("dies")
             self.scheduler.die()
 
@@ -133,7 +135,7 @@ class Simulation:
         self._make_swap(changes, self._intent())
 
     def deliver_late(self, changes: Sequence[PointerSwap]) -> None:
-        at = self._calls + self.dice.randrange(1, LATEST_SWAP)
+        at = self._calls + self.rng.randrange(1, LATEST_SWAP)
         self._late.append((at, changes, self._intent()))
 
     def removing(self, location: str) -> None:
@@ -141,9 +143,9 @@ class Simulation:
 
     def _choose(self, runners: Sequence[Runner]) -> Runner:
         last = self.scheduler.current
-        if last is not None and last in runners and self.dice.random() < self._sticky:
+        if last is not None and last in runners and self.rng.random() < self._sticky:
             return last
-        return self.dice.choice(runners)
+        return self.rng.choice(runners)
 
     def _intent(self) -> Intent:
         assert self.scheduler.current is not None
@@ -194,7 +196,7 @@ class _InlinePool:
 
 
 def digest_of(trace: Sequence[str], judge: Judge) -> str:
-    """Hash a history: all that happened, and where every pointer stands."""
+    """Hash a history: all that happened, and every pointer."""
     lines = [*trace, *(f"{table} {pointer}" for table, pointer in sorted(judge.pointers.items()))]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

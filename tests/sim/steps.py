@@ -42,7 +42,7 @@ def step(actor: Actor) -> None:
     """Do one thing; what may fail before there is anything to judge is passed over."""
     names = STEPS_OF[actor.shared.mood]
     weights = [STEPS[name][0] for name in names]
-    (name,) = actor.dice.choices(names, weights)
+    (name,) = actor.rng.choices(names, weights)
     try:
         STEPS[name][1](actor)
     except IcefieldError as error:

@@ -14,7 +14,7 @@ from tests.sim.model import Effect, Fate, Intent, Violation, appended, overwritt
 from tests.sim.reading import Rows
 from tests.sim.scheduler import Choose, Operation
 from tests.sim.simulation import WAREHOUSE, Simulation, rows_of
-from tests.sim.world import CALM, SimulatedAmbient
+from tests.sim.world import NO_FAULTS, SimulatedAmbient
 
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
@@ -40,7 +40,7 @@ class Meeting(Simulation):
     """A run in which nothing fails; only calls to the catalog let others go first, and nobody waits for a clock."""
 
     def __init__(self, choose: Choose, kinds: Sequence[str]) -> None:
-        super().__init__(0, CALM, choose)
+        super().__init__(0, NO_FAULTS, choose)
         self.clock = _Timeless()
         files, pointer = _start()
         for location, data in files.items():
@@ -65,7 +65,7 @@ class Meeting(Simulation):
 
     def _writer(self, name: str, kind: str, row: tuple[int, int]) -> Callable[[], None]:
         lake = self.lake(name)
-        lake.backend = replace(lake.backend, ambient=SimulatedAmbient(self.clock, Random(name), CALM))
+        lake.backend = replace(lake.backend, ambient=SimulatedAmbient(self.clock, Random(name), NO_FAULTS))
         change, effect = _change(kind, lake.table(NAME), row)
         intent = Intent(name, name, {NAME: effect})
         if kind == "delete":
@@ -81,7 +81,7 @@ class _Timeless:
 
 
 class TornCatalog(MemoryCatalog):
-    """Looks whether a pointer stands where it should, and moves it, with room for others in between."""
+    """Checks whether a pointer is where it should be, and moves it, with room for others in between."""
 
     def __init__(self, reach: Callable[[Operation], None]) -> None:
         super().__init__("torn")

@@ -27,14 +27,14 @@ def test_a_seed_is_one_history_in_every_process() -> None:
     here = [simulate(seed).digest for seed in seeds]
     assert len(set(here)) == len(seeds)
     assert simulate(seeds[0]).digest == here[0]
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", DIGESTS, *map(str, seeds)],
         env=os.environ | {"PYTHONHASHSEED": "4711", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.split() == here
+    assert output.stdout.split() == here
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)

@@ -22,12 +22,12 @@ from icefield.model.snapshot import MAIN, RefKind
 
 
 def name_version(actor: Actor) -> None:
-    table, name = actor.table(), actor.dice.choice(("x", "y"))
+    table, name = actor.table(), actor.rng.choice(("x", "y"))
     versions = table.snapshots()
     if not versions:
         return
-    snapshot_id = actor.dice.choice(versions[-2:]).snapshot_id
-    make = table.create_branch if actor.dice.random() < 0.7 else table.create_tag
+    snapshot_id = actor.rng.choice(versions[-2:]).snapshot_id
+    make = table.create_branch if actor.rng.random() < 0.7 else table.create_tag
     actor.attempt(
         f"{make.__name__} {name} of {table} at {snapshot_id}",
         {table.name: named(name, snapshot_id)},
@@ -37,7 +37,7 @@ def name_version(actor: Actor) -> None:
 
 
 def forget_version(actor: Actor) -> None:
-    table, name = actor.table(), actor.dice.choice(("x", "y"))
+    table, name = actor.table(), actor.rng.choice(("x", "y"))
     known = table.refs().get(name)
     drop = table.drop_tag if known is not None and known.kind is RefKind.TAG else table.drop_branch
     actor.attempt(
@@ -53,7 +53,7 @@ def publish(actor: Actor) -> None:
     others = [name for name in table.refs() if name != MAIN]
     if not others:
         return
-    name = actor.dice.choice(others)
+    name = actor.rng.choice(others)
     actor.attempt(
         f"publish {name} of {table}",
         {table.name: published(name)},
@@ -68,7 +68,7 @@ def rollback(actor: Actor) -> None:
     past = list(table.metadata.ancestors(table.metadata.ref_head(MAIN)))
     if not past:
         return
-    target = actor.dice.choice(past[:3]).snapshot_id
+    target = actor.rng.choice(past[:3]).snapshot_id
     actor.attempt(
         f"roll {table} back to {target}",
         {table.name: rolled_back(target)},
@@ -81,8 +81,8 @@ def rollback(actor: Actor) -> None:
 def evolve(actor: Actor) -> None:
     table = actor.table()
     more = [f.name for f in table.schema.fields if f.name not in COLUMNS]
-    drops = bool(more) and actor.dice.random() < 0.4
-    name = actor.dice.choice(more) if drops else actor.dice.choice("uvw")
+    drops = bool(more) and actor.rng.random() < 0.4
+    name = actor.rng.choice(more) if drops else actor.rng.choice("uvw")
 
     def change() -> None:
         with table.evolve() as evolution:
@@ -97,7 +97,7 @@ def evolve(actor: Actor) -> None:
 
 
 def set_property(actor: Actor) -> None:
-    table, key, value = actor.table(), actor.dice.choice("kl"), str(actor.dice.randrange(3))
+    table, key, value = actor.table(), actor.rng.choice("kl"), str(actor.rng.randrange(3))
     actor.attempt(
         f"set {key} = {value} on {table}",
         {table.name: with_property(key, value)},
@@ -126,7 +126,7 @@ def remove_snapshots(actor: Actor) -> None:
     others = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in kept]
     if not others:
         return
-    gone = frozenset(actor.dice.sample(others, 1))
+    gone = frozenset(actor.rng.sample(others, 1))
     actor.attempt(
         f"remove {sorted(gone)} of {table}",
         {table.name: without_snapshots(gone)},
@@ -136,8 +136,8 @@ def remove_snapshots(actor: Actor) -> None:
 
 
 def expire(actor: Actor) -> None:
-    """Let go of all snapshots but the last of every branch."""
-    table, keep = actor.table(), actor.dice.choice((1, 2))
+    """Expire all snapshots but the last of every branch."""
+    table, keep = actor.table(), actor.rng.choice((1, 2))
     later = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
     actor.attempt(
         f"expire {table}, keep {keep}",

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Weather:
+class FaultRates:
     """How likely what goes wrong is, at each call."""
 
     store_fails: float = 0.0
@@ -34,19 +34,19 @@ class Weather:
     clock_jumps: float = 0.0
 
     @property
-    def is_calm(self) -> bool:
+    def is_faultless(self) -> bool:
         """Nothing ever fails; clocks may be wrong."""
         return not (self.store_fails or self.catalog_fails or self.swap_fails or self.dies)
 
 
-CALM = Weather()
+NO_FAULTS = FaultRates()
 
 
 class World(Protocol):
     """What connects the processes: whose turn it is, and what is really there."""
 
-    weather: Weather
-    dice: Random
+    faults: FaultRates
+    rng: Random
 
     @property
     def catalog(self) -> Catalog:
@@ -85,17 +85,17 @@ class SimulatedClock(Protocol):
 
 
 class SimulatedAmbient:
-    """The clock and dice of one process; its clock is off, and may jump."""
+    """The clock and randomness of one process; its clock is off, and may jump."""
 
-    def __init__(self, clock: SimulatedClock, dice: Random, weather: Weather) -> None:
+    def __init__(self, clock: SimulatedClock, rng: Random, faults: FaultRates) -> None:
         self._clock = clock
-        self._dice = dice
-        self._jumps = weather.clock_jumps
-        self._skew_ms = dice.choice((0, 0, -40_000, 3_600_000)) if weather.clock_jumps else 0
+        self._rng = rng
+        self._jumps = faults.clock_jumps
+        self._skew_ms = rng.choice((0, 0, -40_000, 3_600_000)) if faults.clock_jumps else 0
 
     def now_ms(self) -> int:
-        if self._jumps and self._dice.random() < self._jumps:
-            self._skew_ms += self._dice.choice((-90_000, -1, 5_000))
+        if self._jumps and self._rng.random() < self._jumps:
+            self._skew_ms += self._rng.choice((-90_000, -1, 5_000))
         return START_MS + int(self._clock.now * 1000) + self._skew_ms
 
     def monotonic(self) -> float:
@@ -105,13 +105,13 @@ class SimulatedAmbient:
         self._clock.sleep(seconds)
 
     def uniform(self, low: float, high: float) -> float:
-        return self._dice.uniform(low, high)
+        return self._rng.uniform(low, high)
 
     def random_uuid(self) -> uuid.UUID:
-        return uuid.UUID(int=self._dice.getrandbits(128), version=4)
+        return uuid.UUID(int=self._rng.getrandbits(128), version=4)
 
     def random_id(self) -> int:
-        return self._dice.randrange(1, 1 << 63)
+        return self._rng.randrange(1, 1 << 63)
 
 
 class SimulatedStore(Around):
@@ -150,9 +150,9 @@ class SimulatedStore(Around):
     def _call(self, verb: str, location: str, effect: Callable[[], Result]) -> Result:
         what = f"{verb} {location.rsplit('/', 1)[-1]}"
         self._world.reach(Operation(what, writes=verb not in ("read", "size", "open"), is_shared=False))
-        if not _happens(self._world, self._world.weather.store_fails):
+        if not _happens(self._world, self._world.faults.store_fails):
             return effect()
-        if self._world.dice.random() < 0.5:
+        if self._world.rng.random() < 0.5:
             effect()
             what += " after the effect"
         self._world.hurt(what)
@@ -203,14 +203,14 @@ class SimulatedCatalog(Around):
         world.reach(Operation("swap " + " ".join(str(c.new).rsplit("/", 1)[-1] for c in changes)))
         if self._is_silent():
             _refuse(world, changes)
-        if not _happens(world, world.weather.swap_fails):
+        if not _happens(world, world.faults.swap_fails):
             world.deliver(changes)
             return
         try:
-            world.dice.choice(FAULTS_OF_SWAPS)(world, changes)
+            world.rng.choice(FAULTS_OF_SWAPS)(world, changes)
         except CommitStateUnknown:
-            if _happens(world, world.weather.goes_silent):
-                self._silent_for = world.dice.choice((3, 30))
+            if _happens(world, world.faults.goes_silent):
+                self._silent_for = world.rng.choice((3, 30))
             raise
 
     def _is_silent(self) -> bool:
@@ -219,7 +219,7 @@ class SimulatedCatalog(Around):
 
     def _look(self, verb: str, look: Callable[[], Result]) -> Result:
         self._world.reach(Operation(verb, writes=False))
-        if self._is_silent() or _happens(self._world, self._world.weather.catalog_fails):
+        if self._is_silent() or _happens(self._world, self._world.faults.catalog_fails):
             self._world.hurt(verb)
             raise CatalogError(f"simulated: {verb} failed")
         return look()
@@ -267,4 +267,4 @@ FAULTS_OF_SWAPS = (_refuse, _lose_request, _lose_answer, _lose_answer, _delay, _
 
 
 def _happens(world: World, chance: float) -> bool:
-    return bool(chance) and world.dice.random() < chance
+    return bool(chance) and world.rng.random() < chance

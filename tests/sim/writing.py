@@ -31,7 +31,7 @@ def append(actor: Actor) -> None:
 
 def overwrite(actor: Actor) -> None:
     table, rows = actor.branch(), actor.rows()
-    key = actor.dice.choice((None, *range(KEYS)))
+    key = actor.rng.choice((None, *range(KEYS)))
     effect = overwritten(rows, key, ref_of(table), actor.shared.isolation)
     actor.attempt(
         f"overwrite {key} of {table} by {rows}",
@@ -41,7 +41,7 @@ def overwrite(actor: Actor) -> None:
 
 
 def delete(actor: Actor) -> None:
-    table, key = actor.branch(), actor.dice.randrange(KEYS)
+    table, key = actor.branch(), actor.rng.randrange(KEYS)
     ref = ref_of(table)
     actor.attempt(
         f"delete {key} of {table}",
@@ -52,12 +52,12 @@ def delete(actor: Actor) -> None:
 
 
 def run_job(actor: Actor) -> None:
-    """Make a change under a token: a new one, or one that was tried before, here or elsewhere."""
+    """Make a change under an idempotency key: a new one, or one that was tried before, here or elsewhere."""
     jobs = actor.shared.jobs
-    if not jobs or actor.dice.random() < 0.4:
-        key = actor.dice.choice((None, *range(KEYS)))
+    if not jobs or actor.rng.random() < 0.4:
+        key = actor.rng.choice((None, *range(KEYS)))
         jobs.append(Job(f"job-{len(jobs)}", actor.choose_table(), key, actor.rows()))
-    job = actor.dice.choice(jobs)
+    job = actor.rng.choice(jobs)
     table = actor.lake.table(job.table)
     effect: Effect = appended(job.rows)
     change: Callable[[], object] = partial(table.append, arrow(job.rows), idempotency_key=job.idempotency_key)
@@ -73,8 +73,8 @@ def run_job(actor: Actor) -> None:
 
 def move_rows(actor: Actor) -> None:
     """Take the rows of a key out of one table and into another, in one transaction."""
-    source, target = actor.dice.sample(TABLES, 2)
-    key = actor.dice.randrange(KEYS)
+    source, target = actor.rng.sample(TABLES, 2)
+    key = actor.rng.randrange(KEYS)
     with actor.lake.transaction() as reading:
         reading.pin([source, target])
         found = tuple(row for row in rows_of(reading.table(source)) if matches(row, key))
@@ -97,7 +97,7 @@ def move_rows(actor: Actor) -> None:
 
 def write_what_was_read(actor: Actor) -> None:
     """Write to one table how many rows another has; under serializable isolation that must be so when it lands."""
-    source, target = actor.dice.sample(TABLES, 2)
+    source, target = actor.rng.sample(TABLES, 2)
     (row,) = actor.rows(1)
     read: list[int] = []
 
@@ -117,8 +117,8 @@ def write_what_was_read(actor: Actor) -> None:
 def write_after_reading(actor: Actor) -> None:
     """Read rows of a table and change it in one transaction; when that lands, the rows are as they were read."""
     name, (row,) = actor.choose_table(), actor.rows(1)
-    key, target = actor.dice.choice((None, *range(KEYS))), actor.dice.randrange(KEYS)
-    verb = actor.dice.choice(("append", "overwrite", "upsert"))
+    key, target = actor.rng.choice((None, *range(KEYS))), actor.rng.randrange(KEYS)
+    verb = actor.rng.choice(("append", "overwrite", "upsert"))
     where = None if key is None else f"id = {key}"
     read: list[Rows] = []
     effects: dict[str, Effect] = {
@@ -147,8 +147,8 @@ def write_after_reading(actor: Actor) -> None:
 
 def change_twice(actor: Actor) -> None:
     """Make several changes to one table in one transaction, in either order."""
-    table, rows, more = actor.dice.choice(TABLES), actor.rows(), actor.rows(1)
-    key, is_append_first = actor.dice.randrange(KEYS), actor.dice.random() < 0.5
+    table, rows, more = actor.rng.choice(TABLES), actor.rows(), actor.rows(1)
+    key, is_append_first = actor.rng.randrange(KEYS), actor.rng.random() < 0.5
 
     def change() -> None:
         with actor.lake.transaction() as transaction:

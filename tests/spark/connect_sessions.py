@@ -41,7 +41,7 @@ def after_the_restart(lake: Lake, table: Table, port: int) -> None:
     table.append(new.range(4, 6))
     table.overwrite(new.range(1, 2), where="id = 1")
     assert sorted(row.id for row in lake.read("a.t").collect()) == [1, 2, 3, 4, 5]
-    # The dead one is not in the way of what asks for no session either.
+    # The dead one does not affect what needs no session either.
     lake.use(None)
     assert table.scan().to_spark().count() == 5
     new.stop()

@@ -312,7 +312,7 @@ def test_a_frame_keeps_its_version_and_options_choose_another(lake: Lake, table:
     table.create_branch("side")
     table.at("side").delete("id < 90")
     table.delete("id < 50")
-    # A server of Spark Connect loads a format anew for each action; lake.read keeps its version there too.
+    # A server of Spark Connect loads a format again for each action; lake.read keeps its version there too.
     kept = 50 if is_remote(lake.spark) else 100
     assert frame.count() == kept
     assert frame.where("id < 50").count() == kept - 50
@@ -407,7 +407,9 @@ def test_append_and_overwrite(lake: Lake, spark: SparkSession, table: Table) -> 
     assert len(table.snapshots()) == 4
 
 
-def test_a_write_goes_to_its_branch_and_under_its_token_once(lake: Lake, spark: SparkSession, table: Table) -> None:
+def test_a_write_goes_to_its_branch_and_under_its_idempotency_key_once(
+    lake: Lake, spark: SparkSession, table: Table
+) -> None:
     table.create_branch("side")
     lake.spark  # noqa: B018 - registers the format
     for _ in range(2):
@@ -482,7 +484,7 @@ def test_abort_removes_files_but_not_those_of_a_commit_that_may_have_landed(lake
     assert table.scan().to_arrow().read_all().num_rows == 2
 
 
-def test_overwrite_fails_if_rows_came_meanwhile(lake: Lake) -> None:
+def test_overwrite_fails_if_rows_came_concurrently(lake: Lake) -> None:
     table = lake.create_table("shop.orders", "id long")
     table.append(pa.table({"id": [0]}))
     before = files_on_disk(table)

@@ -46,8 +46,8 @@ def test_values_filters_and_columns(spark: SparkSession, table: Table) -> None:
         where="content = 0 AND partition.name = 'a'",
         select=["record_count", "readable_metrics.code.lower_bound", "value_counts"],
     ).to_spark()
-    told = {(r.record_count, r.readable_metrics.code.lower_bound, r.value_counts[1]) for r in files.collect()}
-    assert told == {(2, str(uuid.UUID(int=0)), 2), (2, str(uuid.UUID(int=10)), 2)}
+    output = {(r.record_count, r.readable_metrics.code.lower_bound, r.value_counts[1]) for r in files.collect()}
+    assert output == {(2, str(uuid.UUID(int=0)), 2), (2, str(uuid.UUID(int=10)), 2)}
     (deleted,) = table.inspect("position_deletes").to_spark().selectExpr("pos", "partition.name", "row.id").collect()
     assert tuple(deleted) == (1, "a", None)
     assert table.inspect("files", where=functions.col("content") == 1).count() == 1

@@ -165,7 +165,7 @@ def test_the_shim_stands_in_the_cache_directory_of_the_environment(tmp_path: Pat
 
 
 def test_a_cache_that_cannot_be_made_gives_way_to_temporary_files(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "file").write_text("a file")
     found = find_java_home({"HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)})
     assert found.path.parent == tmp_path / f"icefield-{os.getuid()}"
 

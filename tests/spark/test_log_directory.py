@@ -37,7 +37,7 @@ def test_a_frame_and_those_made_of_it_run_again_and_again(spark: SparkSession, t
     frame = table.scan().to_spark()
     derived = frame.where("id > 4").selectExpr("id + 1 AS next").union(frame.selectExpr("id"))
     del frame
-    assert len(logs_beside(table)) == is_remote(spark), "a server reads the list anew for each action"
+    assert len(logs_beside(table)) == is_remote(spark), "a server reads the list again for each action"
     for _ in range(2):
         assert derived.count() == 15
     del derived

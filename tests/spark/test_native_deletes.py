@@ -171,13 +171,13 @@ def test_many_keys_are_left_to_tasks(keyed: Table, monkeypatch: pytest.MonkeyPat
 
 
 def test_random_deletes(lake: Lake, spark: SparkSession) -> None:
-    dice = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     for version in (2, 3):
         table = lake.create_table(f"a.r{version}", "id long, v int", properties=IN_PLACE, format_version=version)
         for _ in range(3):
-            ids = pa.array(dice.integers(0, 10_000, 500))
-            table.append(pa.table({"id": ids, "v": pa.array(dice.integers(0, 5, 500), pa.int32())}))
-            chosen = ", ".join(map(str, dice.choice(ids.to_numpy(), 60)))
+            ids = pa.array(rng.integers(0, 10_000, 500))
+            table.append(pa.table({"id": ids, "v": pa.array(rng.integers(0, 5, 500), pa.int32())}))
+            chosen = ", ".join(map(str, rng.choice(ids.to_numpy(), 60)))
             table.delete(f"id IN ({chosen}) OR (v = 3 AND id < 3000)")
         assert check(table, select=["id", "v", "_pos"]) == table.count() < 1500
 

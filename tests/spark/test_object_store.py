@@ -89,5 +89,5 @@ def test_credentials_reach_the_workers_and_are_shown_nowhere(
     lake.store.delete(path)
     with pytest.raises(PySparkException, match="MissingFile") as caught:
         frame.collect()
-    told = capfd.readouterr()
-    assert SECRET_KEY not in f"{caught.value!s} {caught.value!r} {told.out} {told.err}"
+    output = capfd.readouterr()
+    assert SECRET_KEY not in f"{caught.value!s} {caught.value!r} {output.out} {output.err}"

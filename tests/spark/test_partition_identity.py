@@ -1,4 +1,4 @@
-"""Through Spark too: partitions are told apart by value, and an overwrite takes rows that match its filter."""
+"""Through Spark too: partitions are distinguished by value, and an overwrite takes rows that match its filter."""
 
 import math
 from typing import Any

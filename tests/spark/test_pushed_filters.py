@@ -201,7 +201,7 @@ def test_widened_numbers(lake: Lake) -> None:
 
 
 def test_units_that_spark_does_not_look_at(lake: Lake) -> None:
-    """A time is read as an integer: in files of others it may count milliseconds, or days."""
+    """A time is read as an integer: in files of other writers it may count milliseconds, or days."""
     times = lake.create_table("u.time", "id long, t time")
     add_file(times, [stored("id", LONG, 1), stored("t", pa.time32("ms"), 2)], [[0, 1], [dt.time(1), None]])
     add_file(times, [stored("id", LONG, 1), stored("t", pa.time64("us"), 2)], [[2, 3], [dt.time(2), None]])

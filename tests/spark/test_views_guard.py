@@ -1,4 +1,4 @@
-"""Views of others: whatever their text, Spark finds nothing in it but what was checked."""
+"""Views of other engines: whatever their text, Spark finds nothing in it but what was checked."""
 
 import json
 import os
@@ -170,26 +170,26 @@ TEMPLATES = [
 ]
 
 
-def mutated(dice: random.Random) -> str:
-    text = dice.choice(QUERIES)
-    if dice.random() < 0.3:
-        some = [dice.choice([*FRAGMENTS, *sorted(KEYWORDS), "t", "", "1", "a AS b"]) for _ in range(3)]
-        return dice.choice(TEMPLATES).format(*some)
-    for _ in range(dice.choice((1, 1, 2))):
+def mutated(rng: random.Random) -> str:
+    text = rng.choice(QUERIES)
+    if rng.random() < 0.3:
+        some = [rng.choice([*FRAGMENTS, *sorted(KEYWORDS), "t", "", "1", "a AS b"]) for _ in range(3)]
+        return rng.choice(TEMPLATES).format(*some)
+    for _ in range(rng.choice((1, 1, 2))):
         words = text.split(" ")
-        at = dice.randrange(len(words) + 1)
-        match dice.randrange(5):
+        at = rng.randrange(len(words) + 1)
+        match rng.randrange(5):
             case 0:
-                words.insert(at, dice.choice(FRAGMENTS))
+                words.insert(at, rng.choice(FRAGMENTS))
             case 4:
-                words.insert(at, dice.choice(sorted(KEYWORDS)))
+                words.insert(at, rng.choice(sorted(KEYWORDS)))
             case 1:
-                words[at : at + dice.randint(1, 3)] = [dice.choice(FRAGMENTS)]
+                words[at : at + rng.randint(1, 3)] = [rng.choice(FRAGMENTS)]
             case 2:
-                words[at:at] = dice.choice(QUERIES).split(" ")[: dice.randint(1, 8)]
+                words[at:at] = rng.choice(QUERIES).split(" ")[: rng.randint(1, 8)]
             case _:
-                place = dice.randrange(len(text) + 1)
-                words = [text[:place] + dice.choice(FRAGMENTS) + text[place:]]
+                place = rng.randrange(len(text) + 1)
+                words = [text[:place] + rng.choice(FRAGMENTS) + text[place:]]
         text = " ".join(words)
     return text
 
@@ -222,13 +222,13 @@ def test_queries_of_people_are_read(parser: Any) -> None:
     "chosen", SETTINGS, ids=lambda chosen: ",".join(key.rpartition(".")[2] for key in chosen) or "default"
 )
 def test_spark_finds_nothing_that_was_not_checked(chosen: dict[str, str], parser: Any, spark: "SparkSession") -> None:
-    dice = random.Random(str(chosen))
+    rng = random.Random(str(chosen))
     accepted = 0
     with settings(spark, chosen):
         for _ in range(MOST_TRIES):
             if accepted == ACCEPTED:
                 break
-            sql = mutated(dice)
+            sql = mutated(rng)
             try:
                 text, keywords = written(sql), parse_query(sql).keywords
             except IcefieldError:

@@ -89,7 +89,7 @@ def test_nothing_is_left_of_a_transaction_but_what_it_committed(lake: Lake) -> N
     assert lists == reachable
 
 
-def test_appends_of_others_meanwhile_stay(lake: Lake) -> None:
+def test_appends_of_others_concurrently_stay(lake: Lake) -> None:
     with lake.transaction() as tx:
         tx.table("t.a").append(rows(2))
         lake.table("t.a").append(rows(3))
@@ -225,7 +225,7 @@ def test_a_handle_of_a_transaction_that_is_over_is_refused_and_leaves_nothing(la
 
 
 @pytest.mark.parametrize("idempotency_key", ["job-1", icefield.StreamBatch("jobs", 1)])
-def test_a_change_that_another_run_made_meanwhile_leaves_no_file(
+def test_a_change_that_another_run_made_concurrently_leaves_no_file(
     lake: Lake, idempotency_key: icefield.StreamBatch | str
 ) -> None:
     with lake.transaction() as tx:
