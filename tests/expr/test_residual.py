@@ -14,7 +14,7 @@ from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, Reference, conjuncts
 from icefield.expr.prune import residual as residuals
 from icefield.expr.prune.evaluate import might_match
-from icefield.expr.prune.residual import MOST_UNITS, FileFacts, Proven, prove, proven_in_all, residual
+from icefield.expr.prune.residual import MOST_UNITS, FileStatistics, Proven, prove, proven_in_all, residual
 from icefield.expr.render.describe import describe
 from icefield.expr.render.rows import matches
 from icefield.types.datatypes import LongType, NestedField
@@ -29,7 +29,7 @@ def proven_of(where: Bound, columns: Sequence[Reference], files: Files, writer: 
     known = {c.field_id: column_statistics(files, c, writer) for c in columns}
     kept = [file for file, keep in zip(files, might_match(where, known.get, len(files)), strict=True) if keep]
     left = {c.field_id: column_statistics(kept, c, writer) for c in columns}
-    return kept, prove(where, FileFacts((), lambda _: None, left.get, len(kept)))
+    return kept, prove(where, FileStatistics((), lambda _: None, left.get, len(kept)))
 
 
 def check_residuals(where: Bound, columns: Sequence[Reference], files: Files, writer: Writer) -> None:
@@ -92,7 +92,7 @@ def test_alternatives_that_different_statistics_rule_out_leave_nothing() -> None
     where = bound("(c1 = 1 AND c2 = 1) OR (c1 = 2 AND c2 = 2)")
     file: list[Row] = [{1: 1, 2: 2}]
     known = {c.field_id: column_statistics([file], c, Writer()) for c in LONGS}
-    proven = prove(where, FileFacts((), lambda _: None, known.get, 1))
+    proven = prove(where, FileStatistics((), lambda _: None, known.get, 1))
     assert proven.never.tolist() == [True]
     assert residual(where, int(proven.codes[0])) == FALSE
 
@@ -100,7 +100,7 @@ def test_alternatives_that_different_statistics_rule_out_leave_nothing() -> None
 def test_of_a_filter_with_too_many_parts_the_rest_is_kept() -> None:
     where = bound(" AND ".join(f"c1 > {n}" for n in range(MOST_UNITS + 2)))
     known = {1: column_statistics([[{1: 1_000, 2: 0}]], LONGS[0], Writer())}
-    proven = prove(where, FileFacts((), lambda _: None, known.get, 1))
+    proven = prove(where, FileStatistics((), lambda _: None, known.get, 1))
     assert proven.always.tolist() == [True]
     assert conjuncts(residual(where, int(proven.codes[0]))) == conjuncts(where)[MOST_UNITS:]
 

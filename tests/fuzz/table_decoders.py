@@ -19,7 +19,7 @@ from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.parquet.read.read import table_reader
-from icefield.parquet.read.task import DeleteKind, FileTask
+from icefield.parquet.read.task import DeleteType, FileTask
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
 from icefield.types.metadata_columns import with_metadata_columns
@@ -63,14 +63,14 @@ def data_files() -> Sequence[File]:
 
 
 def position_delete_files() -> Sequence[File]:
-    return tuple(_files(POSITION_TABLES, DeleteKind.POSITIONS))
+    return tuple(_files(POSITION_TABLES, DeleteType.POSITIONS))
 
 
 def equality_delete_files() -> Sequence[File]:
-    return tuple(_files(EQUALITY_TABLES, DeleteKind.EQUALITY))
+    return tuple(_files(EQUALITY_TABLES, DeleteType.EQUALITY))
 
 
-def _files(tables: Sequence[str], kind: DeleteKind | None) -> Iterator[File]:
+def _files(tables: Sequence[str], kind: DeleteType | None) -> Iterator[File]:
     for table in tables:
         found = {
             location: None

@@ -17,7 +17,7 @@ from icefield.codec.puffin.deletion_vector import encode_deletion_vector
 from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.bind.bind import bind
 from icefield.parquet.read.read import TableFiles
-from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
+from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.storage.memory import MemoryStore
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import EMPTY_STRUCT, NestedField, StructType
@@ -72,14 +72,14 @@ def ids(rows: Rows) -> list[int]:
 def position_deletes(store: MemoryStore, pairs: Sequence[tuple[str, int]], schema: pa.Schema | None = None) -> FileTask:
     rows = [{"file_path": path, "pos": at} for path, at in pairs]
     put(store, rows, schema or arrow_schema(Schema((DELETED_FILE, DELETED_POSITION))), DELETES)
-    return replace(TASK, deletes=(DeleteFile(DeleteKind.POSITIONS, DELETES),))
+    return replace(TASK, deletes=(DeleteFile(DeleteType.POSITIONS, DELETES),))
 
 
 def vector(store: MemoryStore, positions: Sequence[int], *, claimed: int | None = None) -> FileTask:
     blob = encode_deletion_vector(np.array(positions, np.int64))
     store.put_new("memory://lake/t/data/v.puffin", b"head" + blob + b"tail")
     cardinality = len(set(positions)) if claimed is None else claimed
-    found = DeleteFile(DeleteKind.VECTOR, "memory://lake/t/data/v.puffin", (), 4, len(blob), cardinality)
+    found = DeleteFile(DeleteType.VECTOR, "memory://lake/t/data/v.puffin", (), 4, len(blob), cardinality)
     return replace(TASK, deletes=(found,))
 
 
@@ -112,14 +112,14 @@ def test_a_vector_that_holds_another_number_of_positions_is_refused() -> None:
 def test_a_damaged_delete_file_is_named() -> None:
     store = ten_rows()
     store.put_new(DELETES, b"PAR1 is not enough")
-    task = replace(TASK, deletes=(DeleteFile(DeleteKind.POSITIONS, DELETES),))
+    task = replace(TASK, deletes=(DeleteFile(DeleteType.POSITIONS, DELETES),))
     with pytest.raises(CorruptFile, match=r"d\.parquet"):
         read(store, task)
 
 
 def equality_deletes(store: MemoryStore, rows: Rows, schema: Schema, field_ids: Sequence[int]) -> FileTask:
     put(store, rows, arrow_schema(schema), DELETES)
-    return replace(TASK, deletes=(DeleteFile(DeleteKind.EQUALITY, DELETES, tuple(field_ids)),))
+    return replace(TASK, deletes=(DeleteFile(DeleteType.EQUALITY, DELETES, tuple(field_ids)),))
 
 
 def test_equality_deletes_match_all_their_columns_and_null_is_a_value() -> None:

@@ -13,7 +13,7 @@ from icefield.lake import Lake
 from icefield.spark.read import log_directory as file_log
 from icefield.spark.read.log_directory import LogDirectory, NativeFile, open_files
 from icefield.spark.session.session import is_remote
-from icefield.spark.types import stored_field
+from icefield.spark.types import physical_field
 from icefield.storage.local import LocalStore
 from icefield.storage.location import local_path, location_of_path
 from icefield.table.table import Table
@@ -60,7 +60,7 @@ def test_a_table_that_cannot_be_written_is_read_by_a_server_on_this_machine_only
     log_directory = LogDirectory(LocalStore(), location_of_path(str(tmp_path / "taken")))
     (file,) = table.scan().files().to_pylist()
     files = [NativeFile(Path(local_path(file["file_path"])).as_uri(), file["file_size_in_bytes"], 0)]
-    stored = StructType([stored_field(f) for f in table.schema.fields])
+    stored = StructType([physical_field(f) for f in table.schema.fields])
     assert open_files(spark, files, stored, log_directory).count() == 10
     monkeypatch.setattr(file_log, "is_on_this_machine", lambda _: False)
     if is_remote(spark):

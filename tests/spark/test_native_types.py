@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from icefield.spark.types import stored_field
+from icefield.spark.types import physical_field
 from icefield.types.arrow import arrow_schema, arrow_type
 from icefield.types.datatypes import VariantType
 from icefield.types.text import parse_schema
@@ -32,7 +32,7 @@ def test_spark_reads_the_types_of_version_3_from_parquet(spark: SparkSession, tm
         pa.array([7, 8], pa.int32()),
     ]
     pq.write_table(pa.table(columns, schema=arrow), tmp_path / "rows.parquet")
-    stored = spark_types.StructType([stored_field(f) for f in schema.fields])
+    stored = spark_types.StructType([physical_field(f) for f in schema.fields])
     first, second = spark.read.schema(stored).parquet(str(tmp_path / "rows.parquet")).orderBy("id").collect()
     assert (first.ns, first.tz, bytes(first.g), bytes(first.w), first.u) == (nanos, nanos, version, version, None)
     assert first.v.toPython() == 42

@@ -7,7 +7,7 @@ from tests.effort import effort
 from tests.schema_cases import ALL_TYPES, schemas
 
 from icefield.errors import InvalidInput, SchemaMismatch
-from icefield.spark.types import FIELD_ID_KEY, schema_from_spark, stored_field, stored_type
+from icefield.spark.types import FIELD_ID_KEY, physical_field, physical_type, schema_from_spark
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -88,12 +88,12 @@ def test_a_type_of_spark_becomes_ours(theirs: spark.DataType, ours: PrimitiveTyp
 
 @pytest.mark.parametrize(("ours", "theirs"), [*((o, t) for t, o in BOTH_WAYS), *STORED], ids=str)
 def test_a_type_of_ours_is_read_as_one_of_spark(ours: Type, theirs: spark.DataType) -> None:
-    assert stored_type(ours) == theirs
+    assert physical_type(ours) == theirs
 
 
 def test_every_type_of_ours_can_be_read() -> None:
     for kind in ALL_TYPES:
-        assert isinstance(stored_type(kind), spark.DataType)
+        assert isinstance(physical_type(kind), spark.DataType)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_name_that_stands_twice_is_refused() -> None:
 
 
 def test_a_column_is_found_by_id_and_may_always_be_null() -> None:
-    field = stored_field(NestedField(7, "c", LongType(), required=True))
+    field = physical_field(NestedField(7, "c", LongType(), required=True))
     assert field == spark.StructField("c", spark.LongType(), True, {FIELD_ID_KEY: 7})
 
 
@@ -159,7 +159,7 @@ def struct_ids(kind: Type) -> set[int]:
 @effort(40)
 @given(schemas())
 def test_every_field_of_every_struct_carries_its_id(schema: Schema) -> None:
-    assert ids_of(stored_type(schema.struct)) == struct_ids(schema.struct)
+    assert ids_of(physical_type(schema.struct)) == struct_ids(schema.struct)
 
 
 def plain(kind: Type) -> Type:
@@ -184,7 +184,7 @@ def plain(kind: Type) -> Type:
 @effort(40)
 @given(schemas())
 def test_a_schema_survives_the_way_through_spark_but_for_what_spark_lacks(schema: Schema) -> None:
-    there = spark.StructType([stored_field(f) for f in schema.fields])
+    there = spark.StructType([physical_field(f) for f in schema.fields])
     back = schema_from_spark(there)
     assert str(back.struct) == str(plain(schema.struct))
     assert [required_inside(f.type) for f in back.fields] == [required_inside(plain(f.type)) for f in schema.fields]

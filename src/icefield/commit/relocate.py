@@ -71,9 +71,9 @@ def plan_relocation(catalog: Catalog, store: Store, warehouse: str, old: str | N
         outside = {n: e for n, e in outside.items() if is_inside(e.pointer, old)} or outside
     found = {_old_root(store, warehouse, entry.pointer, old): name for name, entry in sorted(outside.items())}
     if len(found) > 1:
-        places = ", ".join(sorted(found))
+        former = ", ".join(sorted(found))
         raise InvalidInput(
-            f"the tables of {warehouse} have several former locations: {places}", hint="Name one of them"
+            f"the tables of {warehouse} have several former locations: {former}", hint="Name one of them"
         )
     root = next(iter(found), old or warehouse)
     return Relocation(root, warehouse, [str(name) for name in sorted(outside)])

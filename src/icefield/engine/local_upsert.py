@@ -26,7 +26,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.write.conform import check_schema
-from icefield.parquet.write.partial_rows import NO_PLACE, Places, conform_partial, find_unnamed, keep_unnamed
+from icefield.parquet.write.partial_rows import NO_ROW, RowNumbers, conform_partial, find_unnamed, keep_unnamed
 from icefield.parquet.write.string_check import check_text
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import files_at
@@ -61,7 +61,7 @@ def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMet
     assert source.keys is not None
     table = conform_table(source.rows, base.schema)
     found = _find_keys(plan.scan, source.keys, find_unnamed(source.incoming, base.schema), site, base)
-    table = keep_unnamed(table, source.incoming, base.schema, found.rows, found.places)
+    table = keep_unnamed(table, source.incoming, base.schema, found.rows, found.replaced)
     touched = files_at(plan.scan.files, found.positions)
     settings = plan.settings
     if base.has_row_ids and found.positions:
@@ -89,13 +89,13 @@ def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMet
 class _Replaced:
     """The rows that an upsert replaces.
 
-    positions: where they are, by file. rows: those of their columns that stay. For each row to upsert, places: which of
-    `rows` it replaces; row_ids: the id of that one, or null.
+    positions: where they are, by file. rows: those of their columns that stay. For each row to upsert, replaced: which
+    of `rows` it replaces; row_ids: the id of that one, or null.
     """
 
     positions: dict[str, Positions]
     rows: pa.Table
-    places: Places
+    replaced: RowNumbers
     row_ids: pa.Array
 
 
@@ -106,7 +106,7 @@ def _find_keys(
     schema, (position, row_id) = with_free_names(plan.version.schema, (POSITION, ROW_ID))
     columns = list(dict.fromkeys([*keys.columns, *(schema.name_of(f.field_id) for f in kept)]))
     order = np.argsort(keys.index.codes)  # the source row of each code
-    places, row_ids = np.full(len(order), NO_PLACE), np.zeros(len(order), np.int64)
+    replaced, row_ids = np.full(len(order), NO_ROW), np.zeros(len(order), np.int64)
     is_known = np.zeros(len(order), np.bool_)
     positions: dict[str, list[Positions]] = {}
     rows = [pa.Table.from_batches([], arrow_schema(Schema(tuple(kept))))]
@@ -122,17 +122,17 @@ def _find_keys(
                 ids, at = found.column(row_id), order[codes[hit]]
                 row_ids[at], is_known[at] = ids.fill_null(0).to_numpy(), ids.is_valid().to_numpy()
                 if kept:
-                    _check_one_each(places, at, batch.filter(pa.array(hit)), keys)
-                    places[at] = count + np.arange(len(at))
+                    _check_one_each(replaced, at, batch.filter(pa.array(hit)), keys)
+                    replaced[at] = count + np.arange(len(at))
                     rows.append(pa.Table.from_arrays([found.column(f.name) for f in kept], schema=rows[0].schema))
                     count += len(at)
     whole = {path: np.concatenate(found) for path, found in positions.items()}
-    return _Replaced(whole, pa.concat_tables(rows), places, pa.array(row_ids, mask=~is_known))
+    return _Replaced(whole, pa.concat_tables(rows), replaced, pa.array(row_ids, mask=~is_known))
 
 
-def _check_one_each(places: Places, at: Places, found: pa.RecordBatch, keys: KeyRows) -> None:
+def _check_one_each(replaced: RowNumbers, at: RowNumbers, found: pa.RecordBatch, keys: KeyRows) -> None:
     """Raise InvalidInput for a duplicate key in the table: its rows may differ in columns that the source lacks."""
     again = np.ones(len(at), np.bool_)
     again[np.unique(at, return_index=True)[1]] = False
-    if twice := np.flatnonzero(again | (places[at] != NO_PLACE)).tolist():
+    if twice := np.flatnonzero(again | (replaced[at] != NO_ROW)).tolist():
         raise two_rows_with_key({name: found.column(name)[twice[0]].as_py() for name in keys.columns})

@@ -70,7 +70,7 @@ class Explanation:
         """Return the report as nested lines."""
         metrics = self.plan.metrics
         manifests = (Outline(f"{metrics.manifests_pruned:,} pruned"), Outline(f"{self._opened:,} read"))
-        listed = human_bytes(metrics.bytes_listed)
+        listed = format_bytes(metrics.bytes_listed)
         parts = (
             Outline(f"where {self.filter}"),
             Outline(f"columns {', '.join(self.columns)}"),
@@ -86,7 +86,7 @@ class Explanation:
     def __str__(self) -> str:
         metrics = self.plan.metrics
         whole = self.plan.whole_files.num_rows
-        listed = human_bytes(metrics.bytes_listed)
+        listed = format_bytes(metrics.bytes_listed)
         lines = [
             self._title,
             f"  where      {self.filter}",
@@ -97,7 +97,7 @@ class Explanation:
             f"  rows       {metrics.rows:,} in all, pruned: {_pruned_text(_rows(metrics))}",
             f"             {metrics.rows_read:,} in the files to read",
             f"  bytes      {listed} in the manifests read, pruned: {_pruned_text(_bytes(metrics))}",
-            f"             {human_bytes(metrics.bytes_read)} in the files to read",
+            f"             {format_bytes(metrics.bytes_read)} in the files to read",
         ]
         if self.files_with_deletes:
             lines.append(f"  deletes    {self._deletes_text}")
@@ -126,7 +126,7 @@ class Explanation:
         return shown if rest <= 0 else [*shown[:SHOWN_RESIDUALS], f"… and {rest:,} more"]
 
 
-def human_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Write a size with a unit."""
     for unit in UNITS[:-1]:
         if count < 1024:
@@ -150,7 +150,7 @@ def _rows(metrics: ScanMetrics) -> list[str | None]:
 
 def _bytes(metrics: ScanMetrics) -> list[str | None]:
     known = (metrics.bytes_pruned_by_partition, metrics.bytes_pruned_by_statistics, metrics.bytes_read)
-    return [None, *map(human_bytes, known)]
+    return [None, *map(format_bytes, known)]
 
 
 def _pruned_text(counts: list[str | None]) -> str:

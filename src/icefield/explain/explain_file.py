@@ -22,7 +22,7 @@ from icefield.explain.file_reason import Condition, FileReason, Finding, Judgeme
 from icefield.expr.bind.bound import TRUE, Bound, Reference, columns_of, conjuncts, references_of
 from icefield.expr.prune.evaluate import might_match, must_match
 from icefield.expr.prune.project import PartitionTerm, project_inclusive, project_strict
-from icefield.expr.prune.residual import FileFacts, prove, residual
+from icefield.expr.prune.residual import FileStatistics, prove, residual
 from icefield.expr.render.describe import describe, describe_value
 from icefield.expr.render.sql import Style, render
 from icefield.model.metadata import TableMetadata
@@ -30,7 +30,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.parquet.read.task import DeleteFile
 from icefield.plan.delete_index import load_delete_index
 from icefield.plan.entries import LIVE, load_batches
-from icefield.plan.file_statistics import facts_of
+from icefield.plan.file_statistics import statistics_of_files
 from icefield.plan.manifest_list import (
     DATA_MANIFEST,
     choose,
@@ -85,8 +85,8 @@ class _Listed:
     manifest: pa.Table
 
     def reason(self, where: Bound, deletes: tuple[DeleteFile, ...]) -> FileReason:
-        facts = facts_of(self.entry, self.spec, self.schema)
-        stage, left = self._outcome(where, facts)
+        statistics = statistics_of_files(self.entry, self.spec, self.schema)
+        stage, left = self._outcome(where, statistics)
         return FileReason(
             location=self._value("file_path"),
             manifest=self._value("manifest_path"),
@@ -94,47 +94,54 @@ class _Listed:
             spec_id=self.spec.spec_id,
             record_count=self._value("record_count"),
             file_size_in_bytes=self._value("file_size_in_bytes"),
-            conditions=tuple(self._condition(part, facts) for part in conjuncts(where)),
+            conditions=tuple(self._condition(part, statistics) for part in conjuncts(where)),
             ruled_out_by=stage,
             left=describe(left),
             deletes=deletes,
         )
 
-    def _outcome(self, where: Bound, facts: FileFacts) -> tuple[Stage | None, Bound]:
+    def _outcome(self, where: Bound, statistics: FileStatistics) -> tuple[Stage | None, Bound]:
         if not prune_manifests(self.manifest, where, self.metadata, self.schema)[0]:
             return Stage.MANIFEST, where
-        if not might_match(project_inclusive(where, facts.terms), facts.partition, 1)[0]:
+        if not might_match(project_inclusive(where, statistics.terms), statistics.partition, 1)[0]:
             return Stage.PARTITION, where
-        proven = prove(where, facts)
-        if not might_match(where, facts.columns, 1)[0] or proven.never[0]:
+        proven = prove(where, statistics)
+        if not might_match(where, statistics.columns, 1)[0] or proven.never[0]:
             return Stage.STATISTICS, where
         return None, residual(where, int(proven.codes[0]))
 
-    def _condition(self, part: Bound, facts: FileFacts) -> Condition:
+    def _condition(self, part: Bound, statistics: FileStatistics) -> Condition:
         return Condition(
             describe(part),
-            (self._by_manifest(part, facts), self._by_partition(part, facts), self._by_statistics(part, facts)),
+            (
+                self._by_manifest(part, statistics),
+                self._by_partition(part, statistics),
+                self._by_statistics(part, statistics),
+            ),
         )
 
-    def _by_manifest(self, part: Bound, facts: FileFacts) -> Judgement:
-        asked = project_inclusive(part, facts.terms)
+    def _by_manifest(self, part: Bound, statistics: FileStatistics) -> Judgement:
+        asked = project_inclusive(part, statistics.terms)
         might = bool(prune_manifests(self.manifest, part, self.metadata, self.schema)[0])
         finding = Finding.SILENT if asked == TRUE else Finding.SOME if might else Finding.NONE
-        seen = ", ".join(self._summary_text(term) for term in _terms_in(asked, facts.terms))
-        return Judgement(Stage.MANIFEST, _asked_text(asked, facts.terms), seen, finding)
+        seen = ", ".join(self._summary_text(term) for term in _terms_in(asked, statistics.terms))
+        return Judgement(Stage.MANIFEST, _asked_text(asked, statistics.terms), seen, finding)
 
-    def _by_partition(self, part: Bound, facts: FileFacts) -> Judgement:
-        asked, sure = project_inclusive(part, facts.terms), project_strict(part, facts.terms)
-        terms = _terms_in(asked, facts.terms) or _terms_in(sure, facts.terms)
-        might = bool(might_match(asked, facts.partition, 1)[0])
-        must = bool(must_match(sure, facts.partition, 1)[0])
+    def _by_partition(self, part: Bound, statistics: FileStatistics) -> Judgement:
+        asked, sure = project_inclusive(part, statistics.terms), project_strict(part, statistics.terms)
+        terms = _terms_in(asked, statistics.terms) or _terms_in(sure, statistics.terms)
+        might = bool(might_match(asked, statistics.partition, 1)[0])
+        must = bool(must_match(sure, statistics.partition, 1)[0])
         finding = _finding(might=might, must=must) if terms else Finding.SILENT
         values = partition_texts(self.entry, self._spec_of(terms), self.schema)[0].as_py() if terms else ""
-        return Judgement(Stage.PARTITION, _asked_text(asked, facts.terms), values, finding)
+        return Judgement(Stage.PARTITION, _asked_text(asked, statistics.terms), values, finding)
 
-    def _by_statistics(self, part: Bound, facts: FileFacts) -> Judgement:
+    def _by_statistics(self, part: Bound, statistics: FileStatistics) -> Judgement:
         references = references_of(part)
-        might, must = bool(might_match(part, facts.columns, 1)[0]), bool(must_match(part, facts.columns, 1)[0])
+        might, must = (
+            bool(might_match(part, statistics.columns, 1)[0]),
+            bool(must_match(part, statistics.columns, 1)[0]),
+        )
         seen = ", ".join(filter(None, map(self._statistics_text, references.values())))
         finding = _finding(might=might, must=must) if seen else Finding.SILENT
         return Judgement(Stage.STATISTICS, describe(part), seen, finding)

@@ -50,7 +50,7 @@ COLUMNS = ManifestColumns(
 # What a delete file may store about a deleted row; it is optional. (spec: Position Delete Files)
 ROW_FIELD_ID = 2147483544
 READ = (DELETED_FILE.field_id, DELETED_POSITION.field_id, ROW_FIELD_ID)
-_PLACE = parse_schema("spec_id int not null, delete_file_path string not null").fields
+_CONSTANTS = parse_schema("spec_id int not null, delete_file_path string not null").fields
 _VECTOR = parse_schema("content_offset long, content_size_in_bytes long").fields
 
 
@@ -65,11 +65,11 @@ def position_deletes_table(source: Inspected) -> MetadataTable:
             for step, entries in load_batches(source.store, deletes.filter(pa.array(keep)), COLUMNS, LIVE):
                 entries = entries.filter(pc.equal(entries.column("content"), POSITION_DELETES))
                 entries = entries.filter(pa.array(_may_name(entries, request.where)))
-                places = _places(entries, step.column("partition_spec_id")[0].as_py())
+                constants = _constants(entries, step.column("partition_spec_id")[0].as_py())
                 for field in request.columns.fields:
                     if field.name == PARTITION and isinstance(field.type, StructType):
-                        places = places.append_column(PARTITION, struct.array(entries, field.type.fields))
-                yield from _rows_of(source, entries, places, request.columns)
+                        constants = constants.append_column(PARTITION, struct.array(entries, field.type.fields))
+                yield from _rows_of(source, entries, constants, request.columns)
 
     return MetadataTable(schema, load)
 
@@ -80,11 +80,11 @@ def _schema(metadata: TableMetadata) -> Schema:
     vector = _VECTOR if metadata.format_version >= ROW_LINEAGE_VERSION else ()
     # Ids that no column of the table has ever had.
     fresh = iter(range(metadata.last_column_id + 1, READ[-1]))
-    more = renumber((*partition_struct(metadata).column, *_PLACE, *vector), lambda: next(fresh), {})
+    more = renumber((*partition_struct(metadata).column, *_CONSTANTS, *vector), lambda: next(fresh), {})
     return Schema((DELETED_FILE, DELETED_POSITION, row, *more))
 
 
-def _places(entries: pa.Table, spec_id: int) -> pa.Table:
+def _constants(entries: pa.Table, spec_id: int) -> pa.Table:
     """Return the columns that are constant for a delete file."""
     return pa.table(
         {
@@ -108,7 +108,7 @@ def _may_name(entries: pa.Table, where: Bound) -> Mask:
     return might_match(where, known.get, entries.num_rows)
 
 
-def _rows_of(source: Inspected, entries: pa.Table, places: pa.Table, columns: Schema) -> Iterator[pa.Table]:
+def _rows_of(source: Inspected, entries: pa.Table, constants: pa.Table, columns: Schema) -> Iterator[pa.Table]:
     stored = tuple(f for f in columns.fields if f.field_id in READ)
     # Without the positions, the number of rows would be unknown.
     read = Schema(stored if DELETED_POSITION in stored else (*stored, DELETED_POSITION))
@@ -117,7 +117,7 @@ def _rows_of(source: Inspected, entries: pa.Table, places: pa.Table, columns: Sc
         for rows in _deleted_rows(source, entry, read):
             first = pa.array(np.full(rows.num_rows, at))
             arrays = [
-                rows.column(f.name) if f in stored else places.column(f.name).take(first).combine_chunks()
+                rows.column(f.name) if f in stored else constants.column(f.name).take(first).combine_chunks()
                 for f in columns.fields
             ]
             yield pa.Table.from_arrays(arrays, schema=target)

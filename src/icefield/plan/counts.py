@@ -22,10 +22,10 @@ def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, wi
     rows, deleted = plan.files.column("record_count"), plan.files.column("deleted_rows")
     if with_deleted:
         deleted = pa.chunked_array([pa.array(np.zeros(plan.files.num_rows, np.int64))])
-    settled = pc.and_(plan.files.column("must_match"), deleted.is_valid())
+    known = pc.and_(plan.files.column("must_match"), deleted.is_valid())
     counts: Longs = pc.fill_null(pc.subtract(rows, deleted), 0).to_numpy().copy()
-    unsettled = np.flatnonzero(~settled.to_numpy())
-    for place, found in zip(unsettled, count(plan.files.take(pa.array(unsettled))), strict=True):
+    unknown = np.flatnonzero(~known.to_numpy())
+    for place, found in zip(unknown, count(plan.files.take(pa.array(unknown))), strict=True):
         counts[place] = found
     return counts
 

@@ -38,7 +38,7 @@ from icefield.codec.manifest.schema import EQUALITY_DELETES
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
-from icefield.parquet.read.task import DeleteFile, DeleteKind
+from icefield.parquet.read.task import DeleteFile, DeleteType
 from icefield.plan.entries import ADDED_ONLY, LIVE, load_batches
 from icefield.plan.manifest_list import find_spec
 from icefield.plan.partition.keys import partition_keys
@@ -279,7 +279,7 @@ def _refuse_other_formats(entries: pa.Table) -> None:
 def _delete_file(row: dict[str, Any]) -> DeleteFile:
     is_key = row["content"] == EQUALITY_DELETES
     return DeleteFile(
-        DeleteKind.EQUALITY if is_key else DeleteKind.POSITIONS,
+        DeleteType.EQUALITY if is_key else DeleteType.POSITIONS,
         row["file_path"],
         tuple(row["equality_ids"] or ()) if is_key else (),
         record_count=row["record_count"],
@@ -292,4 +292,4 @@ def _vector(row: dict[str, Any]) -> DeleteFile:
     if offset is None or size is None:
         raise CorruptFile(row["file_path"], "the manifest has no offset of the deletion vector")
     whole = row["file_size_in_bytes"]
-    return DeleteFile(DeleteKind.VECTOR, row["file_path"], (), offset, size, row["record_count"], whole)
+    return DeleteFile(DeleteType.VECTOR, row["file_path"], (), offset, size, row["record_count"], whole)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from icefield.codec.manifest.schema import partition_column
 from icefield.expr.prune.evaluate import Statistics
 from icefield.expr.prune.ordered import column_of
-from icefield.expr.prune.residual import FileFacts
+from icefield.expr.prune.residual import FileStatistics
 from icefield.expr.prune.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
 from icefield.model.partition import PartitionSpec
 from icefield.plan.manifest_list import spec_sources
@@ -17,11 +17,11 @@ from icefield.types.metadata_columns import LAST_UPDATED
 from icefield.types.schema import Schema
 
 
-def facts_of(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileFacts:
+def statistics_of_files(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileStatistics:
     """Return the statistics of entries of one spec."""
     terms = spec_sources(spec, schema)
     partition = partition_statistics(entries, spec, schema)
-    return FileFacts(terms, partition, column_statistics(entries, schema), entries.num_rows)
+    return FileStatistics(terms, partition, column_statistics(entries, schema), entries.num_rows)
 
 
 def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:

@@ -127,8 +127,10 @@ def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
 def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> Mask:
     """Return which manifests may hold files with matching rows."""
     keep = np.ones(manifests.num_rows, np.bool_)
-    judged = columns_of(where)
-    if where != FALSE and not any(field.source_id in judged for spec in metadata.specs for field in spec.fields):
+    filter_columns = columns_of(where)
+    if where != FALSE and not any(
+        field.source_id in filter_columns for spec in metadata.specs for field in spec.fields
+    ):
         return keep
     spec_ids = manifests.column("partition_spec_id").to_numpy()
     for spec_id in np.unique(spec_ids):

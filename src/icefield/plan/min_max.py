@@ -79,7 +79,7 @@ def find_min_max(
     known = [_known(wanted, plan, spec, entries) for spec, entries in listed]
     best = Best(wanted)
     for files in known:
-        best.settle(files)
+        best.exact(files)
     promising = [candidate for files in known for candidate in best.candidates(files)]
     waiting = iter(_most_promising_first(promising, wanted.side))
     while some := list(islice((c.row for c in waiting if best.may_lose_to(c)), width)):
@@ -92,13 +92,13 @@ def find_min_max(
 class _Known:
     """What metadata says about some planned files.
 
-    bound: at the wanted end, in the form of `OrderedColumn.array`. settled: where it is a value that the scan has.
+    bound: at the wanted end, in the form of `OrderedColumn.array`. exact: where it is a value that the scan has.
     open_value, open_nan: whether there may be other values, or a NaN. sure_nan: whether there certainly is one.
     """
 
     rows: pa.Array
     bound: pa.Array
-    settled: Mask
+    exact: Mask
     open_value: Mask
     sure_nan: Mask
     open_nan: Mask
@@ -121,10 +121,10 @@ class Best:
         self.value: Any = None
         self.saw_nan = False
 
-    def settle(self, files: _Known) -> None:
+    def exact(self, files: _Known) -> None:
         """Use the files that need no reading."""
         self.saw_nan |= bool(files.sure_nan.any())
-        self._take(files.bound.filter(pa.array(files.settled)))
+        self._take(files.bound.filter(pa.array(files.exact)))
 
     def candidates(self, files: _Known) -> Iterator[_Candidate]:
         """Yield the files that may hold a better value."""
@@ -191,11 +191,11 @@ def _known(wanted: MinMax, plan: ScanPlan, spec: PartitionSpec, entries: pa.Tabl
     if source is None:
         return _nothing_known(rows, wanted.reference)
     bounds = source.of_column.lower if wanted.side is Side.LEAST else source.of_column.upper
-    settled = whole & bounds.known if source.is_exact else np.zeros(len(rows), np.bool_)
+    exact = whole & bounds.known if source.is_exact else np.zeros(len(rows), np.bool_)
     sure_nan = whole & source.has_nan
     statistics = source.of_column
     return _Known(
-        rows, bounds.array(), settled, statistics.may_be_value & ~settled, sure_nan, statistics.may_be_nan & ~sure_nan
+        rows, bounds.array(), exact, statistics.may_be_value & ~exact, sure_nan, statistics.may_be_nan & ~sure_nan
     )
 
 

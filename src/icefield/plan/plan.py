@@ -43,7 +43,7 @@ from icefield.plan.entries import (
     open_entries,
     wanted_manifests,
 )
-from icefield.plan.file_statistics import facts_of
+from icefield.plan.file_statistics import statistics_of_files
 from icefield.plan.manifest_list import (
     FEW,
     ManifestList,
@@ -216,7 +216,7 @@ class _Planner:
             deletes = load_delete_index(near, self.metadata, deleting)
             planner, known = replace(self, store=near, deletes=deletes), None
             if deletes is None and manifest_list and len(keep) <= MOST_ROWS:
-                choice = Choice(manifest_list, keep.tobytes(), self._judged, self.schema, self.metadata.specs)
+                choice = Choice(manifest_list, keep.tobytes(), self._filter_columns, self.schema, self.metadata.specs)
                 known = planner.known_candidates(choice, listed, opened)
             if known is not None:
                 files, metrics = _together([planner.plan_candidates(candidates) for candidates in known])
@@ -245,14 +245,14 @@ class _Planner:
         return _together(parts)
 
     @property
-    def _judged(self) -> tuple[int, ...]:
+    def _filter_columns(self) -> tuple[int, ...]:
         """The columns whose statistics are needed."""
         return tuple(sorted(i for i in columns_of(self.where) if not is_metadata_column(i)))
 
     def _columns(self, spec: PartitionSpec) -> ManifestColumns:
         """Return the columns needed from manifests of a spec."""
         sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
-        return replace(COLUMNS.with_statistics(self._judged), sizes=sources)
+        return replace(COLUMNS.with_statistics(self._filter_columns), sizes=sources)
 
     def _prune(self, manifests: pa.Table) -> Mask:
         return prune_manifests(manifests, self.where, self.metadata, self.schema)
@@ -267,7 +267,9 @@ class _Planner:
         known = cache.candidates.find(choice, listed)
         if known is None and cache.candidates.note(choice) and lists_few_files(opened):
             known = [self._open(batch).described() for batch in batches_of_one_spec(opened, cache)]
-            if sum(candidates.facts.rows for candidates in known) <= MOST_ROWS:  # counts in manifest lists may be wrong
+            if (
+                sum(candidates.statistics.rows for candidates in known) <= MOST_ROWS
+            ):  # counts in manifest lists may be wrong
                 cache.candidates.keep(choice, listed, known)
         return known
 
@@ -288,7 +290,7 @@ class _Planner:
         entries = open_entries(self.store, manifests, want, self.statuses)
         unjudged = entries.without(want.judged_names())
         return UnprunedFiles(
-            facts=facts_of(entries.table, spec, self.schema),
+            statistics=statistics_of_files(entries.table, spec, self.schema),
             record_counts=entries.table.column("record_count").to_numpy(),
             sizes=entries.table.column("file_size_in_bytes").to_numpy(),
             manifests=manifests.num_rows,
@@ -297,13 +299,17 @@ class _Planner:
 
     def plan_candidates(self, candidates: UnprunedFiles) -> tuple[pa.Table, ScanMetrics]:
         """Select the files that may match, each with its residual code."""
-        facts = candidates.facts
-        by_partition = might_match(project_inclusive(self.where, facts.terms), facts.partition, facts.rows)
-        keep = by_partition & might_match(self.where, facts.columns, facts.rows)
+        statistics = candidates.statistics
+        by_partition = might_match(
+            project_inclusive(self.where, statistics.terms), statistics.partition, statistics.rows
+        )
+        keep = by_partition & might_match(self.where, statistics.columns, statistics.rows)
         if not keep.any():
             return NO_FILES, _metrics_of_opened(candidates, by_partition, keep)
         # For few files, evaluating all costs less than selecting the statistics of those to keep.
-        proven = prove(self.where, facts).at(keep) if facts.rows <= FEW else prove(self.where, facts.at(keep))
+        proven = (
+            prove(self.where, statistics).at(keep) if statistics.rows <= FEW else prove(self.where, statistics.at(keep))
+        )
         files = candidates.describe(keep)
         for name, column in (("must_match", proven.always), ("proven", proven.codes)):
             files = files.append_column(name, pa.array(column))

@@ -27,12 +27,12 @@ def group_by_residual(files: pa.Table, least_bytes: int) -> list[tuple[int, pa.T
     """
     codes = files.column("proven").to_numpy()
     sizes = files.column("file_size_in_bytes").to_numpy()
-    distinct, places = np.unique(codes, return_inverse=True)
-    totals = np.bincount(places, sizes)
+    distinct, indices = np.unique(codes, return_inverse=True)
+    totals = np.bincount(indices, sizes)
     largest = np.argsort(-totals, kind="stable")[:MOST_GROUPS]
-    apart = [place for place in largest if totals[place] >= least_bytes]
-    groups = [(int(distinct[place]), files.filter(pa.array(places == place))) for place in apart]
-    together = ~np.isin(places, apart)
+    apart = [index for index in largest if totals[index] >= least_bytes]
+    groups = [(int(distinct[index]), files.filter(pa.array(indices == index))) for index in apart]
+    together = ~np.isin(indices, apart)
     if together.any():
         groups.append((proven_in_all(codes[together]), files.filter(pa.array(together))))
     return [group for group in groups if group[1].num_rows] or [(0, files)]

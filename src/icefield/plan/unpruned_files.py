@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.errors import IcefieldError, Unsupported
-from icefield.expr.prune.residual import FileFacts
+from icefield.expr.prune.residual import FileStatistics
 from icefield.model.partition import PartitionSpec
 from icefield.plan.delete_index import DELETE_KEYS, DeleteIndex, match_none
 from icefield.plan.manifest_list import Mask, choose
@@ -48,7 +48,7 @@ class UnprunedFiles:
     describe: makes the columns of DESCRIBED for the files to keep. Raises Unsupported if one of them is not Parquet.
     """
 
-    facts: FileFacts
+    statistics: FileStatistics
     record_counts: Longs
     sizes: Longs
     manifests: int
@@ -57,7 +57,7 @@ class UnprunedFiles:
     def described(self) -> "UnprunedFiles":
         """Describe all files in advance, for later filters, unless one cannot be described: it may be pruned."""
         try:
-            files = self.describe(np.ones(self.facts.rows, np.bool_))
+            files = self.describe(np.ones(self.statistics.rows, np.bool_))
         except IcefieldError:
             return self
         return replace(self, describe=lambda keep: choose(files, keep))

@@ -17,7 +17,7 @@ from icefield.engine.engine import FileWork, Site, T
 from icefield.errors import IcefieldError
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
-from icefield.spark.session.worker_errors import explain_worker_fault
+from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.write import remove_files_of_write
 from icefield.storage.store import Store
@@ -88,8 +88,8 @@ def run_work(
     except BaseException as error:
         if work.plan is not None:
             remove_files_of_write(store, work.plan)
-        if fault := explain_worker_fault(error):
-            raise fault from error
+        if explained := explain_worker_error(error):
+            raise explained from error
         raise
     for row in sorted(done, key=lambda row: row["number"]):
         yield from pickle.loads(bytes(row["results"]))  # noqa: S301

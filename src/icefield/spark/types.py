@@ -101,17 +101,17 @@ def schema_from_spark(struct: spark.StructType) -> Schema:
     return assign_fresh_ids(Schema(fields))
 
 
-def stored_type(kind: Type) -> spark.DataType:
+def physical_type(kind: Type) -> spark.DataType:
     """Return the physical Spark type of a column in the native Parquet reader; nested fields have their ids."""
-    return _stored_type(kind, stored_field)
+    return _physical_type(kind, physical_field)
 
 
 def plain_type(kind: Type) -> spark.DataType:
     """Return the same type without ids: for columns that are found by name, and for logical columns."""
-    return _stored_type(kind, plain_field)
+    return _physical_type(kind, plain_field)
 
 
-def stored_field(field: NestedField) -> spark.StructField:
+def physical_field(field: NestedField) -> spark.StructField:
     """Return a Spark field that is found by id; always nullable, as old files may lack the column."""
     # Data of an unknown column in a file is ignored: no column has a negative id. (spec: Parquet)
     file_id = -field.field_id if isinstance(field.type, UnknownType) else field.field_id
@@ -119,7 +119,7 @@ def stored_field(field: NestedField) -> spark.StructField:
     if isinstance(field.type, PrimitiveType) and field.initial_default is not None:
         assert not isinstance(field.initial_default, EmptyStruct)
         metadata[DEFAULT_KEY] = spark_literal(field.initial_default, field.type)
-    return spark.StructField(field.name, stored_type(field.type), True, metadata)
+    return spark.StructField(field.name, physical_type(field.type), True, metadata)
 
 
 def plain_field(field: NestedField) -> spark.StructField:
@@ -127,19 +127,19 @@ def plain_field(field: NestedField) -> spark.StructField:
     return spark.StructField(field.name, plain_type(field.type), True)
 
 
-def presented_field(field: NestedField) -> spark.StructField:
+def logical_field(field: NestedField) -> spark.StructField:
     """Return a logical column: uuids, at any depth, are strings."""
-    return spark.StructField(field.name, _presented_type(field.type), True)
+    return spark.StructField(field.name, _logical_type(field.type), True)
 
 
-def _stored_type(kind: Type, as_field: Callable[[NestedField], spark.StructField]) -> spark.DataType:
+def _physical_type(kind: Type, as_field: Callable[[NestedField], spark.StructField]) -> spark.DataType:
     match kind:
         case StructType(fields):
             return spark.StructType([as_field(f) for f in fields])
         case ListType():
-            return spark.ArrayType(_stored_type(kind.element_type, as_field), not kind.element_required)
+            return spark.ArrayType(_physical_type(kind.element_type, as_field), not kind.element_required)
         case MapType():
-            key, value = _stored_type(kind.key_type, as_field), _stored_type(kind.value_type, as_field)
+            key, value = _physical_type(kind.key_type, as_field), _physical_type(kind.value_type, as_field)
             return spark.MapType(key, value, not kind.value_required)
         case DecimalType(precision, scale):
             return spark.DecimalType(precision, scale)
@@ -147,18 +147,18 @@ def _stored_type(kind: Type, as_field: Callable[[NestedField], spark.StructField
             return _STORED[type(kind)]
 
 
-def _presented_type(kind: Type) -> spark.DataType:
+def _logical_type(kind: Type) -> spark.DataType:
     match kind:
         case UUIDType():
             return spark.StringType()
         case StructType(fields):
-            return spark.StructType([presented_field(f) for f in fields])
+            return spark.StructType([logical_field(f) for f in fields])
         case ListType():
-            return spark.ArrayType(_presented_type(kind.element_type))
+            return spark.ArrayType(_logical_type(kind.element_type))
         case MapType():
-            return spark.MapType(_presented_type(kind.key_type), _presented_type(kind.value_type))
+            return spark.MapType(_logical_type(kind.key_type), _logical_type(kind.value_type))
         case _:
-            return stored_type(kind)
+            return physical_type(kind)
 
 
 def _fields_from_spark(struct: spark.StructType, draw: Callable[[], int], path: str) -> tuple[NestedField, ...]:

@@ -42,14 +42,14 @@ from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_schema
-from icefield.parquet.write.partial_rows import NO_PLACE, find_unnamed, keep_unnamed
+from icefield.parquet.write.partial_rows import NO_ROW, find_unnamed, keep_unnamed
 from icefield.plan.planned_files import files_at
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
-from icefield.spark.read.task import present_batch
-from icefield.spark.session.worker_errors import explain_worker_fault, raise_packed
+from icefield.spark.read.task import to_logical_batch
+from icefield.spark.session.worker_errors import explain_worker_error, raise_packed
 from icefield.spark.session.workers import check_workers
-from icefield.spark.types import presented_field, schema_from_spark
+from icefield.spark.types import logical_field, schema_from_spark
 from icefield.spark.write.distribute import NumberedFrame
 from icefield.spark.write.write import remove_files_of_write, write_frames
 from icefield.storage.store import Store
@@ -60,7 +60,7 @@ from icefield.types.schema import Schema
 MOST_KEYS_HERE = 100_000  # collected to this process, to plan by exact keys
 MOST_TASKS = 200
 FILE_COLUMN, POSITION_COLUMN, ID_COLUMN, COUNT_COLUMN = "file", "pos", "id", "n"
-_PLACES = "file string, pos long, task binary"
+_POSITIONS = "file string, pos long, task binary"
 _RESULTS = "results binary, error binary"
 
 
@@ -108,8 +108,8 @@ def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) 
 def _key_column(column: Column, name: str, schema: Schema) -> Column:
     """Return a key in the logical type of the table's column, so that Spark compares like with like."""
     field = next(f for f in schema.fields if f.name == name)
-    shown = column.cast(presented_field(field).dataType)
-    return F.lower(shown) if isinstance(field.type, UUIDType) else shown
+    logical = column.cast(logical_field(field).dataType)
+    return F.lower(logical) if isinstance(field.type, UUIDType) else logical
 
 
 def _fetch(keys: DataFrame, columns: Sequence[str], schema: Schema) -> pa.Table:
@@ -160,8 +160,8 @@ class SparkUpsert:
             for plan in (self.plan.settings, self.plan.deletes):
                 if plan is not None:
                     remove_files_of_write(self.store, plan)
-            if fault := explain_worker_fault(error):
-                raise fault from error
+            if explained := explain_worker_error(error):
+                raise explained from error
             raise
         finally:
             matched.unpersist()
@@ -216,7 +216,7 @@ class SparkUpsert:
         row_id = self.plan.settings.schema.by_id.get(ROW_ID.field_id)
         if row_id is not None:  # replaced rows keep their ids
             task, fields = replace(task, row_id=row_id.name), [*fields, row_id]
-        return given.mapInArrow(task, spark_types.StructType([presented_field(f) for f in fields]))
+        return given.mapInArrow(task, spark_types.StructType([logical_field(f) for f in fields]))
 
     def _changed_files(self, matched: DataFrame, touched: frozenset[str]) -> list[Any]:
         """Write the deletes of touched files, or the files without the replaced rows."""
@@ -224,9 +224,9 @@ class SparkUpsert:
             return []
         scan, session = self.plan.scan, self.source.sparkSession
         tasks = [(t.location, None, pickle.dumps(t)) for t in scan.tasks(files_at(scan.files, touched))]
-        places = matched.select(FILE_COLUMN, POSITION_COLUMN, F.lit(None).cast("binary").alias("task"))
+        positions = matched.select(FILE_COLUMN, POSITION_COLUMN, F.lit(None).cast("binary").alias("task"))
         # By number, so that Spark neither splits the rows of one file nor coalesces tasks.
-        together = places.union(session.createDataFrame(tasks, _PLACES)).repartition(
+        together = positions.union(session.createDataFrame(tasks, _POSITIONS)).repartition(
             min(len(tasks), MOST_TASKS), FILE_COLUMN
         )
         ordered = together.sortWithinPartitions(FILE_COLUMN, F.col(POSITION_COLUMN).asc_nulls_first())
@@ -270,14 +270,14 @@ class CombineTask:
         if self.kept.fields and (twice := np.flatnonzero(counts > 1)).size:
             raise two_rows_with_key({name: given.column(name)[int(twice[0])].as_py() for name in self.keys})
         matched = np.flatnonzero(counts)
-        places = np.full(batch.num_rows, NO_PLACE)
-        places[matched] = np.arange(len(matched))
-        stored = pa.Table.from_arrays(batch.columns[width + 2 :], names=[f.name for f in self.kept.fields])
-        old = conform_table(stored.take(pa.array(matched)), self.kept) if self.kept.fields else stored
-        table = keep_unnamed(conform_table(given, self.schema), self.incoming, self.schema, old, places)
+        replaced = np.full(batch.num_rows, NO_ROW)
+        replaced[matched] = np.arange(len(matched))
+        physical = pa.Table.from_arrays(batch.columns[width + 2 :], names=[f.name for f in self.kept.fields])
+        old = conform_table(physical.take(pa.array(matched)), self.kept) if self.kept.fields else physical
+        table = keep_unnamed(conform_table(given, self.schema), self.incoming, self.schema, old, replaced)
         (rows,) = table.to_batches()
-        shown = present_batch(rows, self.schema)
-        return shown if self.row_id is None else shown.append_column(self.row_id, batch.column(width + 1))
+        logical = to_logical_batch(rows, self.schema)
+        return logical if self.row_id is None else logical.append_column(self.row_id, batch.column(width + 1))
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,8 @@ class TableScan(StaysInProcess):
         return self._planned
 
     def _tasks(self, files: pa.Table) -> Iterator[FileTask]:
-        judged = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
-        wanted = self._readable.select([*self._select, *judged])
+        filter_columns = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
+        wanted = self._readable.select([*self._select, *filter_columns])
         return open_tasks(self._store, self._metadata, self._plan, files, wanted)
 
     def _row_counts(self, engine: EngineName | None) -> Longs:

@@ -9,7 +9,7 @@ from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
 from icefield.cli.output import counted, moment, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.explain.explain import human_bytes
+from icefield.explain.explain import format_bytes
 from icefield.model.metadata import TableMetadata
 from icefield.types.datatypes import NestedField, PrimitiveType, walk
 from icefield.types.schema import Schema
@@ -104,7 +104,7 @@ def _facts(location: str, metadata: TableMetadata) -> Iterator[tuple[str, str]]:
     yield "current snapshot", f"{head.snapshot_id} ({head.operation}, {moment(head.timestamp_ms)})"
     rows, files, size = _totals(metadata).values()
     if rows is not None and files is not None and size is not None:
-        yield "totals", f"{counted(rows, 'row')} in {counted(files, 'data file')}, {human_bytes(size)}"
+        yield "totals", f"{counted(rows, 'row')} in {counted(files, 'data file')}, {format_bytes(size)}"
 
 
 def _column_cells(path: tuple[str, ...], field: NestedField) -> tuple[str, ...]:

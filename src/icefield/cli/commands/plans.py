@@ -10,7 +10,7 @@ from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, select_option, table_argument, where_option
 from icefield.cli.output import Column, kebab, print_grid, print_json, print_text, render, safe, short_location
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.explain.explain import human_bytes
+from icefield.explain.explain import format_bytes
 from icefield.explain.report_tree import Outline
 from icefield.plan.versions import AsOf
 
@@ -70,7 +70,7 @@ def files(settings: Settings, table: str, where: str | None, as_of: AsOf | None)
         [
             [
                 row["record_count"],
-                human_bytes(row["file_size_in_bytes"]),
+                format_bytes(row["file_size_in_bytes"]),
                 row["partition"],
                 short_location(row["file_path"], location),
             ]

@@ -20,7 +20,7 @@ from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, table_argument
 from icefield.cli.output import counted, kebab, print_json, render, safe, short_location
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.explain.explain import human_bytes
+from icefield.explain.explain import format_bytes
 from icefield.lake import Lake
 from icefield.plan.versions import AsOf, resolve_version
 
@@ -125,7 +125,7 @@ def _manifest_text(manifest: ManifestNode) -> str:
 
 
 def _file_text(file: FileNode) -> str:
-    return f"{counted(file.rows, 'row')}, {human_bytes(file.bytes)}"
+    return f"{counted(file.rows, 'row')}, {format_bytes(file.bytes)}"
 
 
 def _short(location: str, base: str) -> str:

@@ -22,7 +22,7 @@ from icefield.cli.progress import show_progress, show_wait
 from icefield.cli.values import grid_cell
 from icefield.config.connect import connect
 from icefield.errors import IcefieldError
-from icefield.explain.explain import human_bytes
+from icefield.explain.explain import format_bytes
 from icefield.lake import Lake
 from icefield.plan.versions import AsOf
 from icefield.table.table import Table
@@ -204,7 +204,7 @@ class Story:
         data = f"{kinds['.parquet']:,} data files of {snapshots}"
         took = self._lake.ambient.monotonic() - self._began
         self._tell.say(
-            f"{self._directory} holds {human_bytes(size)}: the catalog, {data}, {metadata:,} metadata files."
+            f"{self._directory} holds {format_bytes(size)}: the catalog, {data}, {metadata:,} metadata files."
         )
         self._tell.say(f"All this took {took:.0f} seconds. Next:")
         start = f"{program} --lake {shlex.quote(str(self._directory))}"

@@ -20,7 +20,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead, wanted_deletes
-from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
+from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, as_delete_columns
 from icefield.plan.plan import plan_scan
 from icefield.plan.planned_files import files_at, paths_of
@@ -38,7 +38,7 @@ class ChangedFile:
     @property
     def new_equality_deletes(self) -> frozenset[str]:
         """The equality delete files that did not apply to it when it was planned."""
-        return _locations(self.now, DeleteKind.EQUALITY) - _locations(self.planned, DeleteKind.EQUALITY)
+        return _locations(self.now, DeleteType.EQUALITY) - _locations(self.planned, DeleteType.EQUALITY)
 
 
 def find_changed_files(read_set: ReadSet, files: pa.Table, base: TableMetadata, store: Store) -> list[ChangedFile]:
@@ -67,7 +67,7 @@ def load_positions(tasks: Iterable[FileTask], base: TableMetadata, store: Store)
 
 def has_position_deletes(task: FileTask) -> bool:
     """Return whether rows of a file are deleted by position."""
-    return any(delete.kind is not DeleteKind.EQUALITY for delete in task.deletes)
+    return any(delete.kind is not DeleteType.EQUALITY for delete in task.deletes)
 
 
 def with_deletes(task: FileTask, *deletes: DeleteFile) -> FileTask:
@@ -101,5 +101,5 @@ def as_added_files(
     return groups
 
 
-def _locations(task: FileTask, kind: DeleteKind) -> frozenset[str]:
+def _locations(task: FileTask, kind: DeleteType) -> frozenset[str]:
     return frozenset(delete.location for delete in task.deletes if delete.kind is kind)

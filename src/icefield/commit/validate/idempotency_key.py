@@ -89,7 +89,7 @@ def was_made(metadata: TableMetadata, ref: str, idempotency_key: IdempotencyKey 
     return landed is not None
 
 
-class _Place(Enum):
+class _InHistory(Enum):
     """The relation of a snapshot to the head of a branch."""
 
     INSIDE = "in its history"
@@ -101,8 +101,8 @@ def _find_key(metadata: TableMetadata, ref: str, idempotency_key: str) -> Landed
     recorded = idempotency_key in recorded_keys(metadata.properties, ref)
     found = list(metadata.snapshots.find_all_by_summary(IDEMPOTENCY_KEY, idempotency_key))
     for snapshot in found:
-        place = _place(metadata, ref, snapshot)
-        if place is _Place.INSIDE or (place is _Place.UNKNOWN and recorded):
+        found_in = _find_in_history(metadata, ref, snapshot)
+        if found_in is _InHistory.INSIDE or (found_in is _InHistory.UNKNOWN and recorded):
             return Landed(snapshot)
     if found:
         raise _used_elsewhere(f"idempotency key {idempotency_key!r}", ref, found[0])
@@ -121,13 +121,13 @@ def _find_batch(metadata: TableMetadata, ref: str, idempotency_key: StreamBatch)
     mark = recorded_batch(metadata.properties, ref, idempotency_key.stream)
     found = _snapshots_of(metadata, idempotency_key.stream, idempotency_key.batch)
     for snapshot in found:
-        if _place(metadata, ref, snapshot) is _Place.INSIDE:
+        if _find_in_history(metadata, ref, snapshot) is _InHistory.INSIDE:
             return Landed(snapshot)
     if mark is None or idempotency_key.batch > mark:
         return None
     last = _snapshots_of(metadata, idempotency_key.stream, mark)
     # Other engines roll a branch back without updating the key history.
-    if last and all(_place(metadata, ref, each) is _Place.OUTSIDE for each in last):
+    if last and all(_find_in_history(metadata, ref, each) is _InHistory.OUTSIDE for each in last):
         raise _used_elsewhere(
             f"batch {mark} of stream {idempotency_key.stream!r}, the highest committed,", ref, last[0]
         )
@@ -139,15 +139,15 @@ def _snapshots_of(metadata: TableMetadata, stream: str, batch: int) -> list[Snap
     return [snapshot for snapshot in found if snapshot.summary.get(BATCH_KEY) == str(batch)]
 
 
-def _place(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _Place:
+def _find_in_history(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _InHistory:
     last: Snapshot | None = None
     for last in metadata.ancestors(metadata.ref_head(ref)):
         if last.snapshot_id == snapshot.snapshot_id:
-            return _Place.INSIDE
+            return _InHistory.INSIDE
         # Sequence numbers decrease from child to parent; version 1 has none. (spec: Sequence Numbers)
         if 0 < last.sequence_number < snapshot.sequence_number:
-            return _Place.OUTSIDE
-    return _Place.OUTSIDE if last is None or last.parent_snapshot_id is None else _Place.UNKNOWN
+            return _InHistory.OUTSIDE
+    return _InHistory.OUTSIDE if last is None or last.parent_snapshot_id is None else _InHistory.UNKNOWN
 
 
 _ANOTHER = "Use another idempotency key to make the change here too, or publish the branch that has it"

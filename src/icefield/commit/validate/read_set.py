@@ -177,8 +177,8 @@ class ReadSet:
         if (pc.sum(files.column("file_size_in_bytes")).as_py() or 0) > MAX_BYTES_TO_LOOK_INTO:
             return True
         schema = self.plan.version.schema
-        judged = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
-        select = judged if self.keys is None else self.keys.columns
+        filter_columns = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
+        select = filter_columns if self.keys is None else self.keys.columns
         try:
             return any(
                 batch.num_rows and (self.keys is None or (self.keys.find(batch) != NOT_FOUND).any())

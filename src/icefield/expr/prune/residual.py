@@ -38,7 +38,7 @@ MOST_UNITS = 31  # two bits each, in 64 bits with a sign; of what comes after th
 
 
 @dataclass(frozen=True)
-class FileFacts:
+class FileStatistics:
     """What is known of some files of one partition spec: their partition values, and their columns' statistics."""
 
     terms: Sequence[PartitionTerm]
@@ -46,11 +46,11 @@ class FileFacts:
     columns: Statistics
     rows: int
 
-    def at(self, chosen: Bools) -> "FileFacts":
+    def at(self, chosen: Bools) -> "FileStatistics":
         """Return what is known of the chosen files."""
         if chosen.all():
             return self
-        return FileFacts(self.terms, _at(self.partition, chosen), _at(self.columns, chosen), int(chosen.sum()))
+        return FileStatistics(self.terms, _at(self.partition, chosen), _at(self.columns, chosen), int(chosen.sum()))
 
     def never(self, expression: Bound) -> Bools:
         """Say in which files no row can match."""
@@ -82,11 +82,11 @@ class Proven:
         return Proven(self.codes[chosen], self.always[chosen], self.never[chosen])
 
 
-def prove(where: Bound, facts: FileFacts) -> Proven:
+def prove(where: Bound, statistics: FileStatistics) -> Proven:
     """Find what holds in files that a filter might match, as far as partition and statistics alone can tell."""
     known: dict[Bound, _Known] = {}
-    whole = _fold(where, facts, known, inside_or=False)
-    codes = np.zeros(facts.rows, np.int64)
+    whole = _fold(where, statistics, known, inside_or=False)
+    codes = np.zeros(statistics.rows, np.int64)
     for place, unit in enumerate(_units(where)):
         answer = known[unit]
         codes |= np.where(answer.always, ALWAYS << (BITS_PER_UNIT * place), 0)
@@ -134,27 +134,27 @@ def _walk(expression: Bound) -> Iterator[Bound]:
             yield from _walk(part)
 
 
-def _fold(expression: Bound, facts: FileFacts, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:
+def _fold(expression: Bound, statistics: FileStatistics, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:
     if isinstance(expression, Constant):
-        return _Known(np.full(facts.rows, expression.value), np.full(facts.rows, not expression.value))
+        return _Known(np.full(statistics.rows, expression.value), np.full(statistics.rows, not expression.value))
     found = known.get(expression)
     if found is None:
-        found = known[expression] = _judge(expression, facts, known, inside_or=inside_or)
+        found = known[expression] = _judge(expression, statistics, known, inside_or=inside_or)
     return found
 
 
-def _judge(expression: Bound, facts: FileFacts, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:
+def _judge(expression: Bound, statistics: FileStatistics, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:
     if isinstance(expression, Leaf):
         # A leaf that must hold was asked already, of every file: the files are those where it may.
-        never = facts.never(expression) if inside_or else np.zeros(facts.rows, np.bool_)
-        return _Known(facts.always(expression), never)
+        never = statistics.never(expression) if inside_or else np.zeros(statistics.rows, np.bool_)
+        return _Known(statistics.always(expression), never)
     assert isinstance(expression, AllOf | AnyOf)
     within = inside_or or isinstance(expression, AnyOf)
-    parts = [_fold(part, facts, known, inside_or=within) for part in expression.parts]
+    parts = [_fold(part, statistics, known, inside_or=within) for part in expression.parts]
     each_always, each_never = [part.always for part in parts], [part.never for part in parts]
     if isinstance(expression, AllOf):
         return _Known(np.logical_and.reduce(each_always), np.logical_or.reduce(each_never))
-    always = np.logical_or.reduce(each_always) | facts.always(expression)
+    always = np.logical_or.reduce(each_always) | statistics.always(expression)
     return _Known(always, np.logical_and.reduce(each_never))
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icefield.codec.puffin.deletion_vector import decode_deletion_vector
 from icefield.errors import CorruptFile
-from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
+from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import DELETED_FILE, DELETED_POSITION
@@ -69,9 +69,9 @@ class DeleteLoader:
 
     def positions(self, task: FileTask) -> Positions:
         """Load the positions that are deleted of a file, ascending and distinct; keys are left out."""
-        deletes = [delete for delete in task.deletes if delete.kind is not DeleteKind.EQUALITY]
+        deletes = [delete for delete in task.deletes if delete.kind is not DeleteType.EQUALITY]
         found = [self._positions_in(delete, task) for delete in deletes]
-        if len(found) == 1 and deletes[0].kind is DeleteKind.VECTOR:
+        if len(found) == 1 and deletes[0].kind is DeleteType.VECTOR:
             return found[0]
         return np.unique(np.concatenate(found)) if found else NOTHING_DELETED.positions
 
@@ -83,12 +83,12 @@ class DeleteLoader:
         """Return the keys of a file's deleted rows, one index for each set of key fields."""
         groups: dict[tuple[int, ...], list[DeleteFile]] = {}
         for delete in task.deletes:
-            if delete.kind is DeleteKind.EQUALITY:
+            if delete.kind is DeleteType.EQUALITY:
                 groups.setdefault(tuple(sorted(delete.equality_ids)), []).append(delete)
         return [self._equality_of(ids, files) for ids, files in groups.items()]
 
     def _positions_in(self, delete: DeleteFile, task: FileTask) -> Positions:
-        if delete.kind is DeleteKind.VECTOR:
+        if delete.kind is DeleteType.VECTOR:
             blob = self._store.read_range(
                 delete.location, delete.content_offset, delete.content_size_bytes, of_size=delete.file_size_bytes
             )

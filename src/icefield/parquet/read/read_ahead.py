@@ -8,7 +8,7 @@ from itertools import tee
 
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles, TableReader
-from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
+from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.storage.read_ahead import Part, ReadAhead, Wanted
 from icefield.storage.store import Store
 
@@ -55,7 +55,7 @@ def wanted_deletes(tasks: Iterable[FileTask]) -> Iterator[Wanted]:
 
 def _wanted_deletes(task: FileTask, seen: set[str]) -> Iterator[Wanted]:
     for delete in task.deletes:
-        if delete.kind is DeleteKind.VECTOR:
+        if delete.kind is DeleteType.VECTOR:
             yield _wanted_vector(delete)
         elif delete.location not in seen:  # readers keep what they have read of the others
             seen.add(delete.location)

@@ -12,7 +12,7 @@ from icefield.types.datatypes import Value
 MAX_BYTE = (1 << 63) - 1
 
 
-class DeleteKind(StrEnum):
+class DeleteType(StrEnum):
     """How a delete file says which rows are gone. (spec: Delete Formats)"""
 
     POSITIONS = "positions"  # a Parquet file of (file_path, pos)
@@ -27,7 +27,7 @@ class DeleteFile:
     file_size_bytes: the size of the whole file, where metadata tells it.
     """
 
-    kind: DeleteKind
+    kind: DeleteType
     location: str
     equality_ids: tuple[int, ...] = ()
     content_offset: int = 0
@@ -68,4 +68,4 @@ class FileTask:
     @property
     def has_key_deletes(self) -> bool:
         """Say whether rows of the file are deleted by their keys."""
-        return any(delete.kind is DeleteKind.EQUALITY for delete in self.deletes)
+        return any(delete.kind is DeleteType.EQUALITY for delete in self.deletes)

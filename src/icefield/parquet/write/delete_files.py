@@ -18,7 +18,7 @@ from icefield.codec.puffin.puffin import encode_puffin
 from icefield.errors import IcefieldError
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.read.deletes import Positions
-from icefield.parquet.read.task import DeleteFile, DeleteKind
+from icefield.parquet.read.task import DeleteFile, DeleteType
 from icefield.parquet.write.file_layout import FileLayout
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
@@ -101,7 +101,7 @@ def open_entry(entry: DeleteEntry) -> DeleteFile:
     """Return what a reader must know of a delete file that was written here."""
     known: dict[str, Any] = entry
     return DeleteFile(
-        DeleteKind.VECTOR if known["file_format"] == PUFFIN else DeleteKind.POSITIONS,
+        DeleteType.VECTOR if known["file_format"] == PUFFIN else DeleteType.POSITIONS,
         known["file_path"],
         content_offset=known.get("content_offset", 0),
         content_size_bytes=known.get("content_size_in_bytes", 0),

@@ -19,8 +19,8 @@ from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import NestedField, StructType, Type
 from icefield.types.schema import Schema
 
-Places = npt.NDArray[np.int64]
-NO_PLACE = -1  # of a row that replaces none
+RowNumbers = npt.NDArray[np.int64]
+NO_ROW = -1  # of a row that replaces none
 
 
 def find_unnamed(incoming: Schema, schema: Schema) -> list[NestedField]:
@@ -36,10 +36,10 @@ def conform_partial(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
 
 
-def keep_unnamed(rows: pa.Table, incoming: Schema, schema: Schema, old: pa.Table, places: Places) -> pa.Table:
+def keep_unnamed(rows: pa.Table, incoming: Schema, schema: Schema, old: pa.Table, replaced: RowNumbers) -> pa.Table:
     """Return the rows with what they do not name taken from old rows.
 
-    rows: as `conform_partial` gave them. old: the columns of `find_unnamed`. places: which old row each row replaces.
+    rows: as `conform_partial` gave them. old: the columns of `find_unnamed`. replaced: which old row each row replaces.
     """
     given = {f.name: f.type for f in incoming.fields}
     kept = dict(zip(old.column_names, old.columns, strict=True))
@@ -47,9 +47,9 @@ def keep_unnamed(rows: pa.Table, incoming: Schema, schema: Schema, old: pa.Table
     for chunked, field in zip(rows.columns, schema.fields, strict=True):
         column = _whole(chunked)
         if field.name in kept:
-            _check_inserted(field, given.get(field.name), places)
+            _check_inserted(field, given.get(field.name), replaced)
             if old.num_rows:
-                column = _keep(column, _whole(kept[field.name]), places, given.get(field.name), field)
+                column = _keep(column, _whole(kept[field.name]), replaced, given.get(field.name), field)
         check_nulls(column, field)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=rows.schema)
@@ -62,25 +62,25 @@ def _is_whole(given: Type | None, wanted: Type) -> bool:
     return all(_is_whole(named.get(f.name), f.type) for f in wanted.fields)
 
 
-def _keep(new: pa.Array, old: pa.Array, places: Places, given: Type | None, field: NestedField) -> pa.Array:
+def _keep(new: pa.Array, old: pa.Array, replaced: RowNumbers, given: Type | None, field: NestedField) -> pa.Array:
     """Return a column with the old values where rows do not name it."""
     if _is_whole(given, field.type):
         return new
     if given is None:
         both = pa.concat_arrays([old, new])
-        return both.take(pa.array(np.where(places == NO_PLACE, len(old) + np.arange(len(new)), places)))
+        return both.take(pa.array(np.where(replaced == NO_ROW, len(old) + np.arange(len(new)), replaced)))
     assert isinstance(given, StructType)
     assert isinstance(field.type, StructType)
     named = {f.name: f.type for f in given.fields}
     has_old = np.append(old.is_valid().to_numpy(zero_copy_only=False), False)
-    inside = np.where(has_old[places], places, NO_PLACE)
+    inside = np.where(has_old[replaced], replaced, NO_ROW)
     pairs = zip(new.flatten(), old.flatten(), field.type.fields, strict=True)
     columns = [_keep(a, b, inside, named.get(f.name), f) for a, b, f in pairs]
     return struct_of(new, field.type.fields, columns)
 
 
-def _check_inserted(field: NestedField, given: Type | None, places: Places) -> None:
-    inserted = int((places == NO_PLACE).sum())
+def _check_inserted(field: NestedField, given: Type | None, replaced: RowNumbers) -> None:
+    inserted = int((replaced == NO_ROW).sum())
     if given is None and field.required and field.write_default is None and inserted:
         raise SchemaMismatch(
             f"{inserted} of the rows to upsert {'is' if inserted == 1 else 'are'} new, but the rows do not name the "

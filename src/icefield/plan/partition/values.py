@@ -50,14 +50,14 @@ def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files
     listed = list(load_partition_values(store, metadata, plan, files))
     paths = pa.chunked_array([entries.column("file_path").combine_chunks() for _, entries in listed], pa.string())
     values = pa.chunked_array([struct.array(entries, struct.fields) for _, entries in listed], kind)
-    places = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
-    if places.null_count:
+    indices = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
+    if indices.null_count:
         # Appended files whose manifests were merged since.
         raise Unsupported(
-            f"cannot determine _partition for {places.null_count} file(s): their manifests no longer exist",
+            f"cannot determine _partition for {indices.null_count} file(s): their manifests no longer exist",
             hint="Select the columns that the table is partitioned by",
         )
-    return values.combine_chunks().take(places)
+    return values.combine_chunks().take(indices)
 
 
 def open_tasks(

@@ -21,7 +21,7 @@ from icefield.lake import Lake, LakeOpener
 from icefield.model.metadata import TableMetadata
 from icefield.plan.versions import ResolvedVersion
 from icefield.spark.data_source.options import TO_READ, TO_WRITE, SourceOptions
-from icefield.spark.data_source.read import TAKES_FILTERS, SourceTable, make_reader, shown_schema
+from icefield.spark.data_source.read import TAKES_FILTERS, SourceTable, logical_schema, make_reader
 from icefield.spark.data_source.write import begin_write
 from icefield.spark.session.session import active_in_jvm
 
@@ -64,7 +64,7 @@ class IcefieldSource(DataSource):
             table = SourceTable(lake.store, loaded.metadata, options.resolve_version(loaded.metadata))
         bind(options.where, table.readable)  # raises early
         self.pinned = PinnedVersion(loaded.location, table.version)
-        return shown_schema(table.select(options.columns))
+        return logical_schema(table.select(options.columns))
 
     def reader(self, schema: spark_types.StructType) -> DataSourceReader:
         """Return a reader for the columns of a schema."""

@@ -13,7 +13,7 @@ from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import Bound, all_of, columns_of
 from icefield.expr.parse import ast
 from icefield.expr.parse.ast import Operator, Predicate
-from icefield.spark.types import presented_field, stored_field
+from icefield.spark.types import logical_field, physical_field
 from icefield.types.datatypes import TimestampNsType, TimestamptzNsType, TimeType
 from icefield.types.schema import Schema
 
@@ -49,7 +49,7 @@ def _bound(given: Any, schema: Schema) -> Bound | None:
 def _is_shown_as_it_is(schema: Schema, field_id: int) -> bool:
     field = schema.by_id[field_id]
     is_number = isinstance(field.type, SHOWN_AS_NUMBERS)
-    return not is_number and presented_field(field).dataType == stored_field(field).dataType
+    return not is_number and logical_field(field).dataType == physical_field(field).dataType
 
 
 def _predicate(given: Any) -> Predicate | None:

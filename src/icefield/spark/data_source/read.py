@@ -25,8 +25,8 @@ from icefield.plan.plan import plan_scan
 from icefield.plan.tasks import pack_tasks
 from icefield.plan.versions import ResolvedVersion
 from icefield.spark.data_source.filters import split_filters
-from icefield.spark.read.task import present_batch
-from icefield.spark.types import presented_field
+from icefield.spark.read.task import to_logical_batch
+from icefield.spark.types import logical_field
 from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, StructType
 from icefield.types.schema import Schema
@@ -58,11 +58,11 @@ class SourceTable:
         names = [name for f in asked.fields for name in _paths(f, self.readable.find_field(f.name))]
         found = self.readable.select(names)
         for field, wanted in zip(found.fields, asked.fields, strict=True):
-            shown = presented_field(field)
-            if _as_nullable(wanted.dataType) != shown.dataType or wanted.name != shown.name:
+            logical = logical_field(field)
+            if _as_nullable(wanted.dataType) != logical.dataType or wanted.name != logical.name:
                 raise InvalidInput(
                     f"the schema asks for {wanted.name} {wanted.dataType.simpleString()}, "
-                    f"but the table has {shown.name} {shown.dataType.simpleString()}",
+                    f"but the table has {logical.name} {logical.dataType.simpleString()}",
                     hint="A schema chooses columns; cast them afterwards",
                 )
         return names
@@ -71,18 +71,18 @@ class SourceTable:
 class SourceReader(DataSourceReader):
     """Plans a scan, in the driver's worker; executors get a `TaskReader`."""
 
-    def __init__(self, table: SourceTable, shown: spark_types.StructType, where: str | None) -> None:
+    def __init__(self, table: SourceTable, logical: spark_types.StructType, where: str | None) -> None:
         self._table = table
-        self._shown = shown
-        self._names = table.fit(shown)
+        self._logical = logical
+        self._names = table.fit(logical)
         self._where = bind(where, table.readable)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan; one partition is what one task reads."""
         table = self._table
         plan = plan_scan(table.store, table.metadata, table.version, self._where)
-        judged = [table.readable.name_of(field_id) for field_id in columns_of(self._where)]
-        wanted = table.readable.select([*self._names, *judged])
+        filter_columns = [table.readable.name_of(field_id) for field_id in columns_of(self._where)]
+        wanted = table.readable.select([*self._names, *filter_columns])
         packed = pack_tasks(table.store, table.metadata, plan, plan.files, wanted)
         return [InputPartition(pickle.dumps(tasks)) for tasks in packed]
 
@@ -97,7 +97,7 @@ class SourceReader(DataSourceReader):
     def _for_tasks(self) -> "TaskReader":
         table = self._table
         reader = table_reader(table.store, table.metadata)
-        return TaskReader(reader, table.readable, self._names, self._where, self._shown)
+        return TaskReader(reader, table.readable, self._names, self._where, self._logical)
 
 
 class FilteringReader(SourceReader):
@@ -118,35 +118,35 @@ class TaskReader(DataSourceReader):
     readable: Schema
     names: Sequence[str]
     where: Bound
-    shown: spark_types.StructType
+    logical: spark_types.StructType
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition's files."""
         if partition.value is None:  # Spark's partition of a plan without files
             return
-        read, wanted = self.readable.select(self.names), _arrow_schema(self.shown)
+        read, wanted = self.readable.select(self.names), _arrow_schema(self.logical)
         for task in pickle.loads(partition.value):  # noqa: S301 - our own driver pickled it
             for batch in self.reader.read(task, self.readable, self.names, residual(self.where, task.proven)):
-                yield present_batch(batch, read).cast(wanted)
+                yield to_logical_batch(batch, read).cast(wanted)
 
 
-def make_reader(table: SourceTable, shown: spark_types.StructType, where: str | None) -> DataSourceReader:
+def make_reader(table: SourceTable, logical: spark_types.StructType, where: str | None) -> DataSourceReader:
     """Return a reader that accepts filters, if Spark's are reliable."""
     kind = FilteringReader if TAKES_FILTERS else SourceReader
-    return kind(table, shown, where)
+    return kind(table, logical, where)
 
 
-def shown_schema(schema: Schema) -> spark_types.StructType:
+def logical_schema(schema: Schema) -> spark_types.StructType:
     """Return a schema with its logical Spark types."""
-    return spark_types.StructType([presented_field(f) for f in schema.fields])
+    return spark_types.StructType([logical_field(f) for f in schema.fields])
 
 
-def _arrow_schema(shown: spark_types.StructType) -> pa.Schema:
+def _arrow_schema(logical: spark_types.StructType) -> pa.Schema:
     """Return the exact Arrow schema that batches must have, including the name of a list's element."""
     try:
-        return to_arrow_schema(shown, timezone="UTC")
+        return to_arrow_schema(logical, timezone="UTC")
     except TypeError:  # pyspark before 4.2 has no zone parameter, and uses UTC
-        return to_arrow_schema(shown)
+        return to_arrow_schema(logical)
 
 
 def _itself(reader: DataSourceReader) -> DataSourceReader:
@@ -155,7 +155,7 @@ def _itself(reader: DataSourceReader) -> DataSourceReader:
 
 def _paths(asked: spark_types.StructField, field: NestedField) -> Iterator[str]:
     """Yield the columns of a Spark field; of a struct with fewer fields, only those."""
-    is_whole = _as_nullable(asked.dataType) == presented_field(field).dataType
+    is_whole = _as_nullable(asked.dataType) == logical_field(field).dataType
     if is_whole or not isinstance(asked.dataType, spark_types.StructType) or not isinstance(field.type, StructType):
         yield asked.name
         return

@@ -53,7 +53,7 @@ class SourceWriter(DataSourceArrowWriter):
     overwrites: bool
     by_partition: bool
     target: CommitTarget
-    shown: spark_types.StructType
+    logical: spark_types.StructType
     base: bytes
     store: Store
     plan: WritePlan
@@ -75,7 +75,7 @@ class SourceWriter(DataSourceArrowWriter):
             files = files_of_tasks(self.plan, ((result.files or b"", result.error) for result in results))
         known: TableVersion = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
         with self.options.open_lake() as lake:
-            write = _begin(lake, self.options, known, self.target, self.shown)
+            write = _begin(lake, self.options, known, self.target, self.logical)
             # The same files may have been committed by an earlier call: nothing must be removed before this is known.
             if find_landed(write.head.load().metadata, self.target.ref, self.target.idempotency_key) is None:
                 self._commit(write, files)
@@ -109,7 +109,7 @@ class SourceWriter(DataSourceArrowWriter):
             raise
 
 
-def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwrite: bool) -> SourceWriter:
+def begin_write(options: SourceOptions, logical: spark_types.StructType, *, overwrite: bool) -> SourceWriter:
     """Check what can be checked before any task runs, and fix the version that the change starts from."""
     by_partition = options.replaces_partitions
     with options.open_lake() as lake:
@@ -119,14 +119,14 @@ def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwr
         idempotency_key = options.given.get("idempotency-key") or f"spark-{lake.ambient.random_uuid().hex}"
         check_idempotency_key(idempotency_key)
         target = CommitTarget(options.branch, idempotency_key)
-        write = _begin(lake, options, known, target, shown)
-        check_schema(schema_from_spark(shown), write.base.schema)
+        write = _begin(lake, options, known, target, logical)
+        check_schema(schema_from_spark(logical), write.base.schema)
         return SourceWriter(
             options=options,
             overwrites=overwrite,
             by_partition=by_partition,
             target=target,
-            shown=shown,
+            logical=logical,
             base=pickle.dumps(known),
             store=lake.store,
             plan=write.write_plan(moves_rows=False),
@@ -135,9 +135,9 @@ def begin_write(options: SourceOptions, shown: spark_types.StructType, *, overwr
 
 
 def _begin(
-    lake: Lake, options: SourceOptions, known: TableVersion, target: CommitTarget, shown: spark_types.StructType
+    lake: Lake, options: SourceOptions, known: TableVersion, target: CommitTarget, logical: spark_types.StructType
 ) -> TableWrite:
     """Return the change, which is the same each time it is started on the same version."""
     head = lake.head(options.table, known)
     write = TableWrite(head, target, known.metadata, options.write_properties)
-    return write.merging(shown)[0] if options.merges_schema else write
+    return write.merging(logical)[0] if options.merges_schema else write

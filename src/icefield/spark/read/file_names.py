@@ -238,32 +238,32 @@ def _number_columns(
     unknown = numbers == 0
     if few_too and np.count_nonzero(unknown) <= FEW_FOOTERS:
         must_know = must_know | unknown
-    places = _worth_a_look(files, must_know, unknown)
+    indices = _worth_a_look(files, must_know, unknown)
     seen: dict[str, int] = {}
-    for place, found in zip(places, _load_footers(store, files, places), strict=True):
+    for index, found in zip(indices, _load_footers(store, files, indices), strict=True):
         if found is not None:
             key = repr(found)
             if key not in seen:
                 seen[key] = len(kinds)
                 kinds.append(found)
-            numbers[place] = seen[key]
+            numbers[index] = seen[key]
     return numbers, kinds
 
 
 def _worth_a_look(files: pa.Table, must_know: Mask, unknown: Mask) -> list[int]:
     """Return the files whose footers are to be read: those that need it first, then the largest."""
     sizes = files.column("file_size_in_bytes").to_numpy()
-    places = np.flatnonzero(unknown & (must_know | (sizes >= LEAST_BYTES)))
-    order = np.lexsort((-sizes[places], ~must_know[places]))
-    found: list[int] = places[order][:MOST_FOOTERS].tolist()
+    indices = np.flatnonzero(unknown & (must_know | (sizes >= LEAST_BYTES)))
+    order = np.lexsort((-sizes[indices], ~must_know[indices]))
+    found: list[int] = indices[order][:MOST_FOOTERS].tolist()
     return found
 
 
-def _load_footers(store: Store, files: pa.Table, places: Sequence[int]) -> list[StoredColumns | None]:
-    if not places:
+def _load_footers(store: Store, files: pa.Table, indices: Sequence[int]) -> list[StoredColumns | None]:
+    if not indices:
         return []
-    locations = files.column("file_path").take(pa.array(places)).to_pylist()
-    with ThreadPoolExecutor(min(_THREADS, len(places))) as pool:
+    locations = files.column("file_path").take(pa.array(indices)).to_pylist()
+    with ThreadPoolExecutor(min(_THREADS, len(indices))) as pool:
         return list(pool.map(lambda location: _load_footer(store, location), locations))
 
 

@@ -67,11 +67,11 @@ class LogDirectory:
 
 
 def open_files(
-    spark: SparkSession, files: Iterable[NativeFile], stored: StructType, log_directory: LogDirectory
+    spark: SparkSession, files: Iterable[NativeFile], physical: StructType, log_directory: LogDirectory
 ) -> DataFrame:
     """Open files with columns that are found by their field ids."""
     if is_remote(spark):
-        return _open_remotely(spark, files, stored, log_directory)
+        return _open_remotely(spark, files, physical, log_directory)
     with _temporary_directory() as folder:
         log = Path(folder) / _LOG
         with writing(log.as_uri()):
@@ -79,7 +79,7 @@ def open_files(
             with log.open("wb") as sink:
                 sink.writelines(_lines(files))
         # The relation holds the list from here on; the directory is not read again.
-        return _open_log(spark, Path(folder).as_uri(), stored)
+        return _open_log(spark, Path(folder).as_uri(), physical)
 
 
 def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
@@ -88,7 +88,7 @@ def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
 
 
 def _open_remotely(
-    spark: SparkSession, files: Iterable[NativeFile], stored: StructType, log_directory: LogDirectory
+    spark: SparkSession, files: Iterable[NativeFile], physical: StructType, log_directory: LogDirectory
 ) -> DataFrame:
     data = b"".join(_lines(files))
     try:
@@ -101,7 +101,7 @@ def _open_remotely(
             ) from error
         uri, remove = _leave_here(data)
     try:
-        frame = _open_log(spark, uri, stored)
+        frame = _open_log(spark, uri, physical)
     except BaseException:
         remove()
         raise
@@ -129,9 +129,9 @@ def _leave_here(data: bytes) -> tuple[str, Callable[[], None]]:
     return folder.as_uri(), partial(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _open_log(spark: SparkSession, uri: str, stored: StructType) -> DataFrame:
+def _open_log(spark: SparkSession, uri: str, physical: StructType) -> DataFrame:
     # Spark treats this as a path, in which a space is a space; in the log it reads URIs.
-    frame = spark.read.format(PARQUET).schema(stored).options(**READ_OPTIONS).load(unquote(uri))
+    frame = spark.read.format(PARQUET).schema(physical).options(**READ_OPTIONS).load(unquote(uri))
     return frame if is_remote(spark) else _always_by_field_id(spark, frame)
 
 

@@ -13,7 +13,7 @@ ColumnOrText = Column | str
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
-def present(column: Column, kind: Type) -> Column:
+def to_logical(column: Column, kind: Type) -> Column:
     """Convert physical values to logical ones: uuids, at any depth, become strings."""
     if not holds_uuid(kind):
         return column
@@ -23,26 +23,26 @@ def present(column: Column, kind: Type) -> Column:
             text = F.concat_ws("-", *(F.substring(digits, start, length) for start, length in UUID_PARTS))
             return F.when(column.isNotNull(), text)
         case StructType(fields):
-            parts = [present(column.getField(f.name), f.type).alias(f.name) for f in fields]
+            parts = [to_logical(column.getField(f.name), f.type).alias(f.name) for f in fields]
             return F.when(column.isNotNull(), F.struct(*parts))
         case ListType():
-            return F.transform(column, lambda item: present(item, kind.element_type))
+            return F.transform(column, lambda item: to_logical(item, kind.element_type))
         case MapType():
             return F.transform_values(
-                F.transform_keys(column, lambda key, _: present(key, kind.key_type)),
-                lambda _, value: present(value, kind.value_type),
+                F.transform_keys(column, lambda key, _: to_logical(key, kind.key_type)),
+                lambda _, value: to_logical(value, kind.value_type),
             )
         case _:
             return column
 
 
-def present_as(stored: str, field: NestedField, *, metadata: Mapping[str, str] | None = None) -> ColumnOrText:
+def to_logical_as(physical: str, field: NestedField, *, metadata: Mapping[str, str] | None = None) -> ColumnOrText:
     """Convert a physical column to its logical form and name; metadata: replaces its own."""
-    is_plain = is_plain_name(stored) and is_plain_name(field.name) and not holds_uuid(field.type)
+    is_plain = is_plain_name(physical) and is_plain_name(field.name) and not holds_uuid(field.type)
     if is_plain and metadata is None:
-        return f"{quoted_path([stored])} AS {quoted_path([field.name])}"
-    shown = present(F.col(quoted_path([stored])), field.type)
-    return shown.alias(field.name) if metadata is None else shown.alias(field.name, metadata=dict(metadata))
+        return f"{quoted_path([physical])} AS {quoted_path([field.name])}"
+    logical = to_logical(F.col(quoted_path([physical])), field.type)
+    return logical.alias(field.name) if metadata is None else logical.alias(field.name, metadata=dict(metadata))
 
 
 def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
@@ -50,9 +50,9 @@ def narrow(frame: DataFrame, full: Schema, select: Schema) -> DataFrame:
     if full.fields == select.fields:
         return frame
     # By position: Spark does not distinguish names that differ only by case.
-    places = {f.field_id: f"icefield_{at}" for at, f in enumerate(full.fields)}
-    placed = frame.toDF(*places.values())
-    return select_all(placed, [_chosen(places[f.field_id], f, full.by_id[f.field_id].type) for f in select.fields])
+    names = {f.field_id: f"icefield_{at}" for at, f in enumerate(full.fields)}
+    renamed = frame.toDF(*names.values())
+    return select_all(renamed, [_chosen(names[f.field_id], f, full.by_id[f.field_id].type) for f in select.fields])
 
 
 def select_all(frame: DataFrame, columns: Sequence[ColumnOrText]) -> DataFrame:

@@ -26,8 +26,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from icefield.expr.render.spark_sql import quoted_path
 from icefield.parquet.read.read import TableReader
-from icefield.parquet.read.task import DeleteFile, DeleteKind, FileTask
-from icefield.spark.types import presented_field
+from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
+from icefield.spark.types import logical_field
 from icefield.types import datatypes
 from icefield.types.schema import Schema
 
@@ -88,8 +88,8 @@ class Deletes:
     def drop_keys(self, spark: SparkSession, frame: DataFrame, names: dict[int, str], applies: str) -> DataFrame:
         """Remove the rows whose keys are deleted. `names`: of key columns. `applies`: of the files' numbers."""
         for keys in self.keys:
-            shown = [presented_field(replace(f, name=_key_name(f.field_id))) for f in keys.fields.fields]
-            gone = spark.createDataFrame(keys.rows, StructType([*shown, StructField(DELETE_NUMBER, IntegerType())]))
+            logical = [logical_field(replace(f, name=_key_name(f.field_id))) for f in keys.fields.fields]
+            gone = spark.createDataFrame(keys.rows, StructType([*logical, StructField(DELETE_NUMBER, IntegerType())]))
             number = gone[DELETE_NUMBER]
             word = F.get(frame[applies], F.shiftright(number, 6))
             matches = F.getbit(word, number.bitwiseAND(WORD_BITS - 1)) == 1
@@ -115,10 +115,10 @@ def choose_for_spark(tasks: Sequence[FileTask], reader: TableReader) -> Mask:
     """Return for which files Spark applies the deletes itself."""
     chosen = np.ones(len(tasks), np.bool_)
     deletes = _distinct(tasks)
-    positions = sum(d.record_count for d in deletes if d.kind is DeleteKind.POSITIONS)
+    positions = sum(d.record_count for d in deletes if d.kind is DeleteType.POSITIONS)
     if sum(map(_word_count, tasks)) > MOST_WORDS * MOST_SCANS or positions > MOST_POSITIONS:
         return ~chosen
-    by_key = [d for d in deletes if d.kind is DeleteKind.EQUALITY]
+    by_key = [d for d in deletes if d.kind is DeleteType.EQUALITY]
     too_many = len(by_key) > MOST_KEY_FILES or sum(d.record_count for d in by_key) > MOST_KEYS
     if by_key and (too_many or not all(_has_simple_keys(reader.key_schema(ids)) for ids in _key_sets(by_key))):
         chosen &= [not task.has_key_deletes for task in tasks]
@@ -141,7 +141,7 @@ def _load(tasks: Sequence[FileTask], reader: TableReader) -> Deletes:
     counts = np.array([_word_count(task) for task in tasks])
     first_words = np.cumsum(counts) - counts
     words = np.concatenate([_bits(task, reader) for task in tasks])
-    by_key = [d for d in _distinct(tasks) if d.kind is DeleteKind.EQUALITY]
+    by_key = [d for d in _distinct(tasks) if d.kind is DeleteType.EQUALITY]
     numbers = {delete: number for number, delete in enumerate(by_key)}
     applies = [_packed([numbers[d] for d in task.deletes if d in numbers], len(by_key)) for task in tasks]
     keys = [_load_keys(ids, numbers, reader) for ids in _key_sets(by_key)]
@@ -165,10 +165,10 @@ def _bits(task: FileTask, reader: TableReader) -> Longs:
     return _packed(positions[positions < bits], bits)
 
 
-def _packed(places: Sequence[int] | Longs, bits: int) -> Longs:
+def _packed(positions: Sequence[int] | Longs, bits: int) -> Longs:
     """Return words with the bits at some positions set."""
     unpacked = np.zeros(-(-bits // WORD_BITS) * WORD_BITS, np.bool_)
-    unpacked[places] = True
+    unpacked[positions] = True
     return np.packbits(unpacked, bitorder="little").view("<i8")
 
 

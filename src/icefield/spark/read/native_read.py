@@ -26,10 +26,10 @@ from icefield.plan.partition.values import load_partitions
 from icefield.plan.plan import ScanPlan
 from icefield.spark.read.file_names import INNER_ROW_NUMBER, UNKNOWN, Reading
 from icefield.spark.read.log_directory import FILE_KEY, LogDirectory, NativeFile, open_files
-from icefield.spark.read.logical_columns import present_as, select_all
+from icefield.spark.read.logical_columns import select_all, to_logical_as
 from icefield.spark.read.native_deletes import WORDS, Deletes
 from icefield.spark.read.task import Rows
-from icefield.spark.types import NO_ID, plain_field, plain_type, stored_field
+from icefield.spark.types import NO_ID, physical_field, plain_field, plain_type
 from icefield.storage.sizes import check_local_size
 from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, Type, children, with_children
@@ -84,9 +84,9 @@ class _NativeScan:
         self._deletes = deletes
         self._names = dict(request.reading.names)
         self._free = FreeNames(SystemAmbient().random_uuid().hex)
-        self._stored = Schema(tuple(map(self._stored_field, request.schema.fields)))
-        shown = zip(self._stored.fields, request.schema.fields, strict=True)
-        self._read = Schema(tuple(self._read_field(stored, f) for stored, f in shown))
+        self._physical = Schema(tuple(map(self._physical_field, request.schema.fields)))
+        pairs = zip(self._physical.fields, request.schema.fields, strict=True)
+        self._read = Schema(tuple(self._read_field(physical, f) for physical, f in pairs))
         self._wanted = {f.field_id for f in request.schema.fields if is_metadata_column(f.field_id)}
         self._key_fields = _key_fields(deletes)
         self._file_keys = np.arange(request.files.num_rows) if deletes is None else deletes.first_words
@@ -94,21 +94,23 @@ class _NativeScan:
         self._row_number = self._choose_row_number()
 
     def read(self, where: Bound, rows: Rows) -> DataFrame:
-        frame = self._with_own_insides(self._with_metadata_columns(self._with_places(self._open())))
+        frame = self._with_own_insides(self._with_metadata_columns(self._with_positions(self._open())))
         if where != TRUE or rows is Rows.NON_MATCHING:
             frame, paths = self._with_plain_paths(frame, where)
             matches = spark_sql(where, lambda reference: paths[reference.field_id])
             frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
         frame = self._without_deleted(frame)
-        shown = zip(self._read.fields, self._request.schema.fields, strict=True)
-        return select_all(frame, [present_as(read.name, f, metadata=self._shown_metadata(read)) for read, f in shown])
+        pairs = zip(self._read.fields, self._request.schema.fields, strict=True)
+        return select_all(
+            frame, [to_logical_as(read.name, f, metadata=self._logical_metadata(read)) for read, f in pairs]
+        )
 
-    def _shown_metadata(self, read: NestedField) -> Mapping[str, str] | None:
+    def _logical_metadata(self, read: NestedField) -> Mapping[str, str] | None:
         """Return the metadata of a column without the id that it was found by."""
         is_found_by_id = read.name == self._free.of(read.field_id) and not is_metadata_column(read.field_id)
         return NO_ID if is_found_by_id else None
 
-    def _stored_field(self, column: NestedField) -> NestedField:
+    def _physical_field(self, column: NestedField) -> NestedField:
         """Return a column as read: under its name in the file, or under a generated one, with its nested fields."""
         field_id, reading = column.field_id, self._request.reading
         # If only a part is needed, Spark drops the ids of the column and of the part, and uses their names.
@@ -116,8 +118,8 @@ class _NativeScan:
         kind = column.type if known else _renamed(column.type, self._free)
         return replace(column, name=self._names.get(field_id, self._free.of(field_id)), type=kind)
 
-    def _read_field(self, stored: NestedField, column: NestedField) -> NestedField:
-        name = stored.name if stored.type == column.type else self._free.of("inside", column.field_id)
+    def _read_field(self, physical: NestedField, column: NestedField) -> NestedField:
+        name = physical.name if physical.type == column.type else self._free.of("inside", column.field_id)
         return replace(column, name=name)
 
     def _with_own_insides(self, frame: DataFrame) -> DataFrame:
@@ -126,8 +128,10 @@ class _NativeScan:
         Spark reads only the required parts of structs, and then drops their ids. Through a cast it reads the whole
         struct.
         """
-        both = zip(self._stored.fields, self._read.fields, strict=True)
-        casts = {read.name: F.col(stored.name).cast(plain_type(read.type)) for stored, read in both if stored != read}
+        both = zip(self._physical.fields, self._read.fields, strict=True)
+        casts = {
+            read.name: F.col(physical.name).cast(plain_type(read.type)) for physical, read in both if physical != read
+        }
         return frame.withColumns(casts) if casts else frame
 
     def _with_plain_paths(self, frame: DataFrame, where: Bound) -> tuple[DataFrame, Mapping[int, tuple[str, ...]]]:
@@ -146,19 +150,19 @@ class _NativeScan:
         return ROW_NUMBER if DELETED.field_id in self._wanted else INNER_ROW_NUMBER
 
     def _open(self) -> DataFrame:
-        own = [f for f in self._stored.fields if not is_metadata_column(f.field_id)]
-        lineage = [replace(f, name=self._stored_name(f)) for f in LINEAGE if f.field_id in self._wanted]
+        own = [f for f in self._physical.fields if not is_metadata_column(f.field_id)]
+        lineage = [replace(f, name=self._physical_name(f)) for f in LINEAGE if f.field_id in self._wanted]
         known = {f.field_id for f in own}
         keys = [replace(f, name=self._free.of(i)) for i, f in self._key_fields.items() if i not in known]
-        stored = StructType([self._opened_field(f) for f in (*own, *lineage, *keys)])
+        physical = StructType([self._opened_field(f) for f in (*own, *lineage, *keys)])
         if self._row_number == INNER_ROW_NUMBER:
-            stored = stored.add(INNER_ROW_NUMBER, LongType())
+            physical = physical.add(INNER_ROW_NUMBER, LongType())
         log_directory = LogDirectory(self._request.store, self._request.metadata.location)
-        return open_files(self._spark, self._native_files(), stored, log_directory)
+        return open_files(self._spark, self._native_files(), physical, log_directory)
 
     def _opened_field(self, field: NestedField) -> StructField:
         """Return a column as Spark looks it up: by its known name in the files, or by its id."""
-        return plain_field(field) if self._names.get(field.field_id) == field.name else stored_field(field)
+        return plain_field(field) if self._names.get(field.field_id) == field.name else physical_field(field)
 
     def _native_files(self) -> Iterator[NativeFile]:
         files, store = self._request.files, self._request.store
@@ -170,12 +174,12 @@ class _NativeScan:
                 check_local_size(location, uri, size)
             yield NativeFile(uri, size, key)
 
-    def _with_places(self, frame: DataFrame) -> DataFrame:
+    def _with_positions(self, frame: DataFrame) -> DataFrame:
         if self._row_number is None:
             return frame
         keys = [f"{FILE_KEY} AS {self._free.key}"] if self._needs_files or self._deletes else []
-        placed = frame.selectExpr("*", *keys, f"{self._row_number} AS {self._free.row}")
-        return placed.join(F.broadcast(self._files()), self._free.key) if self._needs_files else placed
+        numbered = frame.selectExpr("*", *keys, f"{self._row_number} AS {self._free.row}")
+        return numbered.join(F.broadcast(self._files()), self._free.key) if self._needs_files else numbered
 
     def _files(self) -> DataFrame:
         """Return what rows inherit from their files, for the wanted columns."""
@@ -226,13 +230,13 @@ class _NativeScan:
     def _bit(self, deletes: Deletes) -> Column:
         return deletes.bit(self._spark, self._free.key, self._free.row)
 
-    def _stored_name(self, lineage: NestedField) -> str:
-        return self._free.of("stored", lineage.field_id)
+    def _physical_name(self, lineage: NestedField) -> str:
+        return self._free.of("physical", lineage.field_id)
 
     def _inherited(self, lineage: NestedField, value: Column) -> Column:
         """Return a row's lineage from the file, or derived from its position; null before it was assigned."""
-        stored = F.col(self._stored_name(lineage))
-        return F.when(F.col(self._free.first_row).isNotNull(), F.coalesce(stored, value))
+        physical = F.col(self._physical_name(lineage))
+        return F.when(F.col(self._free.first_row).isNotNull(), F.coalesce(physical, value))
 
 
 @dataclass(frozen=True)

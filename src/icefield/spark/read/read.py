@@ -37,7 +37,7 @@ from icefield.spark.read.native_deletes import are_few, choose_for_spark, load_d
 from icefield.spark.read.native_read import FilesToRead, read_native
 from icefield.spark.read.task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.session.workers import check_workers
-from icefield.spark.types import presented_field
+from icefield.spark.types import logical_field
 from icefield.types.datatypes import DateType, DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
 from icefield.types.schema import Schema
@@ -177,4 +177,4 @@ def _part(request: FilesToRead, chosen: Mask) -> FilesToRead:
 
 
 def _shown_schema(schema: Schema) -> StructType:
-    return StructType([presented_field(f) for f in schema.fields])
+    return StructType([logical_field(f) for f in schema.fields])

@@ -59,7 +59,7 @@ class ReadTask:
             for packed in batch.column(0).to_pylist():
                 for task in pickle.loads(packed):  # noqa: S301 - our own driver pickled it
                     for rows in self._read(reader, task):
-                        yield present_batch(rows, self.schema)
+                        yield to_logical_batch(rows, self.schema)
 
     def _read(self, reader: TableReader, task: FileTask) -> Iterator[pa.RecordBatch]:
         left = residual(self.where, task.proven)
@@ -68,7 +68,7 @@ class ReadTask:
         return reader.read(task, self.schema, self.schema.column_names, left)
 
 
-def present_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+def to_logical_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """Return the rows with the Arrow types that Spark has for the schema's types."""
     columns = [_present(column, f.type) for column, f in zip(batch.columns, schema.fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=[f.name for f in schema.fields])

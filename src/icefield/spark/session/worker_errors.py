@@ -18,11 +18,11 @@ _STORE_FAILED = re.compile(r"^icefield\.errors\.StorageError: (.+)$", re.MULTILI
 
 
 def raise_packed(error: IcefieldError) -> NoReturn:
-    """Raise an error in a worker so that `explain_worker_fault` finds it in Spark's message."""
+    """Raise an error in a worker so that `explain_worker_error` finds it in Spark's message."""
     raise RuntimeError(f"icefield-error:{base64.b64encode(pickle.dumps(error)).decode()}: {error}") from None
 
 
-def explain_worker_fault(error: BaseException) -> IcefieldError | None:
+def explain_worker_error(error: BaseException) -> IcefieldError | None:
     """Return the error to raise instead of Spark's: one of ours, of the store, or of the setup of workers."""
     if not isinstance(error, PySparkException):
         return None

@@ -43,8 +43,8 @@ def check_workers(spark: SparkSession) -> None:
         raise
     finally:
         cloudpickle.unregister_pickle_by_value(worker_probe)  # type: ignore[no-untyped-call]
-    if found.fault is not None:
-        raise _refusal(f"{found.python} cannot import icefield: {found.fault}")
+    if found.reason is not None:
+        raise _refusal(f"{found.python} cannot import icefield: {found.reason}")
     if found.version not in (ours, None):
         raise _refusal(f"{found.python} has icefield {found.version}, but this process has {ours}")
     spark.conf.set(_CHECKED, ours)

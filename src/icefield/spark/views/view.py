@@ -25,7 +25,7 @@ from icefield.types.datatypes import NestedField, StringType, Type, UUIDType, ch
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
 
-_PLACE = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
+_POSITION = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
 
 
 def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
@@ -104,7 +104,7 @@ def _shown(kind: Type) -> Type:
 def _first_line(error: AnalysisException) -> str:
     lines = (line.strip() for line in str(error).splitlines())
     # The position refers to the text that Spark got, which the user did not write.
-    return _PLACE.sub("", next(filter(None, lines), "no reason given"))
+    return _POSITION.sub("", next(filter(None, lines), "no reason given"))
 
 
 @contextmanager

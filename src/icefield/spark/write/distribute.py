@@ -78,10 +78,10 @@ class NumberedFrame:
     @classmethod
     def of(cls, frame: DataFrame) -> "NumberedFrame":
         """Number the columns of a frame, and remove collations: files have none, and order strings by bytes."""
-        shown = frame.schema.fields
-        given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in shown)
+        fields = frame.schema.fields
+        given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in fields)
         numbered = frame.toDF(*(f"c{at}" for at in range(len(given))))
-        pairs = enumerate(zip(shown, given, strict=True))
+        pairs = enumerate(zip(fields, given, strict=True))
         changed = {f"c{at}": new.dataType for at, (old, new) in pairs if new.dataType != old.dataType}
         casts = {name: F.col(name).cast(kind) for name, kind in changed.items()}
         return cls(numbered.withColumns(casts) if casts else numbered, given)

@@ -21,7 +21,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.model.sort_order import Direction, NullOrder, SortField
 from icefield.parquet.nan_columns import column_at
 from icefield.parquet.write.conform import conform_columns
-from icefield.spark.types import stored_type
+from icefield.spark.types import physical_type
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -81,7 +81,7 @@ class Key:
         """
         if not isinstance(self.transform, Identity) or not isinstance(self.kind, _COMPARED_ALIKE) or self.path[1:]:
             return None
-        wanted = (self.top.name, stored_type(self.kind))
+        wanted = (self.top.name, physical_type(self.kind))
         return next((F.col(n) for f, n in zip(given, names, strict=True) if (f.name, f.dataType) == wanted), None)
 
     def in_order(self) -> Column:

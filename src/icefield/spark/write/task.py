@@ -63,22 +63,22 @@ class WriteTask:
 
     def _interleaved(self, batch: pa.RecordBatch, names: tuple[Names, ...]) -> pa.RecordBatch:
         """Return rows of several frames as rows of the table, in their order."""
-        parts, places = [], []
+        parts, positions = [], []
         for number, (column, own) in enumerate(zip(batch.columns, names, strict=True)):
             at = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
             if len(at):
                 rows = pa.RecordBatch.from_arrays(column.take(pa.array(at)).flatten(), names=list(own))
                 # Rows of the first frame are new; those of the others are moved.
                 parts.append(conform_batch(self._checked(rows) if number == 0 else rows, self.plan.schema))
-                places.append(at)
-        return _in_order(parts, places)
+                positions.append(at)
+        return _in_order(parts, positions)
 
 
-def _in_order(parts: list[pa.RecordBatch], places: list[np.ndarray]) -> pa.RecordBatch:
+def _in_order(parts: list[pa.RecordBatch], positions: list[np.ndarray]) -> pa.RecordBatch:
     if len(parts) == 1:
         return parts[0]
     columns = [pa.concat_arrays(list(arrays)) for arrays in zip(*(part.columns for part in parts), strict=True)]
-    order = pa.array(np.argsort(np.concatenate(places)))
+    order = pa.array(np.argsort(np.concatenate(positions)))
     return pa.RecordBatch.from_arrays(columns, schema=parts[0].schema).take(order)
 
 

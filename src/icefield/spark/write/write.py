@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.write import WritePlan
-from icefield.spark.session.worker_errors import explain_worker_fault
+from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.distribute import distribute
 from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
@@ -36,8 +36,8 @@ def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder,
         return files_of_tasks(plan, ((result.files, result.error) for result in results))
     except BaseException as error:
         remove_files_of_write(store, plan)
-        if fault := explain_worker_fault(error):
-            raise fault from error
+        if explained := explain_worker_error(error):
+            raise explained from error
         raise
 
 
