@@ -171,7 +171,7 @@ def test_only_manifests_that_may_list_the_file_are_opened(lake: Lake, tmp_path: 
 
 def test_values_for_programs_have_no_objects_in_them(table: Table) -> None:
     value: dict[str, Any] = why(table, "id > 5", 1).as_dict()
-    assert (value["is-read"], value["ruled-out-by"], value["left-to-filter"]) == (False, "statistics", None)
+    assert (value["is-read"], value["ruled-out-by"], value["residual"]) == (False, "statistics", None)
     (condition,) = value["conditions"]
     assert condition["passes"][2] == {
         "pass": "statistics",
@@ -196,5 +196,5 @@ def test_the_reason_for_a_file_is_what_planning_did(case: tuple[Any, Any, Any, A
         reason = explain_file(lake.store, made.metadata, resolve_version(made.metadata, None), where, location)
         assert reason.is_read == (location in codes)
         if reason.is_read:
-            assert reason.left == describe(residual(where, codes[location]))
+            assert reason.residual == describe(residual(where, codes[location]))
         assert str(reason).startswith(location)

@@ -96,7 +96,7 @@ class _Listed:
             file_size_in_bytes=self._value("file_size_in_bytes"),
             conditions=tuple(self._condition(part, statistics) for part in conjuncts(where)),
             ruled_out_by=stage,
-            left=describe(left),
+            residual=describe(left),
             deletes=deletes,
         )
 

@@ -51,7 +51,7 @@ class FileReason:
     Attributes:
         conditions: The conditions of the filter, and what each pass of planning found for them.
         ruled_out_by: The first pass that pruned the file; None for a file that is read.
-        left: The residual: what is left of the filter for the rows of the file.
+        residual: What remains of the filter for the rows of the file.
         deletes: The delete files that apply to it.
     """
 
@@ -63,7 +63,7 @@ class FileReason:
     file_size_in_bytes: int
     conditions: tuple[Condition, ...]
     ruled_out_by: Stage | None
-    left: str
+    residual: str
     deletes: tuple[DeleteFile, ...]
 
     @property
@@ -75,8 +75,8 @@ class FileReason:
     def outcome(self) -> str:
         """Describe the outcome in a sentence."""
         if self.ruled_out_by is None:
-            whole = self.left == describe(TRUE)
-            return "read: every row matches" if whole else f"read: rows are filtered by {self.left}"
+            whole = self.residual == describe(TRUE)
+            return "read: every row matches" if whole else f"read: rows are filtered by {self.residual}"
         seen = _SEEN[self.ruled_out_by]
         culprits = [c.text for c in self.conditions for j in c.judgements if self._is_culprit(j)]
         if not culprits:
@@ -95,7 +95,7 @@ class FileReason:
             "is-read": self.is_read,
             "ruled-out-by": self.ruled_out_by,
             "outcome": self.outcome,
-            "left-to-filter": self.left if self.is_read else None,
+            "residual": self.residual if self.is_read else None,
             "conditions": [_condition_values(condition) for condition in self.conditions],
             "deletes": [{"kind": d.kind, "file-path": d.location} for d in self.deletes],
         }
