@@ -108,7 +108,7 @@ def test_an_upsert_by_identifier_fields_needs_no_key(lake: Lake) -> None:
 BAD_UPSERTS: dict[str, tuple[pa.Table, object, str]] = {
     "no key": (rows((1, "a", 1)), None, "needs key columns"),
     "a text": (rows((1, "a", 1)), "id", "on takes a list of strings"),
-    "no such column": (rows((1, "a", 1)), ["x"], "'x' is no column"),
+    "no such column": (rows((1, "a", 1)), ["x"], "'x' cannot be a key column"),
     "a key twice": (rows((1, "a", 1), (1, "b", 2)), ["id"], r"two rows to upsert have the key \{'id': 1\}"),
     "a null key": (pa.table({"id": pa.array([None], pa.int64()), "p": ["a"], "n": [1]}), ["id"], "no value in the key"),
 }

@@ -69,8 +69,8 @@ def test_widened_decimals(lake: Lake) -> None:
         with table.evolve() as change:
             for name in ("d", "s.d"):
                 change.update_column_type(name, f"decimal({new[0]}, {new[1]})")
-        texts = (f"< {wide}", f"> -{wide}", f"> {wide}", f"IN (1, {wide})", "= 1", "IS NULL")
-        filters = [f"{name} {text}" for text in texts for name in ("d", "s.d")]
+        strings = (f"< {wide}", f"> -{wide}", f"> {wide}", f"IN (1, {wide})", "= 1", "IS NULL")
+        filters = [f"{name} {text}" for text in strings for name in ("d", "s.d")]
         cases.append((table, filters if at == 0 else filters[:4]))
         if at == 0:
             table.delete("id = 3")
@@ -195,8 +195,8 @@ def test_widened_numbers(lake: Lake) -> None:
     with table.evolve() as change:
         for name, kind in (("n", "long"), ("f", "double"), ("s.n", "long")):
             change.update_column_type(name, kind)
-    texts = ("< 4294967297", "> 4294967295", "> -4294967297", "= 4294967297", "IN (1, 8589934593)", "IS NULL", "!= 1")
-    filters = [f"{name} {text}" for name in ("n", "s.n") for text in texts]
+    strings = ("< 4294967297", "> 4294967295", "> -4294967297", "= 4294967297", "IN (1, 8589934593)", "IS NULL", "!= 1")
+    filters = [f"{name} {text}" for name in ("n", "s.n") for text in strings]
     check([(table, [*filters, "f > 0.1", "f = 0.1", "f <= 0.1", "f IN (1.5, 0.1)"])])
 
 

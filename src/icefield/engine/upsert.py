@@ -147,5 +147,7 @@ def _key_reference(name: str, schema: Schema) -> Reference:
     """Refer to a key column. Raises InvalidInput for a column that cannot be one."""
     known = next((f for f in schema.fields if f.name == name), None)
     if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):
-        raise InvalidInput(f"{name!r} cannot be a key column: keys are columns of primitive types, not floats")
+        raise InvalidInput(
+            f"{name!r} cannot be a key column: keys are columns of the table with a primitive type other than a float"
+        )
     return Reference(known.field_id, known.type, (name,))
