@@ -118,7 +118,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 
 @pytest.fixture
 def memory_lake() -> Iterator[Lake]:
-    """A lake in memory whose clock and dice can be replayed."""
+    """A lake in memory whose clock and rng can be replayed."""
     with icefield.connect("memory:", ambient=SeededAmbient(7)) as made:
         yield made
 

@@ -175,7 +175,7 @@ class RestService:
         now_ms = self.ambient.now_ms()
         if AssertCreate() in requirements:
             if self.catalog.find(name) is not None:
-                raise CommitConflict(f"{name} exists already")
+                raise CommitConflict(f"{name} already exists")
             return name, None, create_from(updates, now_ms), True
         location = self.catalog.pointer(name)
         base = self._read(location)

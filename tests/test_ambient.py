@@ -1,4 +1,4 @@
-"""The injected clock and dice: the real ones, and the ones that can be replayed."""
+"""The injected clock and rng: the real ones, and the ones that can be replayed."""
 
 import pytest
 

@@ -112,7 +112,7 @@ def test_every_line_of_the_readme_does_what_it_shows(
             names = test.globs
             assert report == []
     said = run_again(README, tmp_path, names)
-    assert [line for line in said if "amout" not in line] == ["error: the name shop.orders is taken by a table"]
+    assert [line for line in said if "amout" not in line] == ["error: the name shop.orders is already used by a table"]
     # Twice, since the page ends with the view dropped.
     assert run_again(VIEWS, tmp_path, names) == run_again(VIEWS, tmp_path, names) == []
 

@@ -32,15 +32,15 @@ CLOSED = "127.0.0.1:1"  # a port that nobody listens on
 
 def shown(error: BaseException) -> str:
     """Everything that an error shows, with what led to it."""
-    texts, pending, seen = ["".join(traceback.format_exception(error))], [error], set()
+    strings, pending, seen = ["".join(traceback.format_exception(error))], [error], set()
     while pending:
         each = pending.pop()
         if id(each) in seen:
             continue
         seen.add(id(each))
-        texts += [str(each), repr(each), repr(each.args), repr(vars(each))]
+        strings += [str(each), repr(each), repr(each.args), repr(vars(each))]
         pending += [inner for inner in (each.__cause__, each.__context__) if inner is not None]
-    return "\n".join(texts)
+    return "\n".join(strings)
 
 
 def assert_hidden(text: str, secret: str = PLANTED) -> None:

@@ -69,7 +69,7 @@ def test_a_swapped_file_is_refused(folder: Path, kind: str, read: str) -> None:
     with icefield.connect(folder, durable=False) as lake:
         table = lake.table("a.mine")
         before = table.metadata_location
-        with pytest.raises(CorruptFile, match="bytes, and metadata says") as error:
+        with pytest.raises(CorruptFile, match="bytes, but metadata says") as error:
             READS[read](table)
         assert error.value.location.endswith(place.name)
         assert table.metadata_location == before
@@ -97,7 +97,7 @@ def test_spark_reads_no_other_file(spark: object, folder: Path, kind: str) -> No
         mine, other = make(lake, "a.mine", kind, 8), make(lake, "a.other", kind, 1_000)
         shutil.copy(path_of(lake, other, kind), path_of(lake, mine, kind))
         table = icefield.connect(folder, durable=False).table("a.mine")
-        with pytest.raises(CorruptFile, match="bytes, and metadata says"):
+        with pytest.raises(CorruptFile, match="bytes, but metadata says"):
             table.scan().to_spark().collect()
 
 

@@ -110,7 +110,7 @@ NOT_YET: tuple[str, ...] = (
 )
 
 
-BLANKS = r"[\s#]+"
+BLANKS = r"(?:[ \t]+|[ \t]*\n[ \t#]*)"  # not across an empty line
 PATTERNS = {re.compile(expression.replace(" ", BLANKS)): instead for expression, instead in BANNED.items()}
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Ambient(Protocol):
-    """The world's clock and dice."""
+    """The world's clock and rng."""
 
     def now_ms(self) -> int:
         """Return milliseconds since the epoch, in UTC."""
@@ -64,7 +64,7 @@ class SystemAmbient:
 
 
 class SeededAmbient:
-    """A clock that moves only when slept on or read, and dice with a seed."""
+    """A clock that moves only when slept on or read, and rng with a seed."""
 
     def __init__(self, seed: int, start_ms: int = 1_767_225_600_000, tick_ms: int = 1) -> None:
         self._random = random.Random(seed)

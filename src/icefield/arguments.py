@@ -81,14 +81,14 @@ def _check(method: str, name: str, value: object, kind: Any) -> None:
 def _check_text(method: str, name: str, value: object) -> None:
     """Refuse text that no file, database or server can hold: it has no UTF-8."""
     if isinstance(value, Mapping):
-        texts: Iterable[object] = (*value.keys(), *value.values())
+        strings: Iterable[object] = (*value.keys(), *value.values())
     else:
-        texts = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-    for text in texts:
+        strings = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    for text in strings:
         if isinstance(text, str) and not is_utf8(text):
             raise InvalidInput(
-                f"{method}: {name} has half of a surrogate pair, which is no character: {text[:80]!r}",
-                hint="Decode the bytes that it comes from with their own encoding",
+                f"{method}: {name} contains a lone surrogate, which is not a valid character: {text[:80]!r}",
+                hint="Decode the bytes with their actual encoding",
             )
 
 

@@ -16,9 +16,9 @@ from urllib.parse import quote, quote_plus, unquote
 from icefield.errors import IcefieldError
 
 MASK = "***"
-# Shorter ones cannot be told from ordinary words; up to the second number they are taken for secrets as whole words.
+# Shorter ones cannot be distinguished from ordinary words; up to the second number they match only as whole words.
 MIN_CHARACTERS, SURE_CHARACTERS = 4, 12
-# Settings that are no secret, though their names are like those of secrets.
+# Settings that are not secret, though their names look like it.
 PUBLIC_SETTINGS = frozenset(
     {
         "az.account-name",
@@ -59,7 +59,7 @@ class Secret(str):
 
 
 class RedactedError(Exception):
-    """What is told of the error of somebody else that showed a secret."""
+    """The replacement of a foreign error that showed a secret."""
 
 
 def reveal(text: str) -> str:
@@ -112,7 +112,7 @@ def without_secrets(secrets: Callable[[], Iterable[str]]) -> Iterator[None]:
 
 
 def redact_error(error: BaseException, secrets: Iterable[str]) -> None:
-    """Take secrets out of an error and of what led to it; an error of others that shows one is replaced."""
+    """Remove secrets from an error and its causes; a foreign error that shows one is replaced."""
     forms = _forms(secrets)
     if forms is None:
         return

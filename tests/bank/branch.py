@@ -37,15 +37,15 @@ class Branch:
         self._notes = notes
         self._transfer = WAYS[way]
 
-    def run(self, dice: random.Random) -> None:
+    def run(self, rng: random.Random) -> None:
         """Let everybody work until all transfers are made."""
         auditor = fork(self.audit)
         tellers = {fork(lambda n=n: self.serve(n)): n for n in range(TELLERS)}  # type: ignore[misc]
         kills = 0
         while tellers:
-            time.sleep(dice.uniform(*PAUSES_S))
+            time.sleep(rng.uniform(*PAUSES_S))
             if kills < MOST_KILLS:
-                os.kill(dice.choice(list(tellers)), signal.SIGKILL)
+                os.kill(rng.choice(list(tellers)), signal.SIGKILL)
                 kills += 1
             for process, teller in list(tellers.items()):
                 ended, status = os.waitpid(process, os.WNOHANG)

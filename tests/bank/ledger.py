@@ -27,10 +27,10 @@ class Transfer:
 
 def transfer_of(teller: int, number: int) -> Transfer:
     """Return a teller's transfer, the same whenever it is asked for."""
-    dice = random.Random(1000 * teller + number)
-    source, target = dice.sample(TABLES, 2)
-    amount = dice.randint(1, 50)
-    moves = ((source, dice.randrange(ACCOUNTS), -amount), (target, dice.randrange(ACCOUNTS), amount))
+    rng = random.Random(1000 * teller + number)
+    source, target = rng.sample(TABLES, 2)
+    amount = rng.randint(1, 50)
+    moves = ((source, rng.randrange(ACCOUNTS), -amount), (target, rng.randrange(ACCOUNTS), amount))
     return Transfer(f"teller-{teller}/{number}", moves)
 
 

@@ -335,9 +335,9 @@ def test_a_lake_is_told_of_its_cache_by_properties(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "properties", "message"),
     [
-        ("lake", {"cache.size": "5"}, "unknown property 'cache.size'"),
+        ("lake", {"cache.size": "5"}, "unknown cache property 'cache.size'"),
         ("lake", {"cache.max-bytes": "-5"}, "must be a number of bytes"),
-        ("memory:", {"cache.dir": "c"}, "no lake in memory"),
+        ("memory:", {"cache.dir": "c"}, "cannot be used with a lake in memory"),
     ],
 )
 def test_wrong_settings_are_refused(tmp_path: Path, target: str, properties: dict[str, str], message: str) -> None:

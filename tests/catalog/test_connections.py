@@ -33,8 +33,8 @@ def test_without_the_guard_an_acknowledged_commit_of_a_forked_child_is_lost(tmp_
 
 
 def test_a_child_forked_behind_the_guards_back_refuses_to_work(tmp_path: Path, postgres_url: str) -> None:
-    assert "was in use when this process was forked" in run_scenario("unhooked", tmp_path / "c.db")
-    assert "was in use when this process was forked" in run_scenario("unhooked", postgres_url)
+    assert "this process was forked while the catalog was in use" in run_scenario("unhooked", tmp_path / "c.db")
+    assert "this process was forked while the catalog was in use" in run_scenario("unhooked", postgres_url)
 
 
 @pytest.mark.slow

@@ -275,7 +275,7 @@ def test_tables_that_never_rest_are_not_read_as_of_one_moment(catalog: ObjectSto
             slot = next(slots)
             catalog.swap([PointerSwap(T, f"t{slot}", f"t{slot + 1}")])
 
-    with pytest.raises(CatalogError, match="change too fast"):
+    with pytest.raises(CatalogError, match="change too often"):
         ObjectStoreCatalog(MovingStore(move), root).pointers([T, U])
 
 

@@ -190,7 +190,7 @@ def test_a_row_that_another_client_never_lets_go_is_an_error_after_the_time_out(
         closing(open_postgres_catalog(postgres_url, settings=impatient)) as own,
     ):
         other.execute("UPDATE iceberg_tables SET metadata_location = 'x'")
-        with pytest.raises(CatalogError, match=r"was locked by others for 0\.2 s"):
+        with pytest.raises(CatalogError, match=r"was locked by other connections for 0\.2 s"):
             own.swap([PointerSwap(T, "0", "1")])
         other.rollback()
         own.swap([PointerSwap(T, "0", "1")])
@@ -279,7 +279,7 @@ def test_each_thing_wrong_with_the_place_is_one_clear_error(postgres_server: Pos
     check_unusable(postgres_server.url(database="absent"), "there is no such database. Create it first")
     check_unusable("postgresql://u:wrong-secret@127.0.0.1:1/x", "Connection refused.*Check the host and the port")
     check_unusable("postgresql://u:wrong-secret@no.such.invalid/x", "Check the host and the port")
-    check_unusable(postgres_url, "holds no catalog: it has no table iceberg_tables", create=False)
+    check_unusable(postgres_url, "is not a catalog: missing tables: iceberg_tables", create=False)
 
 
 def test_a_table_that_cannot_be_made_is_an_error_and_not_tried_for_ever(

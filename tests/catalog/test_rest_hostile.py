@@ -144,7 +144,7 @@ def test_a_server_cannot_send_the_client_to_another(where: str, properties: dict
     with raw_server(other) as url:
         server.clients = {"a": "secret"} if "credential" in properties else None
         setattr(server, where, {"uri": url})
-        with pytest.raises(CatalogError, match="sends us on to .* rest-trusted-origins"):
+        with pytest.raises(CatalogError, match="redirects to .* rest-trusted-origins"):
             open_at(server.url, **properties)
         assert heard == []
         catalog = open_at(server.url, **properties, rest_trusted_origins=f"https://other.example, {url}")
@@ -203,7 +203,7 @@ def test_the_users_credentials_go_to_no_object_store_that_the_server_names(serve
     endpoint, keys = "http://elsewhere.example", {"s3.access-key-id": "id", "s3.secret-access-key": "key"}
     server.overrides = {"s3.endpoint": endpoint}
     for own in ({}, keys):
-        with pytest.raises(InvalidInput, match=r"elsewhere.example:80, which would get your credentials"):
+        with pytest.raises(InvalidInput, match=r"elsewhere.example:80, which would receive your credentials"):
             icefield.connect(server.url, properties=own)
         for more in ({"rest-trusted-origins": endpoint}, {"s3.endpoint": "http://mine.example"}):
             icefield.connect(server.url, properties={**own, **more}).close()
@@ -216,7 +216,7 @@ def test_credentials_of_user_and_server_are_not_mixed(name: str) -> None:
     endpoint, own = "http://elsewhere.example", {f"s3.{name}": "the user's"}
     servers = {"s3.access-key-id": "id", "s3.secret-access-key": "key", "s3.session-token": "token"}
     said = {"s3.endpoint": endpoint, "s3.region": "x", **servers}
-    with pytest.raises(InvalidInput, match="which would get your credentials"):
+    with pytest.raises(InvalidInput, match="which would receive your credentials"):
         store_properties(said, own, ())
     expected = {"s3.endpoint": endpoint, "s3.region": "x", **own}
     assert store_properties(said, own, {f"{endpoint}:80"}) == expected

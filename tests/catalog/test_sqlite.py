@@ -226,7 +226,7 @@ def test_a_lock_that_is_never_released_is_an_error_after_the_time_out(path: Path
         other.execute("BEGIN IMMEDIATE")
         assert catalog.pointer(T) == "0"
         started = ambient.monotonic()
-        with pytest.raises(CatalogError, match="was locked by others for 30 s"):
+        with pytest.raises(CatalogError, match="was locked by other connections for 30 s"):
             catalog.swap([PointerSwap(T, "0", "1")])
         assert 30 <= ambient.monotonic() - started < 31
         other.execute("ROLLBACK")
@@ -240,7 +240,7 @@ def test_without_a_write_ahead_log_a_commit_that_readers_lock_out_is_a_clean_fai
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM iceberg_tables").fetchall()
         with closing(open_sqlite_catalog(path, ambient=SeededAmbient(1))) as catalog:
-            with pytest.raises(CatalogError, match="was locked by others"):
+            with pytest.raises(CatalogError, match="was locked by other connections"):
                 catalog.swap([PointerSwap(T, "0", "1")])
             reader.execute("ROLLBACK")
             assert query(path, "PRAGMA journal_mode") == [("delete",)]
@@ -269,7 +269,7 @@ def test_a_missing_file_is_named_when_it_may_not_be_made(tmp_path: Path) -> None
 
 def test_a_database_without_the_tables_is_named_when_they_may_not_be_made(tmp_path: Path) -> None:
     query(tmp_path / "c.db", "CREATE TABLE other (x)")
-    check_unusable(tmp_path / "c.db", "holds no catalog", create=False)
+    check_unusable(tmp_path / "c.db", "is not a catalog", create=False)
 
 
 def test_a_directory_is_named(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_damaged_file_whose_fault_has_no_text_is_named(tmp_path: Path) -> None
     path = tmp_path / "c.db"
     query(path, SCHEMA["iceberg_tables"])
     path.write_bytes(path.read_bytes().replace(b"iceberg_tables", b"iceberg_tabl\xff\xff").replace(b"NULL", b"N\xffLL"))
-    check_unusable(path, "is damaged|holds no catalog|failed", create=False)
+    check_unusable(path, "is corrupt|is not a catalog|failed", create=False)
 
 
 def test_a_damaged_page_is_named(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_damaged_page_is_named(tmp_path: Path) -> None:
         query(path, statement)
     data = path.read_bytes()
     path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
-    check_unusable(path, "is damaged: .*Restore it from a copy", create=False)
+    check_unusable(path, "is corrupt: .*Restore it from a backup", create=False)
 
 
 def test_a_file_that_sqlite_finds_to_be_read_only_is_named(path: Path, catalog: SqlCatalog) -> None:

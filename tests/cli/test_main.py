@@ -95,7 +95,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(orders: Icefield, tmp_path: P
         (("query", "shop.orders", "--as-of", "staging"), "no branch or tag 'staging'"),
         (("create", "shop.orders", "id long"), "shop.orders"),
         (("create", "shop.x", "id lung"), "unknown type 'lung'"),
-        (("create", "shop.x", "id long", "--partition-by", "week(id)"), "cannot read the transform 'week(id)'"),
+        (("create", "shop.x", "id long", "--partition-by", "week(id)"), "cannot parse the transform 'week(id)'"),
         (("create", "shop.x", "id long", "--property", "key"), "--property has no key or no ="),
         (("--lake", "ftp://host", "tables"), "ftp is not supported"),
     ],

@@ -37,7 +37,7 @@ def test_a_database_apart_from_its_warehouse(icefield: Icefield, monkeypatch: py
     assert icefield("tables").code == 0
     refused = icefield("--lake", "sqlite:///c.db", "tables")
     assert refused.code == 1
-    assert "needs to know where its tables are" in refused.err
+    assert "catalog needs a warehouse" in refused.err
 
 
 def test_properties_of_the_lake_are_given_one_by_one(icefield: Icefield) -> None:

@@ -62,7 +62,7 @@ def test_create_view_makes_and_replaces(orders: Icefield, spark: object) -> None
     made = orders("create-view", "shop.named", "SELECT id, name FROM orders WHERE name IS NOT NULL")
     assert (made.code, made.out) == (0, "created shop.named: id, name\n")
     again = orders("create-view", "shop.named", "SELECT id FROM orders", "--json")
-    assert (again.code, again.err) == (1, "error: the name shop.named is taken by a view\n")
+    assert (again.code, again.err) == (1, "error: the name shop.named is already used by a view\n")
     assert (
         orders("create-view", "shop.named", "SELECT id FROM orders", "--replace", "--json").json["view"] == "shop.named"
     )

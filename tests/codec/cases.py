@@ -38,45 +38,43 @@ Draw = Callable[[Random], Any]
 def integers(bits: int) -> Draw:
     """Integers of all sizes, often at the edges."""
     edges = [0, 1, -1, 63, 64, -64, -65, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))]
-    return lambda dice: dice.choice(edges) if dice.random() < 0.4 else dice.getrandbits(dice.randint(1, bits - 1))
+    return lambda rng: rng.choice(edges) if rng.random() < 0.4 else rng.getrandbits(rng.randint(1, bits - 1))
 
 
-def counts(dice: Random) -> int:
+def counts(rng: Random) -> int:
     """Integers from 0."""
-    return dice.choice([0, 1, 127, 128, 2**63 - 1]) if dice.random() < 0.3 else dice.getrandbits(dice.randint(1, 62))
+    return rng.choice([0, 1, 127, 128, 2**63 - 1]) if rng.random() < 0.3 else rng.getrandbits(rng.randint(1, 62))
 
 
-def texts(dice: Random) -> str:
-    """Short texts of all sorts of characters."""
-    return "".join(dice.choice("ab/ä€🧊\x00") for _ in range(dice.randint(0, 8)))
+def strings(rng: Random) -> str:
+    """Short strings of all sorts of characters."""
+    return "".join(rng.choice("ab/ä€🧊\x00") for _ in range(rng.randint(0, 8)))
 
 
 def blobs(size: int | None = None) -> Draw:
     """Bytes, of a size or of any small one."""
-    return lambda dice: dice.randbytes(dice.randint(0, 12) if size is None else size)
+    return lambda rng: rng.randbytes(rng.randint(0, 12) if size is None else size)
 
 
 def decimals(digits: int, scale: int) -> Draw:
     """Decimals of so many digits, of both signs."""
-    return lambda dice: Decimal(dice.choice([-1, 1]) * dice.randrange(10 ** dice.randint(1, digits))).scaleb(
-        -scale, WIDE
-    )
+    return lambda rng: Decimal(rng.choice([-1, 1]) * rng.randrange(10 ** rng.randint(1, digits))).scaleb(-scale, WIDE)
 
 
 def maybe(draw: Draw) -> Draw:
     """A value, or null."""
-    return lambda dice: None if dice.random() < 0.3 else draw(dice)
+    return lambda rng: None if rng.random() < 0.3 else draw(rng)
 
 
 def lists(draw: Draw) -> Draw:
     """Short lists."""
-    return lambda dice: [draw(dice) for _ in range(dice.randint(0, 3))]
+    return lambda rng: [draw(rng) for _ in range(rng.randint(0, 3))]
 
 
 def maps(draw: Draw) -> Draw:
     """Maps by field id, in any order; also by the ids that are reserved for position deletes."""
     keys = [*range(1, 8), 40, 2147483545, 2147483546]
-    return lambda dice: [(key, draw(dice)) for key in dice.sample(keys, dice.randint(0, 5))]
+    return lambda rng: [(key, draw(rng)) for key in rng.sample(keys, rng.randint(0, 5))]
 
 
 WIDE = Context(prec=60)
@@ -84,16 +82,16 @@ INTS, LONGS = integers(32), integers(64)
 
 # Types with values as Arrow takes them from Python.
 VALUES: list[tuple[PrimitiveType, Draw]] = [
-    (BooleanType(), lambda dice: dice.random() < 0.5),
+    (BooleanType(), lambda rng: rng.random() < 0.5),
     (IntegerType(), INTS),
     (LongType(), LONGS),
-    (FloatType(), lambda dice: dice.choice([0.0, -0.0, 1.5, -(2.0**100), float("inf")])),
-    (DoubleType(), lambda dice: dice.choice([0.0, -0.0, dice.random(), -1e300, float("-inf")])),
+    (FloatType(), lambda rng: rng.choice([0.0, -0.0, 1.5, -(2.0**100), float("inf")])),
+    (DoubleType(), lambda rng: rng.choice([0.0, -0.0, rng.random(), -1e300, float("-inf")])),
     (DateType(), INTS),
-    (TimeType(), lambda dice: dice.randrange(86_400_000_000)),
+    (TimeType(), lambda rng: rng.randrange(86_400_000_000)),
     (TimestampType(), LONGS),
     (TimestamptzType(), LONGS),
-    (StringType(), texts),
+    (StringType(), strings),
     (UUIDType(), blobs(16)),
     (BinaryType(), blobs()),
     (FixedType(5), blobs(5)),
@@ -127,7 +125,7 @@ class Manifest:
 
 
 def manifests(version: int | None = None, fields: Sequence[tuple[NestedField, Draw]] | None = None) -> Any:
-    """A strategy for manifests; values come from dice, for they are many and hypothesis draws slowly."""
+    """A strategy for manifests; values come from rng, for they are many and hypothesis draws slowly."""
     return st.integers(0, 2**32).map(lambda seed: make_manifest(seed, version, fields))
 
 
@@ -138,15 +136,15 @@ def make_manifest(
     rows: int | None = None,
 ) -> Manifest:
     """A manifest from a seed."""
-    dice = Random(seed)
-    chosen = _partition(dice) if fields is None else fields
-    drawn = dice.randint(1, 3) if version is None else version
-    count = dice.choice([0, 1, 2, 3, 9]) if rows is None else rows
-    entries = [_entry(dice, drawn, chosen) for _ in range(count)]
+    rng = Random(seed)
+    chosen = _partition(rng) if fields is None else fields
+    drawn = rng.randint(1, 3) if version is None else version
+    count = rng.choice([0, 1, 2, 3, 9]) if rows is None else rows
+    entries = [_entry(rng, drawn, chosen) for _ in range(count)]
     return Manifest(drawn, tuple(field for field, _ in chosen), entries)
 
 
-def manifest_row(dice: Random) -> dict[str, Any]:
+def manifest_row(rng: Random) -> dict[str, Any]:
     """One row of a v3 manifest list."""
     summary = {
         "contains_null": lambda d: d.random() < 0.5,
@@ -157,44 +155,44 @@ def manifest_row(dice: Random) -> dict[str, Any]:
     files = ("added_files_count", "existing_files_count", "deleted_files_count", "partition_spec_id")
     numbers = ("added_rows_count", "existing_rows_count", "deleted_rows_count", "manifest_length", "sequence_number")
     return (
-        {name: dice.choice([0, 1, 2**31 - 1]) for name in files}
-        | {name: counts(dice) for name in (*numbers, "min_sequence_number")}
+        {name: rng.choice([0, 1, 2**31 - 1]) for name in files}
+        | {name: counts(rng) for name in (*numbers, "min_sequence_number")}
         | {
-            "manifest_path": texts(dice),
-            "content": dice.randint(0, 1),
-            "added_snapshot_id": LONGS(dice),
-            "key_metadata": maybe(blobs())(dice),
-            "first_row_id": maybe(counts)(dice),
-            "partitions": maybe(lists(lambda d: {name: draw(d) for name, draw in summary.items()}))(dice),
+            "manifest_path": strings(rng),
+            "content": rng.randint(0, 1),
+            "added_snapshot_id": LONGS(rng),
+            "key_metadata": maybe(blobs())(rng),
+            "first_row_id": maybe(counts)(rng),
+            "partitions": maybe(lists(lambda d: {name: draw(d) for name, draw in summary.items()}))(rng),
         }
     )
 
 
-def _partition(dice: Random) -> list[tuple[NestedField, Draw]]:
-    chosen = dice.choices(VALUES, k=dice.randint(0, 4))
+def _partition(rng: Random) -> list[tuple[NestedField, Draw]]:
+    chosen = rng.choices(VALUES, k=rng.randint(0, 4))
     return [
-        (NestedField(1000 + i, dice.choice([f"p{i}", f"p.{i}", f"{i}ä"]), kind), draw)
+        (NestedField(1000 + i, rng.choice([f"p{i}", f"p.{i}", f"{i}ä"]), kind), draw)
         for i, (kind, draw) in enumerate(chosen)
     ]
 
 
-def _entry(dice: Random, version: int, fields: Sequence[tuple[NestedField, Draw]]) -> dict[str, Any]:
-    status = dice.randint(0, 2)
+def _entry(rng: Random, version: int, fields: Sequence[tuple[NestedField, Draw]]) -> dict[str, Any]:
+    status = rng.randint(0, 2)
     entry = {
         "status": status,
-        "snapshot_id": LONGS(dice) if version == 1 else maybe(LONGS)(dice),
-        "content": dice.randint(0, 2) if version > 1 else 0,
-        "file_path": texts(dice),
-        "file_format": dice.choice(["PARQUET", "AVRO", "ORC", "PUFFIN"]),
-        "record_count": counts(dice),
-        "file_size_in_bytes": counts(dice),
+        "snapshot_id": LONGS(rng) if version == 1 else maybe(LONGS)(rng),
+        "content": rng.randint(0, 2) if version > 1 else 0,
+        "file_path": strings(rng),
+        "file_format": rng.choice(["PARQUET", "AVRO", "ORC", "PUFFIN"]),
+        "record_count": counts(rng),
+        "file_size_in_bytes": counts(rng),
     }
     number = maybe(counts) if status == ADDED else counts
     optional = _OPTIONAL[1] | (_OPTIONAL[2] | dict.fromkeys(_NUMBERS, number) if version > 1 else {})
     for name, draw in (optional | (_OPTIONAL[3] if version > 2 else {})).items():
-        entry[name] = draw(dice) if name in _NUMBERS else maybe(draw)(dice)
+        entry[name] = draw(rng) if name in _NUMBERS else maybe(draw)(rng)
     for field, draw in fields:
-        entry[f"partition.{field.field_id}"] = maybe(draw)(dice)
+        entry[f"partition.{field.field_id}"] = maybe(draw)(rng)
     return entry
 
 
@@ -212,7 +210,7 @@ _OPTIONAL: dict[int, dict[str, Draw]] = {
         "split_offsets": lists(counts),
         "sort_order_id": INTS,
     },
-    2: {"equality_ids": lists(lambda dice: dice.choice([1, 64, 2**31 - 1])), "referenced_data_file": texts},
+    2: {"equality_ids": lists(lambda rng: rng.choice([1, 64, 2**31 - 1])), "referenced_data_file": strings},
     3: {"first_row_id": counts, "content_offset": counts, "content_size_in_bytes": counts},
 }
 

@@ -73,5 +73,5 @@ def test_what_may_be_inflated_grows_with_the_file() -> None:
 def test_several_gzip_members_are_one_file() -> None:
     text = json.dumps({"a": list(range(1000))}).encode()
     assert inflate_json(gzip.compress(text[:100]) + gzip.compress(text[100:]), "f") == text
-    with pytest.raises(CorruptFile, match="gzip stream is damaged"):
+    with pytest.raises(CorruptFile, match="gzip stream is corrupt"):
         inflate_json(gzip.compress(text)[:-9], "f")

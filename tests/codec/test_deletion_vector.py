@@ -72,7 +72,7 @@ BODY = encode_deletion_vector(ROWS)[4:-4]
     ("blob", "fault"),
     [
         (b"", "has 0 bytes"),
-        (framed(BODY)[:-1], "says that it has"),
+        (framed(BODY)[:-1], "length field says"),
         (framed(BODY)[:-1] + b"\0", "checksum"),
         (framed(b"\0" + BODY[1:]), "magic"),
         (framed(BODY + b"\0"), "1 bytes follow"),

@@ -53,25 +53,25 @@ def avro_row(made: Manifest, row: dict[str, Any]) -> dict[str, Any]:
     return flat | {"data_file": flat | {"partition": partition}}
 
 
-def mangle(record: dict[str, Any], dice: Random, *, keep_ids: bool) -> None:
+def mangle(record: dict[str, Any], rng: Random, *, keep_ids: bool) -> None:
     """Change a record's schema so that the rows' bytes change but not what they say."""
     for field in record["fields"]:
         field["was"] = field["name"]
         if keep_ids:
-            field["name"] = f"n{dice.randrange(10**9)}"
+            field["name"] = f"n{rng.randrange(10**9)}"
         else:
             field.pop("field-id")
-        if isinstance(field["type"], list) and dice.random() < 0.5:
+        if isinstance(field["type"], list) and rng.random() < 0.5:
             field["type"].reverse()
             field.pop("default")
         elif isinstance(field["type"], dict) and field["type"]["type"] == "record":
-            mangle(field["type"], dice, keep_ids=keep_ids)
+            mangle(field["type"], rng, keep_ids=keep_ids)
     if record["name"] != "r102":
-        for index in dice.sample(range(len(STRANGE)), 2):
-            named = json.loads(json.dumps(STRANGE[index][0]).replace("NAME", f"x{dice.randrange(10**9)}"))
-            field = {"name": f"s{dice.randrange(10**9)}", "was": f"strange{index}", "type": named}
-            record["fields"].append(field | ({"field-id": 9000 + index} if dice.random() < 0.5 else {}))
-    dice.shuffle(record["fields"])
+        for index in rng.sample(range(len(STRANGE)), 2):
+            named = json.loads(json.dumps(STRANGE[index][0]).replace("NAME", f"x{rng.randrange(10**9)}"))
+            field = {"name": f"s{rng.randrange(10**9)}", "was": f"strange{index}", "type": named}
+            record["fields"].append(field | ({"field-id": 9000 + index} if rng.random() < 0.5 else {}))
+    rng.shuffle(record["fields"])
 
 
 @EFFORT
@@ -188,5 +188,5 @@ def test_schemas_that_never_end_are_corrupt() -> None:
 
 def test_a_block_with_more_rows_than_bytes_is_refused_before_memory_is_taken() -> None:
     schema = entry_schema_json(2, partition_record(()))
-    with pytest.raises(CorruptFile, match="more rows than it has room for"):
+    with pytest.raises(CorruptFile, match="more rows than its size allows"):
         decode_manifest(container(schema, [(2**62, b"abc")]), LOCATION)

@@ -38,13 +38,13 @@ HEADERS = {
 
 
 def make_rows(seed: int, version: int, count: int | None = None) -> pa.Table:
-    dice = Random(seed)
-    rows = [manifest_row(dice) for _ in range(dice.randint(0, 5) if count is None else count)]
+    rng = Random(seed)
+    rows = [manifest_row(rng) for _ in range(rng.randint(0, 5) if count is None else count)]
     for row in rows:
         if version < 3:
             row["first_row_id"] = None
         elif row["content"] == 0 and row["first_row_id"] is None:
-            row["first_row_id"] = dice.getrandbits(20)
+            row["first_row_id"] = rng.getrandbits(20)
         if version < 2:
             row |= {"content": 0, "sequence_number": 0, "min_sequence_number": 0}
     return pa.Table.from_pylist(rows, MANIFEST_LIST_ARROW_SCHEMA)
@@ -73,19 +73,19 @@ def test_every_value_is_what_fastavro_reads(seed: int, version: int) -> None:
 @EFFORT
 @given(SEEDS, st.integers(1, 3), st.integers(1, 2), st.booleans())
 def test_any_layout_gives_the_same_table(seed: int, version: int, run: int, sized: bool) -> None:
-    rows, dice = make_rows(seed, version), Random(seed)
+    rows, rng = make_rows(seed, version), Random(seed)
     schema = json.loads(list_schema_json(version))
     for field in schema["fields"]:
-        if dice.random() < 0.5:
+        if rng.random() < 0.5:
             field.pop("field-id")
         else:
             field |= {"was": field["name"], "name": f"n{field['field-id']}"}
-        if isinstance(field["type"], list) and dice.random() < 0.5:
+        if isinstance(field["type"], list) and rng.random() < 0.5:
             field["type"].reverse()
     summary = next(f for f in schema["fields"] if f.get("was", f["name"]) == "partitions")["type"]
     items = next(t for t in summary if t != "null")["items"]
-    dice.shuffle(items["fields"])
-    dice.shuffle(schema["fields"])
+    rng.shuffle(items["fields"])
+    rng.shuffle(schema["fields"])
     data = AvroWriter(run, sized).file(schema, rows.to_pylist(), {})
     assert decode_manifest_list(data, LOCATION).equals(rows)
 

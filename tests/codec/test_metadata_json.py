@@ -30,7 +30,7 @@ from icefield.types.text import parse_schema
 
 AT = "s3://bucket/t/metadata/00001.metadata.json"
 PLAIN = TableMetadata(uuid.UUID(int=7), "s3://bucket/t", 3000, 1, (parse_schema("id long"),), 0)
-# Odd blanks, an order of keys and keys that are nobody's: all of it must come back as it stands.
+# Odd blanks, an order of keys and keys that are nobody's: all of it must come back as it is.
 ODD_SNAPSHOT = (
     b'{"timestamp-ms":  2000,\n\t"snapshot-id": 41, "sequence-number" :1, "manifest-list":"s3:\\/\\/b/l\\u00e9", '
     b'"summary": {"operation":"append", "n":"1"}, "key-id":"k", "extra": {"deep": [1.50, 1e3, null]}}'
@@ -197,7 +197,7 @@ def test_a_trailing_slash_of_the_location_is_dropped() -> None:
 
 @pytest.mark.parametrize("version", [0, 4, -1, 2147483647])
 def test_other_versions_are_refused_with_the_version_and_the_file(version: int) -> None:
-    with pytest.raises(Unsupported, match=rf"{AT} has format version {version}; icefield knows versions 1, 2, 3"):
+    with pytest.raises(Unsupported, match=rf"{AT} has format version {version}; icefield supports versions 1, 2, 3"):
         decode_metadata(encoded(format_version=version), AT)
     with pytest.raises(Unsupported):  # also when nothing else is as in version 2
         decode_metadata(json.dumps({"format-version": version}).encode(), AT)

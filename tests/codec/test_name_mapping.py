@@ -99,5 +99,5 @@ def test_a_name_that_was_mapped_never_changes_its_field() -> None:
 def test_a_name_that_stands_twice_among_very_many_is_named() -> None:
     """Each counted among all the others, so many would take minutes."""
     names = [str(number) for number in range(100_000)]
-    with pytest.raises(InvalidInput, match="names stand twice: 7$"):
+    with pytest.raises(InvalidInput, match="duplicate names: 7$"):
         decode_name_mapping(json.dumps([{"names": names}, {"names": ["7"]}]))

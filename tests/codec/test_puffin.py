@@ -116,8 +116,8 @@ def blob_json(**changed: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"", "does not end as"),
-        (with_footer(FEW)[:-1], "does not end as"),
+        (b"", "is not a Puffin file"),
+        (with_footer(FEW)[:-1], "is not a Puffin file"),
         (MAGIC + with_footer(FEW)[8:], "not in the"),
         (b"XFA1" + with_footer(FEW)[4:], "magic number"),
         (with_footer(FEW)[:4] + b"XFA1" + with_footer(FEW)[8:], "magic number"),

@@ -1,4 +1,4 @@
-"""Roaring bitmaps against the reference implementation in C: the same bytes, the same positions, the same refusals."""
+"""Roaring bitmaps against CRoaring, the implementation in C: the same bytes, the same positions, the same refusals."""
 
 import numpy as np
 import pytest
@@ -64,15 +64,15 @@ RUN = encode_bitmap(np.arange(5, 105))  # cookie 4, flags 1, key 2, size 2, runs
     ("data", "fault"),
     [
         (b"", "ends after 0 bytes"),
-        (words(7, 0) + TWO[4:], "no cookie"),
+        (words(7, 0) + TWO[4:], "not a valid cookie"),
         (TWO[:4] + words(1, 1) + TWO[8:], "claims to have 65537 containers"),
         (TWO[:-1], "ends after"),
         (TWO[:12] + words(20, 0) + TWO[16:], "not at the offset"),
         (TWO[:-4] + words(9, 1), "values of a container are not in order"),
         (TWO[:-4] + words(9, 9), "values of a container are not in order"),
-        (RUN[:5] + words(0, 100) + RUN[9:], "hold 100 values, and it claims 101"),
-        (RUN[:9] + words(2, 5, 49, 54, 49), "overlap, or leave it"),
-        (RUN[:9] + words(1, 65535, 99), "overlap, or leave it"),
+        (RUN[:5] + words(0, 100) + RUN[9:], "hold 100 values, but it claims 101"),
+        (RUN[:9] + words(2, 5, 49, 54, 49), "overlap or exceed it"),
+        (RUN[:9] + words(1, 65535, 99), "overlap or exceed it"),
         (RUN[:9] + words(0), "hold 0 values"),
     ],
 )
@@ -91,5 +91,5 @@ def test_containers_out_of_order_are_refused() -> None:
 def test_a_count_of_bits_that_is_not_so_is_refused() -> None:
     data = bytearray(encode_bitmap(np.arange(0, 20000, 2, dtype=np.int64)))
     data[-1] ^= 1
-    with pytest.raises(ValueError, match="10001 bits set, and claims 10000"):
+    with pytest.raises(ValueError, match="10001 bits set, but claims 10000"):
         decode(bytes(data))

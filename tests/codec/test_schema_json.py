@@ -1,4 +1,4 @@
-"""Schemas, specs and orders to JSON and back, as the reference writes them, and nothing unfit gets through."""
+"""Schemas, specs and orders to JSON and back, as Iceberg Java writes them, and nothing unfit gets through."""
 
 import json
 import math

@@ -113,7 +113,7 @@ def test_another_format_version_is_unsupported() -> None:
         (encoded(current_version_id=7), "no version 7"),
         (encoded(current_version_id=1 << 40), "no view metadata"),
         (encoded(versions=[]), "no version 1"),
-        (encoded(versions=[version(), version()]), "stands twice"),
+        (encoded(versions=[version(), version()]), "duplicate ids"),
         (encoded(versions=[version(schema_id=9)]), "no schema with id 9"),
         (encoded(versions=[version(summary=None)]), "no view metadata"),
         (encoded(versions=[version(representations=[{"sql": "x"}])]), "no view metadata"),

@@ -105,7 +105,7 @@ def test_a_rest_catalog_says_where_tables_are(tmp_path: Path) -> None:
         with icefield.connect(server.url, warehouse=warehouse, durable=False) as lake:
             lake.create_table("a.t", "id long").append(pa.table({"id": [1, 2]}))
             assert lake.table("a.t").scan().count() == 2
-        with icefield.connect(server.url) as guarded, pytest.raises(LocationRefused, match="further root"):
+        with icefield.connect(server.url) as guarded, pytest.raises(LocationRefused, match="to the roots"):
             guarded.table("a.t").scan().to_arrow().read_all()
         with icefield.connect(server.url, roots=[tmp_path / "warehouse"]) as allowed:
             assert allowed.table("a.t").scan().to_arrow().read_all().num_rows == 2
@@ -136,26 +136,26 @@ def test_is_there_looks_at_local_lakes_only() -> None:
 @pytest.mark.parametrize(
     ("target", "warehouse", "properties", "message"),
     [
-        ("s3://me:hunter2@bucket/lake", None, {}, "takes no user"),
-        ("S3A://me:hunter2@bucket", None, {}, "takes no user"),
-        ("gs://me:hunter2@bucket/lake", None, {}, "takes no user"),
-        ("sqlite://me:hunter2@host/catalog.db", "w", {}, "takes no user"),
-        ("sqlite:///catalog.db", "s3://me:hunter2@bucket/lake", {}, "takes no user"),
+        ("s3://me:hunter2@bucket/lake", None, {}, "must not contain a user"),
+        ("S3A://me:hunter2@bucket", None, {}, "must not contain a user"),
+        ("gs://me:hunter2@bucket/lake", None, {}, "must not contain a user"),
+        ("sqlite://me:hunter2@host/catalog.db", "w", {}, "must not contain a user"),
+        ("sqlite:///catalog.db", "s3://me:hunter2@bucket/lake", {}, "must not contain a user"),
         ("mysql://me:hunter2@host/db", None, {}, "mysql is not supported. A directory needs no scheme. There are:"),
         ("postgressql://me:hunter2@host/db", "w", {}, "Did you mean 'postgresql'?"),
-        ("postgresql://me:hunter2@host/db", None, {}, "a catalog at postgresql:// needs to know where its tables are"),
-        ("sqlite:///c.db", None, {}, "a catalog at sqlite:// needs to know where its tables are"),
+        ("postgresql://me:hunter2@host/db", None, {}, "a postgresql:// catalog needs a warehouse"),
+        ("sqlite:///c.db", None, {}, "a sqlite:// catalog needs a warehouse"),
         ("sqlite://c.db", "w", {}, "three slashes"),
-        ("postgresql://me:hunt er2@[host/db", "w", {}, "URL cannot be read"),
+        ("postgresql://me:hunt er2@[host/db", "w", {}, "URL is malformed"),
         ("postgresql://host/db", "ftp://host/x", {}, "a warehouse cannot be at ftp://"),
-        ("lake", "other", {}, "warehouse= goes with no lake of this kind (directory)"),
-        ("memory:", "other", {}, "warehouse= goes with no lake of this kind (memory)"),
-        ("s3://bucket/lake", "other", {}, "warehouse= goes with no lake of this kind (s3)"),
-        ("lake", None, {"s3.region": "x"}, "properties= goes with no lake of this kind (directory)"),
-        ("sqlite:///c.db", "w", {"s3.region": "x"}, "properties= goes with no lake of this kind (sqlite)"),
-        ("s3://bucket/lake", None, {"s4.secret": "hunter2"}, "unknown property 's4.secret' of an object store"),
+        ("lake", "other", {}, "warehouse= cannot be used with this type of lake (directory)"),
+        ("memory:", "other", {}, "warehouse= cannot be used with this type of lake (memory)"),
+        ("s3://bucket/lake", "other", {}, "warehouse= cannot be used with this type of lake (s3)"),
+        ("lake", None, {"s3.region": "x"}, "properties= cannot be used with this type of lake (directory)"),
+        ("sqlite:///c.db", "w", {"s3.region": "x"}, "properties= cannot be used with this type of lake (sqlite)"),
+        ("s3://bucket/lake", None, {"s4.secret": "hunter2"}, "unknown object store property 's4.secret'"),
         ("s3://bucket/lake", None, {"s3.acces-key-id": "hunter2"}, "'acces_key_id' is not valid"),
-        ("s3://bucket/lake", None, {"s3.endpoint": "host:9000"}, "s3.endpoint is no address"),
+        ("s3://bucket/lake", None, {"s3.endpoint": "host:9000"}, "s3.endpoint is not a valid URL"),
         (
             "https://host/x",
             None,
@@ -166,7 +166,7 @@ def test_is_there_looks_at_local_lakes_only() -> None:
         ("s3:///lake", None, {}, "names no bucket or host"),
         ("file://lake", None, {}, "names the host 'lake'"),
         ("a-file", None, {}, "it is a file"),
-        ("a-file/below", None, {}, "cannot make the directory"),
+        ("a-file/below", None, {}, "cannot create the directory"),
     ],
 )
 def test_what_cannot_be_opened_is_refused_without_its_secrets(

@@ -118,7 +118,7 @@ class Scene:
         return crash
 
     def kill(self, at: int, planted: str = "nothing") -> bool:
-        """Kill the operation before a step, check what is left, and say whether it was done."""
+        """Kill the operation before a step, check what is left, and return whether it was done."""
         with self._explained(at):
             crash = self.crash(Hit.KILL, at, planted)
             assert crash.signal == signal.SIGKILL

@@ -47,7 +47,7 @@ def test_a_lost_answer_finds_that_it_is_taken_for_a_failure(make_scene: Callable
 
 
 def finds(check: Callable[[], object]) -> bool:
-    """Say whether a check goes red: by itself, or because the lake cannot be read at all."""
+    """Return whether a check goes red: by itself, or because the lake cannot be read at all."""
     try:
         check()
     except (AssertionError, IcefieldError, FileNotFoundError):

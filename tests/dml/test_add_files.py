@@ -103,7 +103,7 @@ def test_partition_values_are_proved_by_statistics(lake: Lake, outside: Path) ->
     (file,) = table.scan().files().to_pylist()
     assert file["partition"] == "day_month=2026-01/name_trunc=n"
     both = [*people(0, 1), {"id": 2, "name": "n2", "day": DAY.replace(month=2)}]
-    with pytest.raises(InvalidInput, match="cannot tell the partition 'day_month'.*runs from"):
+    with pytest.raises(InvalidInput, match="cannot determine partition 'day_month'.*runs from"):
         table.add_files(write(outside / "b.parquet", both))
     nulls = [*people(0, 1), {"id": 2, "name": "n2", "day": None}]
     with pytest.raises(InvalidInput, match="and nulls"):
@@ -123,7 +123,7 @@ def test_partition_values_can_be_said_but_not_against_the_footer(lake: Lake, out
     bare = write(outside / "a.parquet", [{"id": 1, "name": "x"}])
     table.add_files(bare, partition={"day": DAY})
     assert rows_of(table) == [{"id": 1, "name": "x", "day": DAY}]
-    with pytest.raises(InvalidInput, match="is not of the partition"):
+    with pytest.raises(InvalidInput, match="does not belong to partition"):
         table.add_files(write(outside / "b.parquet", people(0, 1)), partition={"day": "2026-01-02"})
     with pytest.raises(InvalidInput, match="no partition field 'dya'"):
         table.add_files(bare, partition={"dya": DAY})
@@ -258,7 +258,7 @@ def test_a_name_of_icefield_is_refused_on_a_file_with_other_columns(lake: Lake, 
         table.add_files([outside / own.name])
         assert table.count() == 1
         return
-    with pytest.raises(SchemaMismatch, match="has the name of a file that Icefield wrote") as caught:
+    with pytest.raises(SchemaMismatch, match="is named like a file written by Icefield") as caught:
         table.add_files([outside / own.name])
     assert "Rename it" in (caught.value.hint or "")
     (outside / own.name).rename(outside / "copy.parquet")

@@ -116,18 +116,18 @@ def test_union_by_name_adds_and_widens(table: Table) -> None:
 @pytest.mark.parametrize(
     ("step", "fault"),
     [
-        (lambda c: c.add_column("a", "int"), "it is there already"),
-        (lambda c: c.add_column("s.x", "int"), "it is there already"),
+        (lambda c: c.add_column("a", "int"), "it already exists"),
+        (lambda c: c.add_column("s.x", "int"), "it already exists"),
         (lambda c: c.add_column("a.b", "int"), "only structs have columns inside"),
         (lambda c: c.add_column("q.b", "int"), "no column 'q'"),
         (lambda c: c.add_column("q", "intt"), "unknown type"),
-        (lambda c: c.add_column("q", "int, r int"), "is no type"),
-        (lambda c: c.add_column("q", "int", after="nope"), "is not beside it"),
+        (lambda c: c.add_column("q", "int, r int"), "is not a valid type"),
+        (lambda c: c.add_column("q", "int", after="nope"), "is not in the same struct"),
         (lambda c: c.add_column("q", "int", first=True, after="a"), "exclude each other"),
         (lambda c: c.drop_column("nope"), "no column 'nope'"),
-        (lambda c: c.drop_column("l.element"), "no name of its own"),
+        (lambda c: c.drop_column("l.element"), "no name of their own"),
         (lambda c: c.rename_column("a", "b"), "that name is taken"),
-        (lambda c: c.rename_column("a", ""), "to nothing"),
+        (lambda c: c.rename_column("a", ""), "to an empty name"),
         (lambda c: c.update_column_type("a", "string"), "cannot change column 'a' from int to string"),
         (lambda c: c.update_column_type("id", "int"), "from long to int"),
         (lambda c: c.move_column("a"), "no new position"),
@@ -136,7 +136,7 @@ def test_union_by_name_adds_and_widens(table: Table) -> None:
         (lambda c: c.add_partition_field("bucket(4, a)", name="b"), "has the name of a column"),
         (lambda c: c.drop_partition_field("nope"), "no partition field 'nope'"),
         (lambda c: c.set_sort_order(["nope"]), "no column 'nope'"),
-        (lambda c: c.union_by_name("a string"), "cannot unite column 'a'"),
+        (lambda c: c.union_by_name("a string"), "cannot merge column 'a'"),
     ],
 )
 def test_an_illegal_step_names_its_rule_and_changes_nothing(table: Table, step: Any, fault: str) -> None:
@@ -178,7 +178,7 @@ def test_two_writers_that_add_the_same_column_end_with_one(memory_lake: Lake, ta
 
     racing = RacingCatalog(memory_lake.catalog, [rival])
     ours = Lake(Backend(racing, memory_lake.store, memory_lake.ambient), memory_lake.warehouse).table("a.t")
-    with pytest.raises(InvalidInput, match="it is there already"), ours.evolve() as change:
+    with pytest.raises(InvalidInput, match="it already exists"), ours.evolve() as change:
         change.add_column("same", "string")
     assert str(table.schema.find_field("same").type) == "int"
 

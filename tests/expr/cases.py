@@ -208,14 +208,14 @@ def nasty_rows(columns: Sequence[Reference], pools: dict[PrimitiveType, Sequence
     return [{field_id: next(cycle) for field_id, cycle in cycles.items()} for _ in range(count)]
 
 
-TEXTS = ["", "a", "ab", "a%b", "a_b", "b", "\0", "it's", 'say "x"', "back\\slash", "${x}", "é", "\ud7ff", "\ue000"]
-TEXTS += ["\uffff", "\U00010000", "\U0010ffff", "new\nline", "a\nb", "%", "\U0010ffff\U0010ffff"]
+STRINGS = ["", "a", "ab", "a%b", "a_b", "b", "\0", "it's", 'say "x"', "back\\slash", "${x}", "é", "\ud7ff", "\ue000"]
+STRINGS += ["\uffff", "\U00010000", "\U0010ffff", "new\nline", "a\nb", "%", "\U0010ffff\U0010ffff"]
 
 
 def pool_of(kind: PrimitiveType) -> list[Value]:
     """A fixed list of nasty values of a type."""
     if isinstance(kind, StringType):
-        return list(TEXTS)
+        return list(STRINGS)
     if isinstance(kind, BinaryType):
         return [b"", b"\0", b"a", b"ab", b"\x7f", b"\x80", b"\xff", b"\xff\xff"]
     if isinstance(kind, FixedType):
@@ -240,9 +240,9 @@ def all_leaves(column: Reference) -> list[Bound]:
     if isinstance(column.type, FloatType | DoubleType):
         found += [IsNaN(column), NotNaN(column)]
     if isinstance(column.type, StringType):
-        texts = [str(v) for v in values if v]
+        strings = [str(v) for v in values if v]
         patterns = [parse_like(p, "!") for p in PATTERNS]
-        found += [leaf(column, text) for text in texts for leaf in (StartsWith, NotStartsWith)]
+        found += [leaf(column, text) for text in strings for leaf in (StartsWith, NotStartsWith)]
         found += [leaf(column, pattern) for pattern in patterns for leaf in (Like, NotLike)]
     return found
 
@@ -257,7 +257,7 @@ def is_ordinary(value: Value | None) -> bool:
 
 
 def sort_key(value: Value) -> tuple[bytes, object]:
-    """Sort texts as their bytes and -0.0 before 0.0, as bounds are computed."""
+    """Sort strings as their bytes and -0.0 before 0.0, as bounds are computed."""
     if isinstance(value, str):
         return value.encode(), 0
     if isinstance(value, float):

@@ -14,7 +14,7 @@ from icefield.types.values.binary import encode_value, truncate_lower, truncate_
 
 @dataclass(frozen=True)
 class Writer:
-    """How a writer stores statistics: how long texts may be, and what it leaves out."""
+    """How a writer stores statistics: how long strings may be, and what it leaves out."""
 
     text_length: int = 16
     nulls: bool = True

@@ -143,27 +143,27 @@ def test_filters_fold_to_their_simplest_form(case: str) -> None:
 
 
 REFUSED = """
-i = 'abc';      no whole number
-i = '3.5';      no whole number
-i = TRUE;       a number is needed
-i = DATE '2020-01-01'; a number is needed
-d = 'x';        no number
-d = '1_000';    no number
-s = 3;          a text in quotes is needed
-s = DATE '2020-01-01'; a text in quotes is needed
-b = 1;          TRUE or FALSE is needed
+i = 'abc';      not an integer
+i = '3.5';      not an integer
+i = TRUE;       expected a number
+i = DATE '2020-01-01'; expected a number
+d = 'x';        not a number
+d = '1_000';    not a number
+s = 3;          expected a quoted string
+s = DATE '2020-01-01'; expected a quoted string
+b = 1;          expected TRUE or FALSE
 day = 5;        a date such as
 day = '2020-02-30'; no day
-day = '2020-01-01 10:00:00'; no date such as
+day = '2020-01-01 10:00:00'; not a valid date
 ts = '2020-01-01 00:00:00+01:00'; has no time zone
 ts = 5;         a timestamp such as
 at = '25:00:00'; no time
 u = 'abc';      badly formed
 x = 5;          bytes such as
 isnan(s);       isnan needs a column of numbers
-i LIKE 'a%';    LIKE needs a column of texts
-startswith(i, 'a'); only texts
-s LIKE 'a\\\\b'; escape character stands before
+i LIKE 'a%';    LIKE needs a string column
+startswith(i, 'a'); startswith needs a string
+s LIKE 'a\\\\b'; escape character precedes
 p = 1;          Name a field inside it, such as p.q
 tags = 'x';     it is a list
 tags.element = 'x'; inside a list or map
@@ -251,7 +251,7 @@ def test_nesting_without_end_is_refused_not_crashed_on() -> None:
 )
 def test_of_types_without_an_order_only_nulls_can_be_asked_for(column: str, test: str) -> None:
     predicate = col(column).isin([]) if test == "{} IN ()" else test.format(column)
-    with pytest.raises(InvalidFilter, match=rf"'{column}' of type \w.* but by IS NULL and IS NOT NULL"):
+    with pytest.raises(InvalidFilter, match=rf"'{column}' of type \w.* except with IS NULL and IS NOT NULL"):
         bind(predicate, SCHEMA)
 
 

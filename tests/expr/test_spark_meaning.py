@@ -39,7 +39,7 @@ COLUMNS = references(ALL_TYPES)
 BY_WORD = {str(c.type).partition("[")[0].replace("(", "_").replace(", ", "_").rstrip(")"): c for c in COLUMNS}
 SCHEMA = Schema(tuple(NestedField(c.field_id, word, c.type) for word, c in BY_WORD.items()))
 ROWS = nasty_rows(COLUMNS, {c.type: pool_of(c.type) for c in COLUMNS})
-# The settings of the session matter to texts, times and casts only.
+# The settings of the session matter to strings, times and casts only.
 SETTINGS = [(word, "true", "UTC") for word in sorted(BY_WORD)]
 SETTINGS += [
     (word, "false", "America/New_York")
@@ -76,11 +76,11 @@ def session_settings(spark: "SparkSession", ansi: str, zone: str) -> Iterator[No
             spark.conf.set(name, value)
 
 
-def spark_answers(frame: "DataFrame", texts: list[str]) -> list[list[int]]:
+def spark_answers(frame: "DataFrame", strings: list[str]) -> list[list[int]]:
     """Return for each condition the rows for which it is true."""
     answers: list[list[int]] = []
-    for start in range(0, len(texts), 100):
-        some = texts[start : start + 100]
+    for start in range(0, len(strings), 100):
+        some = strings[start : start + 100]
         columns = [f"coalesce({text}, false) AS c{i}" for i, text in enumerate(some)]
         rows = frame.selectExpr("at", *columns).collect()
         answers += [sorted(row["at"] for row in rows if row[f"c{i}"]) for i in range(len(some))]
@@ -123,7 +123,7 @@ def test_spark_filters_parquet_as_we_mean_it(nasty: "DataFrame", word: str) -> N
 
 
 NUMBERS = ["int", "long", "float", "double", "decimal_9_2", "decimal_38_10", "decimal_18_0"]
-NUMBER_TEXTS = [
+NUMBER_STRINGS = [
     "3.5", "-3.5D", "3000000000", "-3000000000", "'10'", "0.1", "0.1F", "0.1D", "CAST('NaN' AS DOUBLE)",
     "CAST('-Infinity' AS DOUBLE)", "9007199254740993", "9007199254740992D", "16777217", "-0.0D", "1e300", "-1e-300",
     "99999999999999999999", "0.005", "-10.005", "CAST(0.1 AS FLOAT)", "10L", "1.5BD", "NULL", "9223372036854775807D",
@@ -155,8 +155,8 @@ OTHER_TEXTS = [
 @pytest.mark.parametrize("word", NUMBERS)
 def test_numbers_compare_as_in_spark(spark: "SparkSession", nasty: "DataFrame", word: str) -> None:
     operators = [*(operator.value for operator in Operator), "<=>"]
-    texts = [f"{word} {operator} {text}" for operator in operators for text in NUMBER_TEXTS]
-    check_meaning(spark, nasty, [text for text in texts if text not in _SPARK_MATCHES_NULL])
+    strings = [f"{word} {operator} {text}" for operator in operators for text in NUMBER_STRINGS]
+    check_meaning(spark, nasty, [text for text in strings if text not in _SPARK_MATCHES_NULL])
 
 
 # Spark folds these to TRUE for null too.
@@ -168,11 +168,11 @@ def test_filters_mean_what_they_mean_in_spark(spark: "SparkSession", nasty: "Dat
     check_meaning(spark, nasty, OTHER_TEXTS)
 
 
-def check_meaning(spark: "SparkSession", frame: "DataFrame", texts: list[str]) -> None:
+def check_meaning(spark: "SparkSession", frame: "DataFrame", strings: list[str]) -> None:
     """Ours is the meaning of ANSI mode with the session in UTC."""
     with session_settings(spark, "true", "UTC"):
-        answers = spark_answers(frame, [f"({text})" for text in texts])
-    wrong = [text for text, answer in zip(texts, answers, strict=True) if answer != our_answer(bind(text, SCHEMA))]
+        answers = spark_answers(frame, [f"({text})" for text in strings])
+    wrong = [text for text, answer in zip(strings, answers, strict=True) if answer != our_answer(bind(text, SCHEMA))]
     assert not wrong
 
 

@@ -205,7 +205,7 @@ REFUSED = [
     ("a = TIMESTAMP_NTZ '2020-01-01 00:00:00Z'", "does not fit the type"),
     ("a = 'x\\101'", "escape \\1"),
     ("a = 'x\\u0041'", "escape \\u"),
-    ("a = \"it''s\"", "cannot read the text"),
+    ("a = \"it''s\"", "cannot parse the string"),
     ("a BETWEEN SYMMETRIC 1 AND 2", "cannot"),
 ]
 

@@ -83,7 +83,7 @@ def puffin_files() -> Sequence[File]:
 
 
 def puffin_payload(data: bytes) -> bytes:
-    """Return the footer's payload as it stands."""
+    """Return the footer's payload as it is."""
     return data[-footer_size(data, "") + len(MAGIC) : -TAIL_BYTES]
 
 
@@ -128,8 +128,8 @@ def bitmap_files() -> Sequence[File]:
     return tuple(File(f.name, f.data[20:-4]) for f in vector_files() if len(f.data) > 28)
 
 
-def texts(*lines: str) -> Sequence[File]:
-    """Return texts as files; each is its own name."""
+def strings(*lines: str) -> Sequence[File]:
+    """Return strings as files; each is its own name."""
     return tuple(File(line, line.encode()) for line in lines)
 
 

@@ -113,26 +113,26 @@ def decode_roaring(file: File) -> None:
     assert np.all(positions[1:] > positions[:-1])
 
 
-def metadata_mutation(data: bytes, dice: Random, other: bytes) -> Damage:
+def metadata_mutation(data: bytes, rng: Random, other: bytes) -> Damage:
     """Damage the document, below the compression most often where there is one."""
-    if not data.startswith(GZIP_MAGIC) or dice.random() < 0.2:
-        return any_json(data, dice, other)
-    return _gzipped(data, dice, other)
+    if not data.startswith(GZIP_MAGIC) or rng.random() < 0.2:
+        return any_json(data, rng, other)
+    return _gzipped(data, rng, other)
 
 
-def puffin_mutation(data: bytes, dice: Random, other: bytes) -> Damage:
+def puffin_mutation(data: bytes, rng: Random, other: bytes) -> Damage:
     """Damage the whole, the footer, the packed footer or the blobs, each within a sound frame."""
     payload, body = puffin_payload(data), puffin_body(data)
     is_packed = data[-8] == 1
-    match dice.randrange(4):
+    match rng.randrange(4):
         case 0:
-            return mutate_bytes(data, dice, other)
+            return mutate_bytes(data, rng, other)
         case 1:
-            changed, what = mutate_bytes(body, dice, other)
+            changed, what = mutate_bytes(body, rng, other)
             return puffin_file(payload, changed, int(is_packed)), f"blobs: {what}"
         case _:
             change = mutate_bytes if is_packed else any_json
-            changed, what = change(payload, dice, payload)
+            changed, what = change(payload, rng, payload)
             return puffin_file(changed, body, int(is_packed)), f"footer: {what}"
 
 

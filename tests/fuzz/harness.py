@@ -85,9 +85,9 @@ def engine(name: str) -> Iterator[None]:
 
 
 def _survives(decoder: Decoder, files: Sequence[File], seed: int) -> bool:
-    dice = Random(seed)
-    file, other = dice.choice(files), dice.choice(files)
-    data, what = decoder.mutate(file.data, dice, other.data)
+    rng = Random(seed)
+    file, other = rng.choice(files), rng.choice(files)
+    data, what = decoder.mutate(file.data, rng, other.data)
     try:
         decoder.decode(File(file.name, data))
     except decoder.refusals as error:

@@ -36,28 +36,28 @@ class _Container:
         return replace(self, keys=(*kept, (CODEC_KEY.encode(), codec.encode())))
 
 
-def mutate_avro(data: bytes, dice: Random, other: bytes) -> Damage:
+def mutate_avro(data: bytes, rng: Random, other: bytes) -> Damage:
     """Damage one part of a container and write the rest soundly."""
     container, spare = _parsed(data), _parsed(other)
     if container is None or spare is None:
-        return mutate_bytes(data, dice, other)
-    codec = dice.choice(CODECS) if dice.random() < 0.3 else "null"
-    damaged, what = dice.choice(_PARTS)(container.named(codec), dice, spare)
+        return mutate_bytes(data, rng, other)
+    codec = rng.choice(CODECS) if rng.random() < 0.3 else "null"
+    damaged, what = rng.choice(_PARTS)(container.named(codec), rng, spare)
     return damaged.encode(codec), f"{what} ({codec})"
 
 
-def _schema(container: _Container, dice: Random, spare: _Container) -> tuple[_Container, str]:
+def _schema(container: _Container, rng: Random, spare: _Container) -> tuple[_Container, str]:
     """Damage a value of the header, the Avro schema most often."""
-    at = 0 if dice.random() < 0.7 else dice.randrange(len(container.keys))
+    at = 0 if rng.random() < 0.7 else rng.randrange(len(container.keys))
     key, value = container.keys[at]
-    changed, what = any_json(value, dice, spare.keys[0][1])
+    changed, what = any_json(value, rng, spare.keys[0][1])
     return _with_key(container, at, (key, changed)), f"{key.decode()}: {what}"
 
 
-def _header(container: _Container, dice: Random, spare: _Container) -> tuple[_Container, str]:
-    at = dice.randrange(len(container.keys))
+def _header(container: _Container, rng: Random, spare: _Container) -> tuple[_Container, str]:
+    at = rng.randrange(len(container.keys))
     key, value = container.keys[at]
-    match dice.randrange(5):
+    match rng.randrange(5):
         case 0:
             return replace(container, keys=container.keys[:at] + container.keys[at + 1 :]), f"without {key!r}"
         case 1:
@@ -65,45 +65,45 @@ def _header(container: _Container, dice: Random, spare: _Container) -> tuple[_Co
         case 2:
             return replace(container, keys=container.keys + spare.keys), "keys of another file"
         case 3:
-            name = dice.choice(_CODEC_NAMES)
+            name = rng.choice(_CODEC_NAMES)
             return container.named(name), f"codec {name[:20]!r}"
         case _:
-            changed, what = mutate_bytes(value, dice, key)
+            changed, what = mutate_bytes(value, rng, key)
             return _with_key(container, at, (key, changed)), f"{key!r}: {what}"
 
 
-def _block(container: _Container, dice: Random, spare: _Container) -> tuple[_Container, str]:
+def _block(container: _Container, rng: Random, spare: _Container) -> tuple[_Container, str]:
     if not container.blocks:
         return replace(container, blocks=spare.blocks), "blocks of another file"
-    at = dice.randrange(len(container.blocks))
+    at = rng.randrange(len(container.blocks))
     rows, raw = container.blocks[at]
-    match dice.randrange(5):
+    match rng.randrange(5):
         case 0:
             return replace(container, blocks=spare.blocks), "blocks of another file"
         case 1:
-            return replace(container, blocks=container.blocks * dice.choice((0, 2, 9))), "no blocks, or more"
+            return replace(container, blocks=container.blocks * rng.choice((0, 2, 9))), "no blocks, or more"
         case 2:
-            count = rows + dice.choice((-1, 1))
+            count = rows + rng.choice((-1, 1))
         case _:
-            count = dice.choice(_COUNTS)
+            count = rng.choice(_COUNTS)
     return _with_block(container, at, (count, raw)), f"{count} rows in block {at}"
 
 
-def _rows(container: _Container, dice: Random, spare: _Container) -> tuple[_Container, str]:
+def _rows(container: _Container, rng: Random, spare: _Container) -> tuple[_Container, str]:
     if not container.blocks:
-        return _block(container, dice, spare)
-    at = dice.randrange(len(container.blocks))
+        return _block(container, rng, spare)
+    at = rng.randrange(len(container.blocks))
     rows, raw = container.blocks[at]
-    if dice.random() < 0.5:
-        place, count = dice.randrange(len(raw) + 1), dice.choice(_COUNTS)
+    if rng.random() < 0.5:
+        place, count = rng.randrange(len(raw) + 1), rng.choice(_COUNTS)
         changed, what = raw[:place] + encode_long(count) + raw[place + 1 :], f"the long {count} at {place}"
     else:
-        changed, what = mutate_bytes(raw, dice, spare.blocks[0][1] if spare.blocks else b"")
+        changed, what = mutate_bytes(raw, rng, spare.blocks[0][1] if spare.blocks else b"")
     return _with_block(container, at, (rows, changed)), f"rows of block {at}: {what}"
 
 
-def _marker(container: _Container, dice: Random, spare: _Container) -> tuple[_Container, str]:
-    changed, what = mutate_bytes(container.sync, dice, spare.sync)
+def _marker(container: _Container, rng: Random, spare: _Container) -> tuple[_Container, str]:
+    changed, what = mutate_bytes(container.sync, rng, spare.sync)
     return replace(container, sync=changed), f"sync marker: {what}"
 
 

@@ -10,7 +10,7 @@ _HOLE = "@@hole@@"
 _DEEP = 100_000
 _SPLIT = ('"', "{", "}", "[", "]", ",", ":", "-", "1e5", "null", "true", '"x"', "\\", "\\u", "9" * 30, "//", "\x00")
 
-# Values as they stand in the text; a good part of them could not be made by a JSON writer.
+# Values as they are in the text; a good part of them could not be made by a JSON writer.
 _VALUES = (
     *("null", "true", "false", "{}", "[]", '""', "[null]", "[[]]", '{"":{}}', '{"type":"struct","fields":[]}'),
     *("-1", "-0", "0.0", "1.5", "1e2", "1e999", "-1e-999", "1" * 20, "9" * 5000, "NaN", "Infinity", "01", "0x1"),
@@ -23,22 +23,22 @@ _VALUES = (
 )
 
 
-def mutate_json(data: bytes, dice: Random, other: bytes) -> Damage:
+def mutate_json(data: bytes, rng: Random, other: bytes) -> Damage:
     """Change one to three places of a document; what is no JSON is damaged as bytes."""
     done = []
-    for _ in range(1 if dice.random() < 0.7 else dice.randint(2, 3)):
+    for _ in range(1 if rng.random() < 0.7 else rng.randint(2, 3)):
         try:
             tree = json.loads(data)
-            data, what = _change(tree, dice)
+            data, what = _change(tree, rng)
         except (ValueError, RecursionError):
-            data, what = mutate_bytes(data, dice, other)
+            data, what = mutate_bytes(data, rng, other)
         done.append(what)
     return data, ", ".join(done)
 
 
-def mutate_json_text(data: bytes, dice: Random, other: bytes) -> Damage:
+def mutate_json_text(data: bytes, rng: Random, other: bytes) -> Damage:
     """Put a piece of syntax anywhere."""
-    at, cut, piece = dice.randrange(len(data) + 1), dice.randrange(6), dice.choice(_SPLIT)
+    at, cut, piece = rng.randrange(len(data) + 1), rng.randrange(6), rng.choice(_SPLIT)
     return data[:at] + piece.encode() + data[at + cut :], f"{piece[:9]!r} over {cut} bytes at {at}"
 
 
@@ -47,23 +47,23 @@ def json_inside(unwrap: Any, wrap: Any) -> Mutation:
     return framed(unwrap, wrap, any_json)
 
 
-def _change(tree: Any, dice: Random) -> Damage:
+def _change(tree: Any, rng: Random) -> Damage:
     """Change one node of a tree."""
     root = [tree]
-    parent, key = _walk(root, dice)
+    parent, key = _walk(root, rng)
     where = f"{key!r:.40}"
-    match dice.randrange(6):
+    match rng.randrange(6):
         case 0 if isinstance(parent, dict):
             del parent[key]
             return _text(root), f"without {where}"
         case 1 if isinstance(parent, dict):
-            value = dice.choice((_HOLE, parent[key]))
+            value = rng.choice((_HOLE, parent[key]))
             parent[_HOLE] = value
             name = json.dumps(key)
             text = _text(root).decode().replace(f'"{_HOLE}":', f"{name}:", 1)
             return _filled(text, "1"), f"{where} twice"
         case 2:
-            donor, donor_key = _walk(root, dice)
+            donor, donor_key = _walk(root, rng)
             # By way of text: a tree that held itself would have no end.
             parent[key] = json.loads(json.dumps(donor[donor_key]))
             return _text(root), f"{where} as {donor_key!r:.40}"
@@ -71,28 +71,28 @@ def _change(tree: Any, dice: Random) -> Damage:
             del parent[key]
             return _text(root), f"without element {where}"
         case 4 if isinstance(parent[key], str | int) and not isinstance(parent[key], bool):
-            parent[key] = _near(parent[key], dice)
+            parent[key] = _near(parent[key], rng)
             return _text(root), f"another {where}"
         case _:
-            raw = dice.choice(_VALUES)
+            raw = rng.choice(_VALUES)
             parent[key] = _HOLE
             return _filled(_text(root).decode(), raw), f"{raw[:20]} at {where}"
 
 
-def _walk(root: list[Any], dice: Random) -> tuple[Any, Any]:
+def _walk(root: list[Any], rng: Random) -> tuple[Any, Any]:
     """Choose a node, as its parent and its key."""
     parent, key = root, 0
-    while isinstance(parent[key], dict | list) and parent[key] and dice.random() < 0.85:
+    while isinstance(parent[key], dict | list) and parent[key] and rng.random() < 0.85:
         parent = parent[key]
-        key = dice.choice(list(parent)) if isinstance(parent, dict) else dice.randrange(len(parent))
+        key = rng.choice(list(parent)) if isinstance(parent, dict) else rng.randrange(len(parent))
     return parent, key
 
 
-def _near(value: str | int, dice: Random) -> str | int:
+def _near(value: str | int, rng: Random) -> str | int:
     if isinstance(value, int):
-        return dice.choice((-value, value + 1, value - 1, value << 32, ~value))
-    at = dice.randrange(len(value) + 1)
-    return dice.choice((value + value, value[:at], value[:at] + dice.choice("\ud800 .,()[]é\0") + value[at:]))
+        return rng.choice((-value, value + 1, value - 1, value << 32, ~value))
+    at = rng.randrange(len(value) + 1)
+    return rng.choice((value + value, value[:at], value[:at] + rng.choice("\ud800 .,()[]é\0") + value[at:]))
 
 
 def _text(root: list[Any]) -> bytes:

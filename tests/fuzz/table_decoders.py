@@ -92,7 +92,7 @@ def read_rows(file: File) -> None:
     for task in tasks:
         if location in (task.location, *(delete.location for delete in task.deletes)):
             for batch in reader.read(task, schema, columns, TRUE):
-                # Not in full: there are no checksums, and Arrow does not look whether texts are UTF-8.
+                # Not in full: there are no checksums, and Arrow does not look whether strings are UTF-8.
                 batch.validate()
 
 

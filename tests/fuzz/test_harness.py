@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.fuzz.apart import run_apart
 from tests.fuzz.child import LONGEST_MUTANT_S, MOST_GROWTH_BYTES
-from tests.fuzz.corpus import File, manifest_files, metadata_files, texts
+from tests.fuzz.corpus import File, manifest_files, metadata_files, strings
 from tests.fuzz.harness import Broken, Decoder, run
 from tests.fuzz.mutate import mutate_bytes
 from tests.fuzz.mutate_avro import any_avro
@@ -16,7 +16,7 @@ from tests.fuzz.mutate_json import any_json
 
 from icefield.errors import CorruptFile
 
-ABC = texts("abc")
+ABC = strings("abc")
 
 
 def refuse_elsewhere(file: File) -> None:

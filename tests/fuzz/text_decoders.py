@@ -1,4 +1,4 @@
-"""Every decoder of texts and of single values, with samples and the words of its language."""
+"""Every decoder of strings and of single values, with samples and the words of its language."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from tests.fuzz.corpus import File, texts
+from tests.fuzz.corpus import File, strings
 from tests.fuzz.harness import Decoder
 from tests.fuzz.mutate import mutate_bytes, text_mutation
 from tests.fuzz.mutate_json import any_json
@@ -27,7 +27,7 @@ SCHEMA = parse_schema(
     "att timestamptz, flag boolean, u uuid, raw binary, code fixed[4], ns timestamp_ns, `odd name` int, "
     "place struct<city string, zip int, deep struct<x long>>, tags list<string>, extra map<string, double>"
 )
-SQL = texts(
+SQL = strings(
     "id = 3",
     "id >= -5 AND id < 1e3 OR NOT (name = 'a''b')",
     "name LIKE 'a%\\_b' AND name NOT LIKE '%x%'",
@@ -61,12 +61,12 @@ SQL_WORDS = (
     *("id", "name", "place", ".", "*", "/*", "*/", "SELECT 1", "CASE WHEN", "EXISTS", "@a", ":b", "?", "||", "[0]"),
     *(" COLLATE x", " ESCAPE '", "{{", "$1", "::int", "->", "=>", "lambda", " OVER ()", "NOT " * 2000, "-" * 2000),
 )
-SCHEMA_TEXTS = texts(
+SCHEMA_STRINGS = strings(
     "id long not null, name string",
     "a decimal(10, 2), b fixed[16], c list<map<string, struct<x: int, y: array<double>>>>, `odd``name` bigint required",
     "g geometry(srid:4326), h geography(OGC:CRS84, vincenty), v variant, u unknown, t timestamptz_ns",
 )
-TYPE_TEXTS = texts(
+TYPE_STRINGS = strings(
     *("int", "timestamptz_ns", "decimal(38, 10)", "fixed[16]", "geometry", "geometry(srid:4326)", "variant"),
     *("geography(OGC:CRS84, karney)", "bucket[16]", "truncate[4]", "identity", "hour"),
 )
@@ -85,7 +85,7 @@ TYPE_WORDS = (
     "geometry(",
 )
 TRANSFORM_WORDS = ("bucket[", "truncate[", "]", "0", "99999999999", "void")
-TERMS = texts(
+TERMS = strings(
     *("id", "day(at)", "bucket(16, id)", "truncate(name, 4)", "`odd name`", "place.city", "hours(att)", "void(id)"),
     *("bucket(3, `place`.`city`)", "id desc nulls last", "day(at) ASC NULLS FIRST", "truncate(2, price) desc"),
 )
@@ -127,7 +127,7 @@ def name_mappings() -> Sequence[File]:
     by_hand = (
         '[{"field-id":1,"names":["id","_id"]},{"names":["x"]},{"field-id":2,"names":[],"fields":[{"names":["y"]}]}]'
     )
-    return texts(encode_name_mapping(map_schema(SCHEMA)), by_hand)
+    return strings(encode_name_mapping(map_schema(SCHEMA)), by_hand)
 
 
 def decode_byte_value(file: File) -> None:
@@ -166,10 +166,10 @@ def _mapping(text: str) -> None:
 
 TEXT_DECODERS = (
     Decoder("name-mapping", name_mappings, _of_text(_mapping), any_json, refusals=(InvalidInput,)),
-    Decoder("stored-type", lambda: TYPE_TEXTS[:8], _of_text(parse_stored_type), text_mutation(TYPE_WORDS)),
-    Decoder("transform", lambda: TYPE_TEXTS[8:], _of_text(parse_transform), text_mutation(TRANSFORM_WORDS)),
-    Decoder("type", lambda: TYPE_TEXTS[:8], _of_text(parse_type), text_mutation(TYPE_WORDS)),
-    Decoder("schema", lambda: SCHEMA_TEXTS, _of_text(parse_schema), text_mutation(TYPE_WORDS)),
+    Decoder("stored-type", lambda: TYPE_STRINGS[:8], _of_text(parse_stored_type), text_mutation(TYPE_WORDS)),
+    Decoder("transform", lambda: TYPE_STRINGS[8:], _of_text(parse_transform), text_mutation(TRANSFORM_WORDS)),
+    Decoder("type", lambda: TYPE_STRINGS[:8], _of_text(parse_type), text_mutation(TYPE_WORDS)),
+    Decoder("schema", lambda: SCHEMA_STRINGS, _of_text(parse_schema), text_mutation(TYPE_WORDS)),
     Decoder("filter", lambda: SQL, _of_text(lambda text: bind(text, SCHEMA)), text_mutation(SQL_WORDS), normal=600),
     Decoder(
         "partition",

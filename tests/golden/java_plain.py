@@ -150,7 +150,7 @@ def statistics_file(t: WriteContext) -> None:
 
 def cut_bounds(t: WriteContext) -> None:
     """Bounds that are cut: within surrogate pairs, before the greatest code point, binary of 0xff; one file per row."""
-    texts = (
+    strings = (
         "'" + "\U0001f600" * 20 + "'",  # sixteen code points, but thirty-two units of UTF-16
         "'" + "\U0010ffff" * 20 + "'",  # nothing is greater
         "concat(repeat('a', 15), '\U0010ffff', 'z')",  # the one before the greatest is raised
@@ -158,7 +158,7 @@ def cut_bounds(t: WriteContext) -> None:
         "repeat('c', 16)",  # fits as it is
     )
     binary = ("unhex(repeat('fe', 20))", "unhex(repeat('ff', 20))")
-    rows = (f"({at}, {text}, {binary[at % 2]})" for at, text in enumerate(texts))
+    rows = (f"({at}, {text}, {binary[at % 2]})" for at, text in enumerate(strings))
     t.sql(
         "CREATE TABLE {t} (id BIGINT, s STRING, b BINARY) USING iceberg PARTITIONED BY (id) "
         "TBLPROPERTIES ('format-version' = '2')",

@@ -225,7 +225,7 @@ class History:
 
 
 def _is_simple(field: NestedField) -> bool:
-    """Say whether others can write a column: it is of a known type, and within it nothing is required."""
+    """Return whether others can write a column: it is of a known type, and within it nothing is required."""
     inside = [f for path, f in walk(field.type) if path[-1] != "key"]
     return not any(isinstance(f.type, UnknownType) for f in (field, *inside)) and not any(f.required for f in inside)
 

@@ -134,7 +134,7 @@ class Model:
             self.names.setdefault((parent, each.name), each.field_id)
 
     def is_mapped(self, each: NestedField, parent: int = TABLE) -> bool:
-        """Say whether the names of a field, and of all inside it, mean what they say in files without ids."""
+        """Return whether the names of a field, and of all inside it, mean what they say in files without ids."""
         assert self.names is not None
         inside = (self.is_mapped(child, each.field_id) for child in children(each.type))
         return self.names.get((parent, each.name)) == each.field_id and all(inside)

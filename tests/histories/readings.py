@@ -32,7 +32,7 @@ class Reading:
         return [field.name for field in self.fields]
 
     def shows(self, read: pa.Table) -> bool:
-        """Say whether what somebody read is what there is."""
+        """Return whether what somebody read is what there is."""
         if read.num_rows == 0:
             return not self.rows
         return read.column_names == self.names and normal_rows(read, arrow_schema(Schema(self.fields))) == self.rows

@@ -13,7 +13,7 @@ UNREADABLE = ("identity_fixed",)  # it takes a fixed partition value in a manife
 
 
 def can_judge(case: TableCase, ask: Predicate) -> bool:
-    """Say whether Java means the same by a predicate as everybody else."""
+    """Return whether Java means the same by a predicate as everybody else."""
     return not any(_is_understood_otherwise(case, value) for value in ask.values)
 
 

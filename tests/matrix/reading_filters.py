@@ -1,7 +1,7 @@
 """Filters on a model's rows: drawn at random, evaluated by SQL's three-valued logic, and written for each engine.
 
 The evaluator knows nothing of the code under test. As in Spark, NaN equals itself and is greater than any number, and
--0.0 equals 0.0; texts are ordered by their bytes.
+-0.0 equals 0.0; strings are ordered by their bytes.
 """
 
 import datetime as dt

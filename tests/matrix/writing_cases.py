@@ -94,43 +94,43 @@ class Case:
 
 def make_case(seed: int) -> Case:
     """Draw a case."""
-    dice = random.Random(seed)
-    version = dice.choice((1, 2, 3, 3))
-    fields = _draw_fields(dice, version)
+    rng = random.Random(seed)
+    version = rng.choice((1, 2, 3, 3))
+    fields = _draw_fields(rng, version)
     sources = [source for f in fields for source in _sources(f)]
-    partition_by = _draw_terms(dice, sources, dice.choice((0, 1, 1, 2)))
-    ordered_by = _draw_terms(dice, sources, dice.choice((0, 1, 2)))
-    order_by = tuple((*term, dice.choice(("asc", "desc", "asc nulls last", "desc nulls first"))) for term in ordered_by)
+    partition_by = _draw_terms(rng, sources, rng.choice((0, 1, 1, 2)))
+    ordered_by = _draw_terms(rng, sources, rng.choice((0, 1, 2)))
+    order_by = tuple((*term, rng.choice(("asc", "desc", "asc nulls last", "desc nulls first"))) for term in ordered_by)
     truncated = {name for transform, name in (*partition_by, *ordered_by) if isinstance(transform, Truncate)}
-    defaults = _draw_defaults(dice, fields) if version == 3 else {}
+    defaults = _draw_defaults(rng, fields) if version == 3 else {}
     schema = assign_fresh_ids(Schema(tuple(_with_defaults(f, defaults) for f in fields)))
-    given = _draw_given(dice, schema.fields)
+    given = _draw_given(rng, schema.fields)
     return Case(
         seed=seed,
         version=version,
         schema=schema,
         partition_by=partition_by,
         order_by=order_by,
-        verb=dice.choice(VERBS),
-        mode=dice.choice(("none", "hash", "range")),
-        settings={key: dice.choice(values) for key, values in SETTINGS.items()},
+        verb=rng.choice(VERBS),
+        mode=rng.choice(("none", "hash", "range")),
+        settings={key: rng.choice(values) for key, values in SETTINGS.items()},
         given=given,
-        collated=frozenset(f.name for f in given if isinstance(f.type, StringType) and dice.random() < 0.3),
-        before=_draw_rows(dice, schema.fields, (5, 995, 1005), truncated),
-        rows=_draw_rows(dice, given, (FIRST_NEW, 2000, 3000), truncated),
+        collated=frozenset(f.name for f in given if isinstance(f.type, StringType) and rng.random() < 0.3),
+        before=_draw_rows(rng, schema.fields, (5, 995, 1005), truncated),
+        rows=_draw_rows(rng, given, (FIRST_NEW, 2000, 3000), truncated),
     )
 
 
-def _draw_fields(dice: random.Random, version: int) -> list[NestedField]:
+def _draw_fields(rng: random.Random, version: int) -> list[NestedField]:
     kinds = (*KINDS, *OF_VERSION_3) if version == 3 else KINDS
-    names = dice.sample(NAMES, dice.randrange(3, 9))
+    names = rng.sample(NAMES, rng.randrange(3, 9))
     fields = [NestedField(1, "id", LongType())]
     for at, name in enumerate(names):
-        kind: Type = dice.choice(kinds)
-        shape = dice.random()
+        kind: Type = rng.choice(kinds)
+        shape = rng.random()
         if shape < 0.2:
-            inner = dice.sample(INNER, 2)
-            parts = (NestedField(100 + at * 4 + i, n, dice.choice(kinds)) for i, n in enumerate(inner))
+            inner = rng.sample(INNER, 2)
+            parts = (NestedField(100 + at * 4 + i, n, rng.choice(kinds)) for i, n in enumerate(inner))
             kind = StructType(tuple(parts))
         elif shape < 0.27:
             kind = ListType(100 + at * 4, kind, False)
@@ -147,12 +147,12 @@ def _sources(field: NestedField) -> list[tuple[str, PrimitiveType]]:
 
 
 def _draw_terms(
-    dice: random.Random, sources: list[tuple[str, PrimitiveType]], count: int
+    rng: random.Random, sources: list[tuple[str, PrimitiveType]], count: int
 ) -> tuple[tuple[Transform, str], ...]:
     terms = []
-    for name, kind in dice.sample(sources, min(count, len(sources))):
+    for name, kind in rng.sample(sources, min(count, len(sources))):
         fitting = [t for t in TRANSFORMS if t.fits(kind)]
-        terms.append((dice.choice((Identity(), *fitting, *fitting)), name))
+        terms.append((rng.choice((Identity(), *fitting, *fitting)), name))
     return tuple(terms)
 
 
@@ -169,13 +169,13 @@ def spelled(transform: Transform, source: str) -> str:
             return f"{transform}({source})"
 
 
-def _draw_defaults(dice: random.Random, fields: list[NestedField]) -> dict[str, Any]:
+def _draw_defaults(rng: random.Random, fields: list[NestedField]) -> dict[str, Any]:
     """Draw write defaults of columns, some of them inside structs; floats that JSON lacks cannot be one."""
     found = {}
     for name, kind in (source for f in fields[1:] for source in _sources(f)):
         values = [v for v in edges(kind) if not isinstance(v, float) or abs(v) < 1e30]
-        if dice.random() < 0.4:
-            found[name] = dice.choice(values)
+        if rng.random() < 0.4:
+            found[name] = rng.choice(values)
     return found
 
 
@@ -187,62 +187,62 @@ def _with_defaults(field: NestedField, defaults: dict[str, Any], path: str = "")
     return replace(field, write_default=defaults.get(own))
 
 
-def _draw_given(dice: random.Random, fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+def _draw_given(rng: random.Random, fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
     kept = [fields[0]]
     for f in fields[1:]:
         if isinstance(f.type, StructType):
-            inner = tuple(g for g in (_given(dice, part) for part in f.type.fields) if g is not None)
+            inner = tuple(g for g in (_given(rng, part) for part in f.type.fields) if g is not None)
             if inner:
-                kept.append(replace(f, type=StructType(tuple(dice.sample(inner, len(inner))))))
-        elif (given := _given(dice, f)) is not None:
+                kept.append(replace(f, type=StructType(tuple(rng.sample(inner, len(inner))))))
+        elif (given := _given(rng, f)) is not None:
             kept.append(given)
-    return tuple(dice.sample(kept, len(kept)))
+    return tuple(rng.sample(kept, len(kept)))
 
 
-def _given(dice: random.Random, field: NestedField) -> NestedField | None:
+def _given(rng: random.Random, field: NestedField) -> NestedField | None:
     inner = (field.type.element_type,) if isinstance(field.type, ListType) else ()
     inner = (field.type.value_type,) if isinstance(field.type, MapType) else inner
-    if dice.random() < 0.25 or isinstance((inner or (field.type,))[0], NOT_FROM_SPARK):
+    if rng.random() < 0.25 or isinstance((inner or (field.type,))[0], NOT_FROM_SPARK):
         return None
     narrower: dict[Type, Type] = {
         LongType(): IntegerType(),
         DoubleType(): FloatType(),
         DecimalType(38, 10): DecimalType(20, 10),
     }
-    if dice.random() < 0.3 and field.type in narrower:
+    if rng.random() < 0.3 and field.type in narrower:
         return replace(field, type=narrower[field.type])
     return field
 
 
 def _draw_rows(
-    dice: random.Random, fields: tuple[NestedField, ...], ids: tuple[int, ...], truncated: set[str]
+    rng: random.Random, fields: tuple[NestedField, ...], ids: tuple[int, ...], truncated: set[str]
 ) -> list[Row]:
     rows = []
     for start in ids:
-        for at in range(dice.randrange(4, 12)):
-            row = {f.name: draw_value(dice, f.type, f"`{f.name}`", truncated) for f in fields}
+        for at in range(rng.randrange(4, 12)):
+            row = {f.name: draw_value(rng, f.type, f"`{f.name}`", truncated) for f in fields}
             rows.append(row | {"id": start + at})
     return rows
 
 
-def draw_value(dice: random.Random, kind: Type, path: str, truncated: set[str]) -> Any:
+def draw_value(rng: random.Random, kind: Type, path: str, truncated: set[str]) -> Any:
     """Draw a value; that of a struct is a dict, of a map a list of pairs."""
-    if dice.random() < 0.15:
+    if rng.random() < 0.15:
         return None
     match kind:
         case StructType(fields):
-            return {f.name: draw_value(dice, f.type, f"{path}.`{f.name}`", truncated) for f in fields}
+            return {f.name: draw_value(rng, f.type, f"{path}.`{f.name}`", truncated) for f in fields}
         case ListType():
-            return [draw_value(dice, kind.element_type, "", set()) for _ in range(dice.randrange(3))]
+            return [draw_value(rng, kind.element_type, "", set()) for _ in range(rng.randrange(3))]
         case MapType():
-            keys = dice.sample(("k", "é", ""), dice.randrange(3))
-            return [(key, draw_value(dice, kind.value_type, "", set())) for key in keys]
+            keys = rng.sample(("k", "é", ""), rng.randrange(3))
+            return [(key, draw_value(rng, kind.value_type, "", set())) for key in keys]
         case DateType():
-            value = any_value(kind, dice)
+            value = any_value(kind, rng)
             return value if abs(value) < 4_000_000 else 0
         case DecimalType() if path in truncated:
             # Near the low end a truncated value may not fit its type: that is refused, see test_write_frames.
-            return any_value(kind, dice).copy_abs()
+            return any_value(kind, rng).copy_abs()
         case _:
             assert isinstance(kind, PrimitiveType)
-            return any_value(kind, dice)
+            return any_value(kind, rng)

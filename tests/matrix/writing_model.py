@@ -43,7 +43,7 @@ def transformed(value: Any, kind: PrimitiveType, transform: Transform) -> Any:
     days = _days(value, kind)
     if isinstance(transform, Day):
         return days
-    year, month = _civil(days)
+    year, month = _date_of(days)
     if isinstance(transform, Year):
         return year - 1970
     assert isinstance(transform, Month)
@@ -102,7 +102,7 @@ def _days(value: int, kind: PrimitiveType) -> int:
     return value // (DAY_MICROS * (1000 if isinstance(kind, _NANOS) else 1))
 
 
-def _civil(days: int) -> tuple[int, int]:
+def _date_of(days: int) -> tuple[int, int]:
     """Return year and month of the proleptic Gregorian calendar, by its cycle of 400 years."""
     days += 719_468
     era, of_era = divmod(days, 146_097)

@@ -28,7 +28,7 @@ def false_claims(table: Table) -> list[str]:
 
 
 def column_of(rows: pa.Table, schema: Schema, field_id: int) -> list[Any]:
-    """Return the values of a column that may stand inside structs."""
+    """Return the values of a column that may be inside structs."""
     path, kind = schema.paths[field_id], schema.by_id[field_id].type
     assert isinstance(kind, PrimitiveType)
     column = rows.column(path[0])

@@ -35,7 +35,7 @@ DAY_MICROS = 86_400_000_000
 # The gap of New York in 2026, and the hour that it has twice.
 LOCAL = (1_772_935_200_000_000, 1_772_938_799_999_999, 1_793_491_200_000_000)
 MOMENTS = tuple(day * DAY_MICROS + extra for day in DAYS for extra in (0, 1, DAY_MICROS - 1)) + LOCAL
-TEXTS = ("", "a", "A", "null", "None", "é", "ß", "￿", "\U0001f600", "ab", "x" * 300, "/=%&", "\x00", "a\x00b", " a ")
+STRINGS = ("", "a", "A", "null", "None", "é", "ß", "￿", "\U0001f600", "ab", "x" * 300, "/=%&", "\x00", "a\x00b", " a ")
 FLOATS = (0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan)
 
 
@@ -66,27 +66,27 @@ _EDGES: dict[type[PrimitiveType], tuple[Any, ...]] = {
     TimestamptzNsType: _NANOS,
     UUIDType: tuple(uuid.UUID(int=n) for n in (0, 1, (1 << 127) - 1, 1 << 127, (1 << 128) - 1)),
     BinaryType: (b"", b"\x00", b"\x7f", b"\x80", b"\xff" * 40, b"a\x00b"),
-    StringType: TEXTS,
+    StringType: STRINGS,
 }
 
 
-def any_value(kind: PrimitiveType, dice: random.Random) -> Any:
+def any_value(kind: PrimitiveType, rng: random.Random) -> Any:
     """Return an edge, or a value near one, or any."""
-    found = dice.choice(edges(kind))
-    if dice.random() < 0.5:
+    found = rng.choice(edges(kind))
+    if rng.random() < 0.5:
         return found
     match kind:
         case IntegerType() | LongType() | TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
             low, high = (LOW_INT, HIGH_INT) if isinstance(kind, IntegerType) else (LOW_LONG // 8, HIGH_LONG // 8)
-            return min(max(low, found + dice.randrange(-1000, 1000)), high)
+            return min(max(low, found + rng.randrange(-1000, 1000)), high)
         case DateType():
-            return found + dice.randrange(-400, 400)
+            return found + rng.randrange(-400, 400)
         case DecimalType(precision, scale):
-            return _decimal(dice.randrange(-(10 ** (precision - 1)), 10 ** (precision - 1)), scale)
+            return _decimal(rng.randrange(-(10 ** (precision - 1)), 10 ** (precision - 1)), scale)
         case StringType():
-            return found + dice.choice(TEXTS)
+            return found + rng.choice(STRINGS)
         case UUIDType():
-            return uuid.UUID(int=dice.getrandbits(128))
+            return uuid.UUID(int=rng.getrandbits(128))
         case _:
             return found
 

@@ -235,9 +235,9 @@ def test_schemas_and_specs_are_removed_but_never_the_current_ones() -> None:
     assert [s.schema_id for s in cleaned.schemas] == [1]
     assert [s.spec_id for s in cleaned.specs] == [1]
     assert cleaned.last_column_id == evolved.last_column_id, "ids of columns that are gone are never used again"
-    with pytest.raises(InvalidInput, match="schema 1: it is the current one"):
+    with pytest.raises(InvalidInput, match="schema 1: it is the current schema"):
         apply(evolved, [RemoveSchemas(frozenset({0, 1}))], 5000)
-    with pytest.raises(InvalidInput, match="spec 1: it is the default one"):
+    with pytest.raises(InvalidInput, match="spec 1: it is the default spec"):
         apply(evolved, [RemovePartitionSpecs(frozenset({1}))], 5000)
 
 
@@ -257,7 +257,7 @@ def test_properties_are_set_and_removed_in_order() -> None:
     ("requirement", "why"),
     [
         (AssertTableUUID(uuid.UUID(int=2)), "uuid"),
-        (AssertRefSnapshotId(MAIN, 1), "'main' is 2, but the change was made for 1"),
+        (AssertRefSnapshotId(MAIN, 1), "'main' is 2, but the change requires 1"),
         (AssertRefSnapshotId(MAIN, None), "'main' is 2"),
         (AssertRefSnapshotId("dev", 2), "'dev' is None"),
         (AssertCurrentSchemaId(1), "current schema id is 0"),
@@ -310,7 +310,7 @@ def test_an_upgrade_leaves_history_and_starts_counting_where_nothing_was_counted
 
 @pytest.mark.parametrize("version", [0, 4, -1, 99])
 def test_an_upgrade_to_an_unknown_version_is_refused_by_its_number(version: int) -> None:
-    with pytest.raises(Unsupported, match=f"format version {version}; icefield knows versions 1, 2, 3"):
+    with pytest.raises(Unsupported, match=f"format version {version}; icefield supports versions 1, 2, 3"):
         apply(EMPTY, [UpgradeFormatVersion(version)], 3000)
 
 

@@ -113,10 +113,10 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(text: str) -> None:
     assert caught.value.message[-1] not in ".!"
 
 
-@pytest.mark.parametrize("texts", ["day(ts)", [None], [3], [("day", "ts")], [b"id"]])
-def test_what_is_no_list_of_texts_is_refused(texts: list[str]) -> None:
-    with pytest.raises(InvalidInput, match="text"):
-        parse_partition_by(texts, SCHEMA)
+@pytest.mark.parametrize("strings", ["day(ts)", [None], [3], [("day", "ts")], [b"id"]])
+def test_anything_but_a_list_of_strings_is_rejected(strings: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="string"):
+        parse_partition_by(strings, SCHEMA)
 
 
 @pytest.mark.parametrize("name", ["tags.element", "props.key", "props.value"])
@@ -131,8 +131,8 @@ def test_a_close_name_is_suggested() -> None:
 
 
 def test_names_and_ids_are_those_of_the_reference() -> None:
-    texts = ["id", "day(ts)", "year(day)", "bucket(16, u)", "truncate(4, name)", "void(ok)", "hour(place.seen)"]
-    spec = parse_partition_by(texts, SCHEMA)
+    strings = ["id", "day(ts)", "year(day)", "bucket(16, u)", "truncate(4, name)", "void(ok)", "hour(place.seen)"]
+    spec = parse_partition_by(strings, SCHEMA)
     assert [f.field_id for f in spec.fields] == list(range(1000, 1007))
     assert [f.name for f in spec.fields] == [
         "id",
@@ -166,21 +166,21 @@ def test_a_spec_of_void_fields_is_unpartitioned_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "why"),
+    ("strings", "why"),
     [
         (["day(ts)", "day(ts)"], "two partition fields are named 'ts_day'"),
         (["bucket(4, id)", "bucket(8, id)"], "two partition fields are named 'id_bucket'"),
         (["id", "identity(id)"], "two partition fields are named 'id'"),
     ],
 )
-def test_no_two_partition_fields_share_a_name(texts: list[str], why: str) -> None:
+def test_no_two_partition_fields_share_a_name(strings: list[str], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
-        parse_partition_by(texts, SCHEMA)
+        parse_partition_by(strings, SCHEMA)
 
 
 def test_the_same_transform_twice_is_refused_under_other_names_too() -> None:
     spec = PartitionSpec((PartitionField(1, 1000, "a", Identity()), PartitionField(1, 1001, "b", Identity())))
-    with pytest.raises(InvalidInput, match="stands twice"):
+    with pytest.raises(InvalidInput, match="same column twice"):
         check_spec(spec, SCHEMA)
 
 
@@ -256,7 +256,7 @@ def test_a_field_over_several_columns_knows_them_all_and_needs_none_of_them_to_b
 def test_the_same_transform_of_other_columns_is_another_field() -> None:
     first, second = (PartitionField(1, 1000 + i, f"z{i}", Unknown("zorder"), (2 + i,)) for i in range(2))
     check_spec(PartitionSpec((first, second)), SCHEMA)
-    with pytest.raises(InvalidInput, match="stands twice"):
+    with pytest.raises(InvalidInput, match="same column twice"):
         check_spec(PartitionSpec((first, PartitionField(1, 1001, "z1", Unknown("zorder"), (2,)))), SCHEMA)
 
 

@@ -154,7 +154,7 @@ def test_a_table_is_made_again_from_what_made_it() -> None:
         properties={"k": "v"},
     )
     assert create_from(creation_updates(metadata), 5) == metadata
-    with pytest.raises(InvalidInput, match="has no AddSchema"):
+    with pytest.raises(InvalidInput, match="there is no AddSchema"):
         create_from([AssignUUID(uuid.UUID(int=1))], 5)
 
 

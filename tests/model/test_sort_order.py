@@ -72,10 +72,10 @@ def test_a_column_or_transform_that_does_not_fit_is_refused(text: str) -> None:
     assert "\n" not in caught.value.message
 
 
-@pytest.mark.parametrize("texts", ["id", [None], [1], [["id", "asc"]]])
-def test_what_is_no_list_of_texts_is_refused(texts: list[str]) -> None:
-    with pytest.raises(InvalidInput, match="sort term|list of texts"):
-        parse_order_by(texts, SCHEMA)
+@pytest.mark.parametrize("strings", ["id", [None], [1], [["id", "asc"]]])
+def test_anything_but_a_list_of_strings_is_rejected(strings: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="sort term|list of strings"):
+        parse_order_by(strings, SCHEMA)
 
 
 def test_nothing_means_unsorted() -> None:

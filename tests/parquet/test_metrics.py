@@ -165,8 +165,8 @@ def test_a_row_group_of_nan_or_null_does_not_hide_the_bounds_of_the_others() -> 
     assert decode_value(metrics.lower_bounds[1], DoubleType()) == -2.0
     assert decode_value(metrics.upper_bounds[1], DoubleType()) == 1.5
     assert metrics.nan_value_counts == {1: 2}
-    texts = column(StringType(), [None], ["b", None], ["a"])
-    assert (texts.lower_bounds, texts.upper_bounds) == ({1: b"a"}, {1: b"b"})
+    strings = column(StringType(), [None], ["b", None], ["a"])
+    assert (strings.lower_bounds, strings.upper_bounds) == ({1: b"a"}, {1: b"b"})
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_a_value_too_long_for_the_footer_makes_no_bound_that_leaves_it_out(kind:
 def test_text_that_is_not_utf_8_has_no_bounds_and_breaks_nothing() -> None:
     schema = primitive_schema(StringType())
     offsets = pa.array([0, 1, 3], pa.int32()).buffers()[1]
-    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
+    strings = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
     sink = io.BytesIO()
-    pq.write_table(pa.table([texts], arrow_schema(schema)), sink)
+    pq.write_table(pa.table([strings], arrow_schema(schema)), sink)
     metrics = footer_metrics(pq.read_metadata(sink), schema.leaves, metrics_modes(schema, {}), WriterMetrics())
     assert (metrics.lower_bounds, metrics.upper_bounds, metrics.value_counts) == ({}, {}, {1: 2})
 

@@ -18,11 +18,11 @@ SCHEMA = "id long, name string, few string, ok boolean, deep struct<n: long>, ta
 
 @cache
 def rows(count: int = ROWS) -> pa.Table:
-    dice = random.Random(5)
+    rng = random.Random(5)
     return pa.table(
         {
             "id": range(count),
-            "name": [f"{dice.getrandbits(64):x}" for _ in range(count)],
+            "name": [f"{rng.getrandbits(64):x}" for _ in range(count)],
             "few": [f"word {i % 7}" for i in range(count)],
             "ok": [i % 2 == 0 for i in range(count)],
             "deep": [{"n": i % 11} for i in range(count)],
@@ -113,9 +113,9 @@ def test_columns_whose_values_come_again_have_a_dictionary(memory_lake: Lake) ->
 
 @pytest.mark.parametrize(("different", "expected"), [(10_000, True), (29_000, False)])
 def test_rows_that_are_not_looked_at_are_guessed(memory_lake: Lake, different: int, expected: bool) -> None:
-    dice = random.Random(3)
+    rng = random.Random(3)
     table = memory_lake.create_table("s.late", "id long")
-    table.append(pa.table({"id": [dice.randrange(different) for _ in range(ROWS)]}))
+    table.append(pa.table({"id": [rng.randrange(different) for _ in range(ROWS)]}))
     with memory_lake.store.open_input(table.scan().files()["file_path"][0].as_py()) as opened:
         assert pq.read_metadata(opened).row_group(0).column(0).has_dictionary_page == expected
 

@@ -54,20 +54,20 @@ def batch_of(rows: list[Row]) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_an_order_holds_if_the_model_finds_it(seed: int) -> None:
-    dice = random.Random(seed)
-    terms = [term + dice.choice(WAYS) for term in dice.sample(TERMS, dice.choice((1, 2, 3)))]
+    rng = random.Random(seed)
+    terms = [term + rng.choice(WAYS) for term in rng.sample(TERMS, rng.choice((1, 2, 3)))]
     order = parse_order_by(terms, SCHEMA)
     compared = compare(order)
     rows: list[Row] = [
-        tuple(None if dice.random() < 0.2 else any_value(f.type, dice) for f in SCHEMA.fields)  # type: ignore[arg-type]
-        for _ in range(dice.randrange(2, 30))
+        tuple(None if rng.random() < 0.2 else any_value(f.type, rng) for f in SCHEMA.fields)  # type: ignore[arg-type]
+        for _ in range(rng.randrange(2, 30))
     ]
     rows.sort(key=cmp_to_key(compared))
     if seed % 2:
-        one, other = dice.randrange(len(rows)), dice.randrange(len(rows))
+        one, other = rng.randrange(len(rows)), rng.randrange(len(rows))
         rows[one], rows[other] = rows[other], rows[one]
     check = OrderCheck(SCHEMA, order)
-    cut = dice.randrange(1, len(rows) + 1)
+    cut = rng.randrange(1, len(rows) + 1)
     for part in (rows[:cut], rows[cut:]):
         if part:
             check.add(batch_of(part))

@@ -400,9 +400,9 @@ GROUPED = parse_schema("a long, t string, x double, s struct<n int>, big string"
 
 def grouped_file() -> tuple[MemoryStore, str, list[tuple[int, int]]]:
     """Ten row groups whose columns do not overlap, and the byte range of each."""
-    dice = random.Random(1)
+    rng = random.Random(1)
     groups = [
-        [{1: g * 100 + i, 2: f"{g}-{i}", 3: g * 1.5, 4: {6: g}, 5: dice.randbytes(40).hex()} for i in range(100)]
+        [{1: g * 100 + i, 2: f"{g}-{i}", 3: g * 1.5, 4: {6: g}, 5: rng.randbytes(40).hex()} for i in range(100)]
         for g in range(10)
     ]
     store, location = stored(groups, GROUPED)
@@ -447,9 +447,9 @@ def test_row_groups_that_the_filter_rules_out_are_not_read(where: str, groups: s
 
 
 def test_columns_that_nobody_asked_for_are_not_read() -> None:
-    dice = random.Random(2)
+    rng = random.Random(2)
     schema = parse_schema("a long, big string, b long")
-    rows = [{1: i, 2: dice.randbytes(1000).hex(), 3: -i} for i in range(200)]
+    rows = [{1: i, 2: rng.randbytes(1000).hex(), 3: -i} for i in range(200)]
     store, location = stored([rows], schema)
     recording = RecordingStore(store)
     assert len(read(recording, location, schema, select=["a", "b"])) == 200

@@ -46,9 +46,9 @@ def test_different_columns_have_different_fingerprints(one: Schema, other: Schem
 
 
 def test_a_fingerprint_tells_ids_names_and_types_apart() -> None:
-    texts = ["a long, b int", "a int, b long", "b long, a int", "a long, b int, c int", "a struct<x: int>, b int"]
-    texts += ["a struct<y: int>, b int", "a list<int>, b int", "a list<long>, b int", "A long, b int"]
-    assert len({fingerprint_of(stored_columns(parse_schema(text))) for text in texts}) == len(texts)
+    strings = ["a long, b int", "a int, b long", "b long, a int", "a long, b int, c int", "a struct<x: int>, b int"]
+    strings += ["a struct<y: int>, b int", "a list<int>, b int", "a list<long>, b int", "A long, b int"]
+    assert len({fingerprint_of(stored_columns(parse_schema(text))) for text in strings}) == len(strings)
 
 
 def test_columns_that_files_do_not_hold_and_lineage_make_no_difference() -> None:

@@ -689,9 +689,9 @@ def _compare(column: str, sign: str, text: str, kind: str) -> str:
 @pytest.mark.parametrize("kind", ["random", "repeated", "harder"])
 @pytest.mark.parametrize("batch_rows", [1000, 200_000])
 def test_files_are_closed_at_the_target_size(kind: str, batch_rows: int) -> None:
-    dice, target, total = np.random.default_rng(1), 200_000, 200_000
+    rng, target, total = np.random.default_rng(1), 200_000, 200_000
     bits = {"random": np.full(total, 62), "repeated": np.full(total, 6), "harder": np.linspace(1, 62, total)}[kind]
-    values = dice.integers(0, 2 ** bits.astype(np.int64))
+    values = rng.integers(0, 2 ** bits.astype(np.int64))
     batches = pa.record_batch({"id": values, "other": values[::-1]}), range(0, total, batch_rows)
     plan = plan_for(parse_schema("id long, other long"), **{"write.target-file-size-bytes": str(target)})
     files, _ = written(plan, (batches[0].slice(start, batch_rows) for start in batches[1]))

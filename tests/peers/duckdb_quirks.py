@@ -9,7 +9,7 @@ EPOCH = dt.datetime(1970, 1, 1)
 
 
 def can_judge(case: TableCase, ask: Predicate) -> bool:
-    """Say whether DuckDB is able to answer."""
+    """Return whether DuckDB is able to answer."""
     return not (_bucket_of_uuid(case, ask) or _rounds_up(case, ask))
 
 

@@ -11,7 +11,7 @@ FIRST_YEAR, LAST_YEAR = 1, 9999
 
 
 def can_judge(case: TableCase, ask: Predicate) -> bool:
-    """Say whether PyIceberg is able to answer."""
+    """Return whether PyIceberg is able to answer."""
     faults = (_beyond_float, _partition_of_uuid, _partition_of_double, _past_calendar)
     return not any(fault(case, ask) for fault in faults)
 

@@ -1,4 +1,4 @@
-"""Values of every primitive type that readers and statistics get wrong: ends of ranges, signs, zones, long texts."""
+"""Values of every primitive type that readers and statistics get wrong: ends of ranges, signs, zones, long strings."""
 
 import datetime as dt
 import uuid

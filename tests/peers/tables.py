@@ -83,11 +83,11 @@ def several_fields() -> TableCase:
 def odd_names() -> TableCase:
     """Columns whose names no path, no Avro schema and no query takes as they are, all of them partition fields."""
     names = ["a blank", "100%", "a/b", "a=b", "it's", 'a"b', "1st", "a-b", "\U0001f9ca"]
-    texts = [*SAMPLES["string"].values[:4], None, "日本語"]
+    strings = [*SAMPLES["string"].values[:4], None, "日本語"]
     schema = _schema(**dict.fromkeys(names, pa.string()), ünïcödé=pa.string())
-    rows = [{"id": i, **{name: texts[(i + k) % 6] for k, name in enumerate(schema.names[1:])}} for i in range(6)]
+    rows = [{"id": i, **{name: strings[(i + k) % 6] for k, name in enumerate(schema.names[1:])}} for i in range(6)]
     asks = [
-        Predicate(name, op, given) for name in schema.names[1:] for op, given in (("=", (texts[3],)), ("is null", ()))
+        Predicate(name, op, given) for name in schema.names[1:] for op, given in (("=", (strings[3],)), ("is null", ()))
     ]
     steps = in_parts(pa.Table.from_pylist(rows, schema), ROWS_PER_APPEND)
     return TableCase("odd_names", schema, steps, [f"`{name}`" for name in names], asks=asks)

@@ -41,7 +41,7 @@ DIFFERS_FROM_PYICEBERG = {
 @pytest.mark.parametrize("case", [c for c in WRITTEN if c.name != "odd_names"], ids=lambda case: case.name)
 def test_a_manifest_has_the_avro_schema_that_pyiceberg_writes(case: TableCase, gallery: Gallery) -> None:
     table = _static(gallery, case)
-    # PyIceberg takes over `required` from the source column; in the reference a partition value may always be null.
+    # PyIceberg takes over `required` from the source column; in Iceberg Java a partition value may always be null.
     fields = [f.model_copy(update={"required": False}) for f in table.spec().partition_type(table.schema()).fields]
     entry = manifest_entry_schema_with_data_file(VERSION, data_file_with_partition(StructType(*fields), VERSION))
     expected = AvroSchemaConversion().iceberg_to_avro(entry, schema_name="manifest_entry")

@@ -29,7 +29,7 @@ IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-
 STEPS = 10
 WINDOW = 4  # so many values a history draws from: those that stand side by side print alike
 LONG = "x" * 6000
-TEXTS = (
+STRINGS = (
     *(
         None,
         "null",
@@ -81,14 +81,14 @@ def _cut(width: int) -> Sure:
 
 
 SHAPES = {
-    "text": Shape(("string",), ("a",), (TEXTS,)),
-    "two texts": Shape(("string", "string"), ("a", "b"), (TEXTS, TEXTS)),
-    "truncated text": Shape(("string",), ("truncate(4, a)",), (TEXTS,), (_cut(4),)),
+    "text": Shape(("string",), ("a",), (STRINGS,)),
+    "two texts": Shape(("string", "string"), ("a", "b"), (STRINGS, STRINGS)),
+    "truncated text": Shape(("string",), ("truncate(4, a)",), (STRINGS,), (_cut(4),)),
     "double": Shape(("double",), ("a",), (FLOATS,)),
     "float": Shape(("float",), ("a",), (FLOATS[:9],)),
     "binary": Shape(("binary",), ("a",), ((None, b"", b"null", b"bnVsbA==", b"\0", b"\0\0", b"x"),)),
     "decimal": Shape(("decimal(38,2)",), ("a",), ((None, *(Decimal(n).scaleb(-2) for n in (0, 1, 10, 10**37, -1))),)),
-    "text and double": Shape(("string", "double"), ("a", "b"), (TEXTS[:6], FLOATS)),
+    "text and double": Shape(("string", "double"), ("a", "b"), (STRINGS[:6], FLOATS)),
 }
 
 

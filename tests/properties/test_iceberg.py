@@ -110,18 +110,18 @@ def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(key: str, near: s
 
 
 def test_every_known_key_with_one_slip_is_refused() -> None:
-    dice = random.Random(7)
+    rng = random.Random(7)
     for key in sorted({*READ, *WARNED, *REFUSED}):
         if not key.startswith(NAMESPACES):
             continue
         for _ in range(3):
-            at = dice.randrange(len(key) - 2)
+            at = rng.randrange(len(key) - 2)
             slips = (
                 key[:at] + key[at + 1 :],
                 key[:at] + key[at] + key[at:],
                 key[:at] + key[at + 1] + key[at] + key[at + 2 :],
             )
-            slip = dice.choice(slips) + ("id" if key.endswith(".") else "")
+            slip = rng.choice(slips) + ("id" if key.endswith(".") else "")
             if slip.startswith(tuple(READ | WARNED)) and (slip in READ | WARNED or key.endswith(".")):
                 continue
             with pytest.raises(InvalidInput, match="Did you mean"):

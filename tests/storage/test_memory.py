@@ -11,7 +11,7 @@ from icefield.storage.memory import MemoryStore
 
 
 def test_a_memory_store_says_that_it_cannot_leave_its_process() -> None:
-    with pytest.raises(Unsupported, match="in this process alone"):
+    with pytest.raises(Unsupported, match="in this process only"):
         pickle.dumps(MemoryStore())
 
 

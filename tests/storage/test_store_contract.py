@@ -218,7 +218,7 @@ def test_native_uri_names_the_file_for_other_programs_or_says_that_none_can(plac
     location = place.at("with blank", "100%25")
     place.store.put_new(location, b"x")
     if isinstance(place.store, (MemoryStore, ObjectStore)):
-        with pytest.raises(Unsupported, match="no other program|Spark cannot read"):
+        with pytest.raises(Unsupported, match="no other process|Spark cannot read"):
             place.store.native_uri(location)
         return
     uri = place.store.native_uri(location)

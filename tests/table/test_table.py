@@ -224,7 +224,7 @@ def test_a_null_found_late_removes_the_files_written_before_it(lake: Lake) -> No
         ("name", "name"),
         ("id = 1; DROP TABLE x", "filter"),
         ("id + 1 = 2", "id"),
-        (7, "a filter is a text"),
+        (7, "a filter must be a string"),
     ],
 )
 def test_a_bad_filter_is_one_clear_error(table: Table, where: str, fault: str) -> None:

@@ -83,7 +83,7 @@ def test_new_tables_are_of_version_2(memory_lake: Lake) -> None:
 
 @pytest.mark.parametrize("version", [0, 4, -1])
 def test_a_version_that_is_not_known_is_refused_and_nothing_is_made(memory_lake: Lake, version: int) -> None:
-    with pytest.raises(Unsupported, match=f"format version {version}; icefield knows versions 1, 2, 3"):
+    with pytest.raises(Unsupported, match=f"format version {version}; icefield supports versions 1, 2, 3"):
         make(memory_lake, version)
     assert not memory_lake.has_table("a.t")
     assert not files_of(memory_lake)
@@ -186,9 +186,9 @@ def test_an_upgrade_to_the_same_version_changes_nothing(memory_lake: Lake) -> No
 def test_there_is_no_way_back_and_none_beyond_what_is_known(memory_lake: Lake) -> None:
     table = make(memory_lake, 2)
     location = table.metadata_location
-    with pytest.raises(InvalidInput, match="cannot take a table of format version 2 back to 1"):
+    with pytest.raises(InvalidInput, match="cannot downgrade a table from format version 2 to 1"):
         table.upgrade_format_version(1)
-    with pytest.raises(Unsupported, match="format version 4; icefield knows versions 1, 2, 3"):
+    with pytest.raises(Unsupported, match="format version 4; icefield supports versions 1, 2, 3"):
         table.upgrade_format_version(4)
     assert table.metadata_location == location
     assert files_of(memory_lake) == {location}

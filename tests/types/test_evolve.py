@@ -60,7 +60,7 @@ def test_a_new_column_starts_with_its_default_both_ways() -> None:
 
 def test_a_required_column_can_be_added_with_a_default_only() -> None:
     assert added(NewColumn("n", IntegerType(), required=True, default=0)).required
-    with pytest.raises(InvalidInput, match="rows that are there already have no value"):
+    with pytest.raises(InvalidInput, match="existing rows have no value"):
         added(NewColumn("n", IntegerType(), required=True))
 
 
@@ -98,7 +98,7 @@ def test_only_the_write_default_can_be_changed() -> None:
     assert set_default(set_default(SCHEMA, "i", 5), "i", None) == SCHEMA
     with pytest.raises(InvalidInput, match="cannot have the default"):
         set_default(SCHEMA, "i", "x")
-    with pytest.raises(InvalidInput, match="no name of its own"):
+    with pytest.raises(InvalidInput, match="no name of their own"):
         set_default(SCHEMA, "l.element", 3)
 
 
@@ -180,7 +180,7 @@ def test_a_union_widens_by_the_rules_of_its_version() -> None:
     schema = union_by_name(SCHEMA, other, fresh_ids(), 3)
     assert [str(schema.find_field(n).type) for n in ("i", "d", "u.a")] == ["int", "timestamp", "int"]
     assert schema.find_field("u.a").field_id == 100
-    with pytest.raises(InvalidInput, match="cannot unite"):
+    with pytest.raises(InvalidInput, match="cannot merge"):
         union_by_name(SCHEMA, other, fresh_ids())
 
 

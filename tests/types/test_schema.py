@@ -168,12 +168,12 @@ def test_fresh_ids_carry_the_identifiers_along() -> None:
 
 
 @pytest.mark.slow
-def test_what_stands_twice_among_very_many_columns_is_named() -> None:
+def test_a_duplicate_among_very_many_columns_is_named() -> None:
     """Each counted among all the others, so many would take a quarter of an hour."""
     fields = [NestedField(number, str(number), IntegerType()) for number in range(1, 100_000)]
-    with pytest.raises(InvalidInput, match=r"field ids twice: \[7\]"):
+    with pytest.raises(InvalidInput, match=r"duplicate field ids in the schema: \[7\]"):
         Schema((*fields, NestedField(7, "other", IntegerType())))
-    with pytest.raises(InvalidInput, match="stand twice in the table: 7$"):
+    with pytest.raises(InvalidInput, match="duplicate column names in the table: 7$"):
         Schema((*fields, NestedField(100_000, "7", IntegerType())))
 
 

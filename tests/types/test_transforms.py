@@ -57,7 +57,7 @@ from icefield.types.values.binary import encode_unscaled, scaled, unscaled
 
 INTS = st.integers(-(1 << 31) + 1000, (1 << 31) - 1)
 LONGS = st.integers(-(1 << 63) + 1000, (1 << 63) - 1)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+STRINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 # Python's calendar ends where PyIceberg's does.
 DAYS = st.dates().map(lambda d: (d - datetime.date(1970, 1, 1)).days)
 MICROS = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -73,7 +73,7 @@ SOURCES: dict[PrimitiveType, tuple[st.SearchStrategy[Any], peer_types.PrimitiveT
     TimestamptzType(): (MICROS, peer_types.TimestamptzType()),
     TimestampNsType(): (LONGS, peer_types.TimestampNanoType()),
     TimestamptzNsType(): (LONGS, peer_types.TimestamptzNanoType()),
-    StringType(): (TEXTS, peer_types.StringType()),
+    StringType(): (STRINGS, peer_types.StringType()),
     BinaryType(): (st.binary(max_size=8), peer_types.BinaryType()),
     FixedType(3): (st.binary(min_size=3, max_size=3), peer_types.FixedType(3)),
     UUIDType(): (st.uuids(), peer_types.UUIDType()),
@@ -193,7 +193,7 @@ def test_hashes_of_the_specification(value: Value, kind: PrimitiveType, hashed: 
         # The lowest number of all, which numpy takes for no time at all.
         (Day(), TimestampType(), -(1 << 63), -106751992),
         (Year(), TimestampType(), -(1 << 63), -292278),
-        # Below the lowest multiple of the width the reference wraps around.
+        # Below the lowest multiple of the width Iceberg Java wraps around.
         (Truncate(10), IntegerType(), -(1 << 31), 2147483646),
         (Truncate(10), LongType(), -(1 << 63), 9223372036854775806),
         (Truncate(16), IntegerType(), -(1 << 31), -(1 << 31)),
@@ -251,7 +251,7 @@ def test_unknown_transforms_are_kept_and_not_applied(text: str) -> None:
     transform = parse_transform(text)
     assert transform == Unknown(text)
     assert str(transform) == text
-    with pytest.raises(Unsupported, match="not known here"):
+    with pytest.raises(Unsupported, match="unknown transform"):
         transform.apply(pa.array([1]), LongType())
 
 

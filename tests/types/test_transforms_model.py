@@ -71,8 +71,8 @@ PAIRS = [(kind, transform) for kind, transform in product(KINDS, TRANSFORMS) if 
 
 @pytest.mark.parametrize(("kind", "transform"), sample(PAIRS, 20, lambda pair: str(pair[1])), ids=str)
 def test_a_transform_is_what_the_model_says(kind: PrimitiveType, transform: Transform) -> None:
-    dice = random.Random(f"{kind} {transform}")
-    values = [None, *edges(kind), *(any_value(kind, dice) for _ in range(60))]
+    rng = random.Random(f"{kind} {transform}")
+    values = [None, *edges(kind), *(any_value(kind, rng) for _ in range(60))]
     result = transform.result_type(kind)
     for value in values:
         expected = transformed(value, kind, transform)

@@ -46,7 +46,7 @@ from icefield.types.values.binary import (
 
 INTS = st.integers(-(1 << 31), (1 << 31) - 1)
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+STRINGS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES: list[tuple[PrimitiveType, st.SearchStrategy[Value]]] = [
     (BooleanType(), st.booleans()),
     (IntegerType(), INTS),
@@ -61,7 +61,7 @@ VALUES: list[tuple[PrimitiveType, st.SearchStrategy[Value]]] = [
     (TimestamptzNsType(), LONGS),
     (GeometryType(), st.binary()),
     (GeographyType(), st.binary()),
-    (StringType(), TEXTS),
+    (StringType(), STRINGS),
     (UUIDType(), st.uuids()),
     (BinaryType(), st.binary()),
     (FixedType(3), st.binary(min_size=3, max_size=3)),
@@ -123,7 +123,7 @@ def test_examples_of_the_specification(kind: PrimitiveType, value: Value, encode
 
 
 def test_unknown_has_no_values() -> None:
-    with pytest.raises(ValueError, match="unknown has no single values"):
+    with pytest.raises(ValueError, match="type unknown have no single-value"):
         encode_value(1, UnknownType())
 
 

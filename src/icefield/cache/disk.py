@@ -1,9 +1,9 @@
 """Decoded manifests in a directory, one file each, for many processes at once.
 
 A file is a head and sections: the columns of one question each (what all plans need, the statistics of one column, the
-texts) as Arrow IPC with lz4, so that a plan reads only what it asks for. The head says which manifest of which lake it
-is, and every section has a checksum: a file that is cut off, damaged or of something else counts as not there, and is
-written anew.
+strings) as Arrow IPC with lz4, so that a plan reads only the columns it needs. The header identifies the manifest and
+its lake, and every section has a checksum: a file that is truncated, corrupt or foreign counts as missing and is
+rewritten.
 
 Files appear whole, by rename, and may be removed at any time; a process that lost a race has lost time alone. An empty
 file notes that a manifest was used once. When there are too many bytes, those used longest ago go first.
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from icefield.cache.manifests import Key, wanted_names
 from icefield.codec.manifest.columns import ManifestColumns
-from icefield.codec.manifest.decode import TEXTS
+from icefield.codec.manifest.decode import STRINGS
 
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 # Decoding a small manifest costs less than opening another file.
@@ -158,7 +158,7 @@ class SidecarFile:
         names = wanted_names(want, self._places)
         return None if names is None else self._load(names)
 
-    def texts(self, names: tuple[str, ...]) -> pa.Table | None:
+    def strings(self, names: tuple[str, ...]) -> pa.Table | None:
         return self._load(list(names))
 
     def all_columns(self) -> pa.Table | None:
@@ -217,8 +217,8 @@ def _read_head(path: Path) -> tuple[Head, int] | None:
 
 
 def _section_of(name: str) -> str:
-    if name in TEXTS:
-        return "texts"
+    if name in STRINGS:
+        return "strings"
     kind, _, field_id = name.rpartition(".")
     if kind in ("lower", "upper", "value_count", "null_count", "nan_count"):
         return f"statistics.{field_id}"
@@ -226,7 +226,7 @@ def _section_of(name: str) -> str:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """Yield the files of the cache: (when used, size, path). Of others that lie there none is touched."""
+    """Yield the files of the cache: (last use, size, path). Foreign files in the directory are left alone."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):

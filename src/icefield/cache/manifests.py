@@ -22,7 +22,7 @@ from icefield.cache.decoded_files import MAX_BYTES as FILES_MAX_BYTES
 from icefield.cache.decoded_files import DecodedFiles
 from icefield.cache.plans import MOST_PLANS, SmallAnswers, SmallPlan
 from icefield.codec.manifest.columns import ManifestColumns
-from icefield.codec.manifest.decode import TEXTS
+from icefield.codec.manifest.decode import STRINGS
 from icefield.codec.manifest.schema import KINDS, PARTITION_PREFIX
 
 Longs = npt.NDArray[np.int64]
@@ -41,14 +41,14 @@ class CachedManifest(Protocol):
     """The entries of one manifest, as stored in it."""
 
     def has(self, want: ManifestColumns) -> bool:
-        """Return whether all wanted columns are there, texts too."""
+        """Return whether all wanted columns are there, strings too."""
         ...
 
     def table(self, want: ManifestColumns) -> pa.Table | None:
-        """Return the wanted columns, but for the texts; None if any wanted column, texts too, is not there."""
+        """Return the wanted columns, but for the strings; None if any wanted column, strings too, is not there."""
         ...
 
-    def texts(self, names: tuple[str, ...]) -> pa.Table | None:
+    def strings(self, names: tuple[str, ...]) -> pa.Table | None:
         """Return text columns; None if they are there no more."""
         ...
 
@@ -57,7 +57,7 @@ class Sidecars(Protocol):
     """Cached manifests that outlive the process."""
 
     def holds(self, key: Key) -> bool:
-        """Say whether a manifest is there, probably."""
+        """Return whether a manifest is there, probably."""
         ...
 
     def find(self, key: Key) -> CachedManifest | None:
@@ -65,7 +65,7 @@ class Sidecars(Protocol):
         ...
 
     def note(self, key: Key) -> bool:
-        """Note that a manifest was used; say whether it was before."""
+        """Note that a manifest was used; return whether it was before."""
         ...
 
     def keep(self, key: Key, columns: pa.Table) -> None:
@@ -93,7 +93,7 @@ class ManifestCache:
         return self._held_bytes
 
     def holds(self, key: Key) -> bool:
-        """Say whether something of a manifest is there, probably."""
+        """Return whether something of a manifest is there, probably."""
         return key in self._held or (self._sidecars is not None and self._sidecars.holds(key))
 
     def has(self, key: Key, want: ManifestColumns) -> bool:
@@ -103,7 +103,7 @@ class ManifestCache:
         return found is not None and found.has(want)
 
     def find(self, key: Key, want: ManifestColumns) -> tuple[CachedManifest, pa.Table] | None:
-        """Find a manifest with all wanted columns: (it, the columns but for the texts)."""
+        """Find a manifest with all wanted columns: (it, the columns but for the strings)."""
         with self._lock:
             held = self._held.get(key)
             if held is not None:
@@ -115,7 +115,7 @@ class ManifestCache:
         return None
 
     def note(self, key: Key) -> bool:
-        """Note that a manifest was decoded; say whether it is time to keep it."""
+        """Note that a manifest was decoded; return whether it is time to keep it."""
         with self._lock:
             known = hash(key) in self._seen
             if len(self._seen) >= MOST_SEEN:
@@ -159,22 +159,22 @@ class HeldManifest:
         names = wanted_names(want, self.columns)
         return None if names is None else pa.table({name: self.columns[name] for name in names})
 
-    def texts(self, names: tuple[str, ...]) -> pa.Table | None:
+    def strings(self, names: tuple[str, ...]) -> pa.Table | None:
         return pa.table({name: self.columns[name] for name in names})
 
 
 def is_cacheable(want: ManifestColumns) -> bool:
-    """Say whether what is wanted is made of columns that are kept: whole maps and raw records are not."""
+    """Return whether what is wanted is made of columns that are kept: whole maps and raw records are not."""
     return want.partition and not want.data_file and not any(pa.types.is_map(KINDS[name]) for name in want.fields)
 
 
 def wanted_names(want: ManifestColumns, there: Mapping[str, object]) -> list[str] | None:
-    """Return the wanted columns without the texts, with those of the partition; None if one of all is missing."""
+    """Return the wanted columns without the strings, with those of the partition; None if one of all is missing."""
     names = want.names()
     if any(name not in there for name in names):
         return None
     partition = [name for name in there if name.startswith(PARTITION_PREFIX)]
-    return [*(name for name in names if name not in TEXTS), *partition]
+    return [*(name for name in names if name not in STRINGS), *partition]
 
 
 def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -3,7 +3,7 @@
 Plans are kept, for who asks the same again; and the files that plans chose from, for who asks something else. Both
 depend on the manifest list, the schema and the specs, and on manifests, which never change. The list is known by the
 very value that its bytes were decoded to: after any commit, or if somebody wrote another list in its place, that is
-another one, and all is made anew.
+another one, and the plan is made again.
 
 What has deletes or many files is not kept, so that all of it stays small. Safe in many threads.
 """
@@ -81,7 +81,7 @@ class SmallAnswers(Generic[Answer]):
             return held.answer
 
     def note(self, question: Hashable) -> bool:
-        """Note that something is asked; say whether it was before, so that it is time to keep the answer."""
+        """Note that something is asked; return whether it was before, so that it is time to keep the answer."""
         with self._lock:
             known = question in self._held
             if not known:
@@ -102,7 +102,7 @@ class SmallAnswers(Generic[Answer]):
 
 
 def lists_few_files(manifests: pa.Table) -> bool:
-    """Say whether manifests are small, by their counts."""
+    """Return whether manifests are small, by their counts."""
     counts = [manifests.column(f"{kind}_files_count") for kind in ("added", "existing", "deleted")]
     if any(column.null_count for column in counts):
         return False

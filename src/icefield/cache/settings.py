@@ -22,9 +22,7 @@ def open_manifest_cache(properties: Mapping[str, str], scope: str) -> ManifestCa
     """Open the cache that properties describe; `scope` tells lakes apart that share a directory."""
     unknown = sorted(set(properties) - {MEMORY, DIRECTORY, DISK})
     if unknown:
-        raise InvalidInput(
-            f"unknown property {unknown[0]!r} of the cache", hint=f"There are: {MEMORY}, {DIRECTORY}, {DISK}"
-        )
+        raise InvalidInput(f"unknown cache property {unknown[0]!r}", hint=f"Known: {MEMORY}, {DIRECTORY}, {DISK}")
     disk_bytes = _bytes(properties, DISK, MAX_BYTES)
     sidecars = None
     if DIRECTORY in properties:

@@ -84,7 +84,7 @@ class Catalog(Protocol):
 
     @property
     def swaps_many(self) -> bool:
-        """Say whether several pointers can be moved at once."""
+        """Return whether several pointers can be moved at once."""
         ...
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
@@ -96,7 +96,7 @@ class Catalog(Protocol):
         ...
 
     def find(self, name: TableName) -> Entry | None:
-        """Return what stands under a name, be it a table or a view; None if nothing does."""
+        """Return the table or view of a name; None if there is none."""
         ...
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
@@ -155,7 +155,7 @@ class Catalog(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what the catalog holds; it cannot be used afterwards."""
+        """Release the catalog's resources; it cannot be used afterwards."""
         ...
 
 
@@ -167,7 +167,7 @@ def check_changes(changes: Sequence[PointerSwap]) -> None:
     """Refuse a set of changes that means nothing, before the catalog is asked."""
     tables = [change.table for change in changes]
     if len(set(tables)) < len(tables):
-        raise InvalidInput("a swap may move each table once only")
+        raise InvalidInput("a swap may change each table only once")
     for change in changes:
         if change.expected is None and change.new is None:
             raise InvalidInput(f"the swap of {change.table} neither expects nor sets a pointer")
@@ -176,7 +176,7 @@ def check_changes(changes: Sequence[PointerSwap]) -> None:
 
 
 def check_pointer(change: PointerSwap, found: Entry | None) -> None:
-    """Refuse a change whose expectation does not hold, given what stands under its name."""
+    """Reject a change whose expectation does not hold for the current entry of its name."""
     if change.expected is None:
         refuse_taken(change.table, found)
         return
@@ -186,7 +186,7 @@ def check_pointer(change: PointerSwap, found: Entry | None) -> None:
 
 
 def require_kind(name: TableName, kind: Kind, found: Entry | None) -> str:
-    """Return the pointer of what stands under a name, which must be of a kind."""
+    """Return the pointer of an entry, which must be of the given kind."""
     if found is not None and found.kind is kind:
         return found.pointer
     error = NoSuchTable if kind is Kind.TABLE else NotFound
@@ -196,9 +196,9 @@ def require_kind(name: TableName, kind: Kind, found: Entry | None) -> str:
 
 
 def refuse_taken(name: TableName, found: Entry | None) -> None:
-    """Refuse to take a name that something stands under."""
+    """Reject a name that is already in use."""
     if found is not None:
-        raise AlreadyExists(f"the name {name} is taken by a {found.kind.value}")
+        raise AlreadyExists(f"the name {name} is already used by a {found.kind.value}")
 
 
 def check_new_table(table: TableName) -> None:
@@ -220,10 +220,10 @@ def check_properties(removals: Iterable[str], updates: Mapping[str, str]) -> Non
     if EXISTS_PROPERTY in removed | updates.keys():
         raise InvalidInput(f"the namespace property {EXISTS_PROPERTY!r} is reserved")
     if both := sorted(removed & updates.keys()):
-        raise InvalidInput(f"namespace properties to be both removed and set: {', '.join(both)}")
+        raise InvalidInput(f"cannot both remove and set namespace properties: {', '.join(both)}")
     for text in (*updates.keys(), *updates.values()):
         if not isinstance(text, str):
-            raise InvalidInput(f"namespace properties must be text, not {text!r}")
+            raise InvalidInput(f"namespace properties must be strings, not {text!r}")
 
 
 def find_children(parent: Namespace, known: Iterable[Namespace]) -> list[Namespace]:

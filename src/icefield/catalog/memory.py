@@ -85,14 +85,16 @@ class MemoryCatalog:
         check_new_namespace(namespace, properties or {})
         with self._lock:
             if self._exists(namespace):
-                raise AlreadyExists(f"namespace {'.'.join(namespace)} exists already")
+                raise AlreadyExists(f"namespace {'.'.join(namespace)} already exists")
             self._namespaces[namespace] = dict(properties or {})
 
     def drop_namespace(self, namespace: Namespace) -> None:
         with self._lock:
             self._require_namespace(namespace)
             if any(name.namespace == namespace for name in self._entries) or self.list_namespaces(namespace):
-                raise NamespaceNotEmpty(f"namespace {'.'.join(namespace)} still holds tables, views or namespaces")
+                raise NamespaceNotEmpty(
+                    f"namespace {'.'.join(namespace)} is not empty: it still has tables, views or namespaces"
+                )
             del self._namespaces[namespace]
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:

@@ -31,8 +31,8 @@ def refuse_tables(warehouse: Path, why: str, is_there: Callable[[], bool]) -> No
         return
     raise InvalidInput(
         f"{why}, but {warehouse} holds tables, such as {found}",
-        hint="Restore the catalog from a copy, or begin an empty one with create=True (`--create-catalog`) and take"
-        " the tables in by their newest metadata files (`icefield register`)",
+        hint="Restore the catalog from a backup, or start an empty one with create=True (`--create-catalog`) and add"
+        " the tables by their newest metadata files (`icefield register`)",
     )
 
 

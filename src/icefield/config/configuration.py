@@ -80,7 +80,7 @@ def _truth(value: object, where: str) -> bool:
 
 def _texts(value: object, where: str) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise _wrong(where, "a list of text", value)
+        raise _wrong(where, "a list of strings", value)
     return tuple(_text(item, where) for item in value)
 
 

@@ -1,4 +1,4 @@
-"""Connecting: from a target to a lake, with its catalog, its store and the lanes of its writers.
+"""Connecting: from a target to a lake, with its catalog, its store and the commit queue of its writers.
 
 What a target can be is the table `_OPENERS`, by scheme. Drivers that are extras are loaded when a target needs them.
 
@@ -63,7 +63,7 @@ STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
 _LIKE_A_SERVER = re.compile(
     r"\bpassword\s*=|^(postgres(ql)?(\+\w+)?|https?|s3[an]?|gs|az|sqlite|mysql):(?!//)|^[^/]*:[^/]*@"
 )
-# Servers of databases and catalogs take a user and a password; buckets and files do not, and would be told of them.
+# Servers of databases and catalogs take a user and a password; buckets and files do not, and must not see them.
 _USER_OF_NO_SERVER = re.compile(
     r"(s3[an]?|gs|gcs|az|azure|adls?|abfss?|wasbs?|sqlite|files?)(\+\w+)?://[^/?#]*:[^/?#]*@", re.IGNORECASE
 )
@@ -127,7 +127,9 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
     with _paths_checked():
         lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
     if scheme == "memory" and CACHE_DIRECTORY in own:
-        raise InvalidInput(f"{CACHE_DIRECTORY} goes with no lake in memory", hint="Its files end with the process")
+        raise InvalidInput(
+            f"{CACHE_DIRECTORY} cannot be used with a lake in memory", hint="Its files end with the process"
+        )
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
     cache = open_manifest_cache(own, "\n".join([lake.warehouse, *servers]))
@@ -139,7 +141,7 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
 
 
 def is_there(settings: LakeSettings) -> bool:
-    """Say whether a local lake was made; of others only their servers know, and this says that they are there."""
+    """Return whether a local lake exists; a lake on a server always counts as existing."""
     scheme = scheme_of(settings.target)
     return scheme not in _MARKERS or (local_path_of(settings.target) / _MARKERS[scheme]).exists()
 
@@ -174,15 +176,15 @@ def scheme_of(target: str) -> str:
     if _LIKE_A_SERVER.search(target):
         # The target is not quoted: there may be a password in it.
         raise InvalidInput(
-            "the target is neither a directory nor a URL",
+            "the target must be a directory or a URL",
             hint="A server is named as postgresql://user:password@host/database or https://host/path",
         )
     if "\0" in target:
-        raise InvalidInput("the target has a NUL character")
+        raise InvalidInput("the target contains a NUL character")
     if _USER_OF_NO_SERVER.match(target):
         raise InvalidInput(
-            f"a target that begins with {target.partition('://')[0]}:// takes no user and password",
-            hint="Give keys as properties, such as s3.access-key-id and s3.secret-access-key",
+            f"a {target.partition('://')[0]}:// target must not contain a user or password",
+            hint="Pass keys as properties, such as s3.access-key-id and s3.secret-access-key",
         )
     for word in ("memory", "files", "file"):
         if target.startswith(f"{word}:"):
@@ -308,7 +310,7 @@ def _check_properties(settings: LakeSettings, owner: str, known: tuple[str, ...]
     for key in settings.properties:
         if key not in known and not key.startswith(tuple(name for name in known if name.endswith("."))):
             names = (f"{name}*" if name.endswith(".") else name for name in known)
-            raise InvalidInput(f"unknown property {key!r} of {owner}", hint=suggest(key, names))
+            raise InvalidInput(f"unknown {owner} property {key!r}", hint=suggest(key, names))
 
 
 def _sqlite_catalog(path: Path, settings: LakeSettings, ambient: Ambient) -> Catalog:
@@ -342,8 +344,8 @@ def _warehouse(settings: LakeSettings) -> str:
     """Return the location of the tables, for a catalog that says nothing of it."""
     if settings.warehouse is None:
         raise InvalidInput(
-            f"a catalog at {scheme_of(settings.target)}:// needs to know where its tables are",
-            hint="Give warehouse= a directory or an object store, such as s3://bucket/lake",
+            f"a {scheme_of(settings.target)}:// catalog needs a warehouse",
+            hint="Pass warehouse= with a directory or an object store, such as s3://bucket/lake",
         )
     scheme = scheme_of(settings.warehouse)
     if scheme in BUCKET_SCHEMES:
@@ -360,7 +362,7 @@ def _refuse(settings: LakeSettings, *names: str) -> None:
     for name in names:
         if getattr(settings, name):
             kind = scheme_of(settings.target) or "directory"
-            raise InvalidInput(f"{name}= goes with no lake of this kind ({kind})", hint=_REFUSED[name])
+            raise InvalidInput(f"{name}= cannot be used with this type of lake ({kind})", hint=_REFUSED[name])
 
 
 _REFUSED = {
@@ -375,13 +377,13 @@ def _make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"cannot make the directory {folder}: {error.strerror}") from error
+        raise InvalidInput(f"cannot create the directory {folder}: {error.strerror}") from error
     return folder
 
 
 def _location(path: Path) -> str:
     if "\0" in str(path):
-        raise InvalidInput(f"the directory {str(path)[:_SHOWN]!r} has a NUL character")
+        raise InvalidInput(f"the directory {str(path)[:_SHOWN]!r} contains a NUL character")
     return location_of_path(str(path.resolve()))
 
 

@@ -2,7 +2,7 @@
 
 It is $ICEFIELD_CONFIG, else `icefield.toml` in the working directory, else `icefield/config.toml` in $XDG_CONFIG_HOME
 or ~/.config: the first that is there, alone. Its relative paths start at its own directory, and `{ env = "NAME" }` in
-place of a text takes the text from the environment, so that secrets need not stand in it.
+place of a text takes the text from the environment, so that secrets need not be in the file.
 
     default = "prod"
     [lakes.prod]
@@ -31,7 +31,7 @@ REST_SCHEMES = ("http://", "https://")
 LAKE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 _TOP = ("default", "lakes")
-# What stands before a path in a target; all else with a scheme is no path.
+# The prefixes of a path in a target; a target with any other scheme is not a path.
 _PATH_PREFIXES = ("files:", "sqlite:///")
 
 
@@ -101,7 +101,7 @@ def _read_file(path: Path, environment: Mapping[str, str], why: str = "") -> Con
         raise InvalidInput(f"{path}: {wrong[0]!r} cannot name a lake", hint="Use letters, digits, - and _")
     if default is not None and default not in lakes:
         raise InvalidInput(
-            f"{path}: default = {default!r} names no lake of the file", hint=suggest(str(default), lakes)
+            f"{path}: default = {default!r} is not a lake in this file", hint=suggest(str(default), lakes)
         )
     return ConfigurationFile(path, default, lakes, environment)
 

@@ -64,7 +64,7 @@ def _with_file(parsed: dict[str, Any], process: ProcessEnvironment) -> list[dict
         return [parsed]
     raise InvalidInput(
         f"no lake is called {target!r} in {file.path}",
-        hint=f"A directory of that name is written ./{target}. {suggest(target, file.lakes)}",
+        hint=f"For a directory of that name write ./{target}. {suggest(target, file.lakes)}",
     )
 
 
@@ -89,7 +89,7 @@ def _read_properties(text: str, variable: str) -> object:
     except ValueError as error:
         # The message of the error is left out with its cause: the text may hold a secret.
         raise InvalidInput(
-            f"{variable} cannot be read as JSON (at character {getattr(error, 'pos', 0)})",
+            f"{variable} is not valid JSON (at character {getattr(error, 'pos', 0)})",
             hint=f"""Write it as {variable}='{{"s3.endpoint": "https://..."}}'""",
         ) from None
 

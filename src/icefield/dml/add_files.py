@@ -20,7 +20,7 @@ from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.add_files.describe import describe_file, plan_adoption
+from icefield.parquet.add_files.describe import describe_file, import_settings
 from icefield.parquet.write.data_files import as_columns
 from icefield.storage.location import location_of_path
 from icefield.storage.store import Store
@@ -58,7 +58,7 @@ def describe_files(
     store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
 ) -> AddedFiles:
     """Describe files from their footers; a directory means all Parquet files below it."""
-    rules = plan_adoption(metadata, partition or {})
+    rules = import_settings(metadata, partition or {})
     locations = list(_locations(store, files))
     _check_once(locations)
     with ThreadPoolExecutor(THREADS) as pool:

@@ -1,7 +1,7 @@
-"""The pure fold of updates over a table's metadata, and the check of what they rest on.
+"""The pure fold of updates over a table's metadata, and the check of their requirements.
 
 Raises InvalidInput for an update that does not fit, Unsupported for a format version that is not known, CommitConflict
-from `check`, and for row ids that were taken meanwhile.
+from `check`, and for row ids that were assigned concurrently.
 """
 
 from collections.abc import Callable, Iterable
@@ -57,11 +57,11 @@ def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> Ta
 
 
 def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
-    """Raise CommitConflict unless everything that a change rests on still holds."""
+    """Raise CommitConflict unless all requirements of a change still hold."""
     for requirement in requirements:
         actual, wanted, what = CHECK[type(requirement)](metadata, requirement)
         if actual != wanted:
-            raise CommitConflict(f"{what} is {actual}, but the change was made for {wanted}")
+            raise CommitConflict(f"{what} is {actual}, but the change requires {wanted}")
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ def _upgrade_format_version(metadata: TableMetadata, update: UpgradeFormatVersio
     check_format_version(update.format_version, "the version to upgrade to")
     if update.format_version < metadata.format_version:
         raise InvalidInput(
-            f"cannot take a table of format version {metadata.format_version} back to {update.format_version}"
+            f"cannot downgrade a table from format version {metadata.format_version} to {update.format_version}"
         )
     return replace(metadata, format_version=update.format_version)
 
 
 def _add_schema(metadata: TableMetadata, update: AddSchema, change: _Change) -> TableMetadata:
     if any(s.schema_id == update.schema.schema_id for s in metadata.schemas):
-        raise InvalidInput(f"schema id {update.schema.schema_id} is taken")
+        raise InvalidInput(f"schema id {update.schema.schema_id} already exists")
     check_schema_version(update.schema, metadata.format_version)
     last_column_id = max(metadata.last_column_id, update.schema.highest_field_id)
     return replace(metadata, schemas=(*metadata.schemas, update.schema), last_column_id=last_column_id)
@@ -95,13 +95,13 @@ def _set_current_schema(metadata: TableMetadata, update: SetCurrentSchema, chang
 
 def _remove_schemas(metadata: TableMetadata, update: RemoveSchemas, change: _Change) -> TableMetadata:
     if metadata.current_schema_id in update.schema_ids:
-        raise InvalidInput(f"cannot remove schema {metadata.current_schema_id}: it is the current one")
+        raise InvalidInput(f"cannot remove schema {metadata.current_schema_id}: it is the current schema")
     return replace(metadata, schemas=tuple(s for s in metadata.schemas if s.schema_id not in update.schema_ids))
 
 
 def _add_partition_spec(metadata: TableMetadata, update: AddPartitionSpec, change: _Change) -> TableMetadata:
     if any(s.spec_id == update.spec.spec_id for s in metadata.specs):
-        raise InvalidInput(f"partition spec id {update.spec.spec_id} is taken")
+        raise InvalidInput(f"partition spec id {update.spec.spec_id} already exists")
     last = max(metadata.last_partition_id, update.spec.highest_field_id)
     return replace(metadata, specs=(*metadata.specs, update.spec), last_partition_id=last)
 
@@ -112,13 +112,13 @@ def _set_default_spec(metadata: TableMetadata, update: SetDefaultSpec, change: _
 
 def _remove_partition_specs(metadata: TableMetadata, update: RemovePartitionSpecs, change: _Change) -> TableMetadata:
     if metadata.default_spec_id in update.spec_ids:
-        raise InvalidInput(f"cannot remove partition spec {metadata.default_spec_id}: it is the default one")
+        raise InvalidInput(f"cannot remove partition spec {metadata.default_spec_id}: it is the default spec")
     return replace(metadata, specs=tuple(s for s in metadata.specs if s.spec_id not in update.spec_ids))
 
 
 def _add_sort_order(metadata: TableMetadata, update: AddSortOrder, change: _Change) -> TableMetadata:
     if any(o.order_id == update.order.order_id for o in metadata.sort_orders):
-        raise InvalidInput(f"sort order id {update.order.order_id} is taken")
+        raise InvalidInput(f"sort order id {update.order.order_id} already exists")
     return replace(metadata, sort_orders=(*metadata.sort_orders, update.order))
 
 
@@ -130,7 +130,7 @@ def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change)
     snapshot = update.snapshot
     _check_sequence_number(metadata, snapshot)
     if metadata.snapshots.find(snapshot.snapshot_id) is not None:
-        raise InvalidInput(f"snapshot id {snapshot.snapshot_id} is taken")
+        raise InvalidInput(f"snapshot id {snapshot.snapshot_id} already exists")
     return replace(
         metadata,
         snapshots=metadata.snapshots.with_added(snapshot),
@@ -142,7 +142,7 @@ def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change)
 def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
     """Refuse a snapshot that was made for an older version of the table.
 
-    One without a parent rests on no version: Iceberg's replace transactions send such a snapshot with the number that
+    One without a parent depends on no version: Iceberg's replace transactions send such a snapshot with the number that
     it was made with, and Iceberg Java accepts it.
     """
     number = snapshot.sequence_number
@@ -174,10 +174,10 @@ def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
     if first is None or added is None or added < 0:
         raise InvalidInput(
             f"snapshot {snapshot.snapshot_id} does not say which row ids it assigns (first-row-id {first}, "
-            f"added-rows {added}); format version {metadata.format_version} demands it"
+            f"added-rows {added}); format version {metadata.format_version} requires it"
         )
     if first < metadata.next_row_id:
-        # Somebody else took these ids meanwhile: the same change is fine with others.
+        # Another writer took these ids concurrently: the same change works with other ids.
         raise CommitConflict(
             f"snapshot {snapshot.snapshot_id} assigns row ids from {first} on, "
             f"but the table's next is {metadata.next_row_id}"
@@ -217,7 +217,7 @@ def _remove_snapshots(metadata: TableMetadata, update: RemoveSnapshots, change: 
     held = sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id in gone)
     if held:
         # Whoever chose the snapshots did not see this ref; on the table as it is now they would choose others.
-        raise CommitConflict(f"cannot remove a snapshot that {', '.join(held)} points at")
+        raise CommitConflict(f"cannot remove a snapshot that {', '.join(held)} points to")
     return replace(
         metadata,
         snapshots=metadata.snapshots.without(gone),

@@ -89,4 +89,4 @@ def _first(updates: Sequence[Any], kind: type[T]) -> T:
     for update in updates:
         if isinstance(update, kind):
             return update
-    raise InvalidInput(f"the list of updates makes no table: it has no {kind.__name__}")
+    raise InvalidInput(f"the updates do not create a table: there is no {kind.__name__}")

@@ -59,7 +59,7 @@ class TableMetadata:
     unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, kept as they were
 
     def is_table(self, known_uuid: uuid.UUID) -> bool:
-        """Say whether this is the table that was known by a uuid; one without any may have got its own meanwhile."""
+        """Return whether this is the table with a uuid; one that had none may have got one since."""
         return known_uuid in (self.table_uuid, location_uuid(self.location))
 
     @property
@@ -140,7 +140,7 @@ class TableMetadata:
             newest = ", ".join(str(s.snapshot_id) for s in list(self.snapshots)[-3:]) or "none"
             raise NoSuchSnapshot(
                 f"the table has no snapshot {snapshot_id} (newest: {newest})",
-                hint="It may have been expired; list what is left with `icefield snapshots`",
+                hint="It may have expired; list the snapshots with `icefield snapshots`",
             )
         return found
 
@@ -178,7 +178,7 @@ def check_format_version(version: int, what: str) -> None:
     """Refuse a format version that icefield does not know, by its number."""
     if version not in FORMAT_VERSIONS:
         known = ", ".join(str(each) for each in FORMAT_VERSIONS)
-        raise Unsupported(f"{what} has format version {version}; icefield knows versions {known}")
+        raise Unsupported(f"{what} has format version {version}; icefield supports versions {known}")
 
 
 def _utc(timestamp_ms: int) -> str:

@@ -33,7 +33,7 @@ class TableName:
 
 
 def parse_table_name(text: str) -> TableName:
-    """Parse `shop.orders` or `a.b.orders`; a table always stands in a namespace."""
+    """Parse `shop.orders` or `a.b.orders`; a table is always in a namespace."""
     *namespace, name = _parse_parts(text, "table")
     if not namespace:
         raise InvalidInput(f"table name {text!r} has no namespace", hint=f"Write it as <namespace>.{text}")
@@ -58,7 +58,7 @@ def _check_part(part: str, text: str, kind: str) -> None:
     hint = "Use letters, digits, `_` and `-`, with dots between namespace and table, such as shop.orders"
     shown = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
     if not part or part != part.strip():
-        raise InvalidInput(f"{kind} name {shown} has an empty or blank-padded part", hint=hint)
+        raise InvalidInput(f"{kind} name {shown} has an empty part, or one with leading or trailing blanks", hint=hint)
     if found := _BAD_CHARACTERS.search(part):
         raise InvalidInput(f"{kind} name {shown} contains {found.group()!r}", hint=hint)
     if len(part.encode()) > _MAX_PART_BYTES:

@@ -84,12 +84,12 @@ class PartitionSpec:
 UNPARTITIONED = PartitionSpec()
 
 
-def parse_partition_by(texts: Sequence[str], schema: Schema) -> PartitionSpec:
-    """Build a spec from texts such as `day(ts)`, `bucket(16, id)`, `truncate(4, name)`, `region`."""
-    if isinstance(texts, str):
-        raise InvalidInput("partition_by takes a list of texts", hint=f"Write partition_by=[{texts!r}]")
+def parse_partition_by(strings: Sequence[str], schema: Schema) -> PartitionSpec:
+    """Build a spec from strings such as `day(ts)`, `bucket(16, id)`, `truncate(4, name)`, `region`."""
+    if isinstance(strings, str):
+        raise InvalidInput("partition_by takes a list of strings", hint=f"Write partition_by=[{strings!r}]")
     fields: list[PartitionField] = []
-    for position, text in enumerate(texts):
+    for position, text in enumerate(strings):
         transform, column = parse_transform_call(text)
         source = find_source(schema, column, transform, text)
         name = transform.default_name(schema.name_of(source.field_id))
@@ -102,7 +102,7 @@ def parse_partition_by(texts: Sequence[str], schema: Schema) -> PartitionSpec:
 def parse_transform_call(text: str) -> tuple[Transform, str]:
     """Parse `transform(column)` or a bare column into a transform and a column name."""
     if not isinstance(text, str):
-        raise InvalidInput(f"a partition or sort term is a text, not {text!r}")
+        raise InvalidInput(f"a partition or sort term must be a string, not {text!r}")
     found = _CALL.fullmatch(text)
     if found is None:
         return Identity(), _unquote(text)
@@ -117,7 +117,7 @@ def parse_transform_call(text: str) -> tuple[Transform, str]:
             make = Bucket if word == "bucket" else Truncate
             return make(int(number)), _unquote(column)
     raise InvalidInput(
-        f"cannot read the transform {text[:80]!r}",
+        f"cannot parse the transform {text[:80]!r}",
         hint="Known: column, year(c), month(c), day(c), hour(c), bucket(n, c), truncate(w, c), void(c)",
     )
 
@@ -127,9 +127,9 @@ def find_source(schema: Schema, column: str, transform: Transform, text: str) ->
     source = schema.find_field(column)
     leaf = next((leaf for leaf in schema.leaves if leaf.field.field_id == source.field_id), None)
     if leaf is None:
-        raise InvalidInput(f"{text!r}: column {column!r} is {source.type}; only a primitive one can be used here")
+        raise InvalidInput(f"{text!r}: column {column!r} is {source.type}; only primitive columns can be used here")
     if leaf.repeated:
-        raise InvalidInput(f"{text!r}: column {column!r} stands inside a list or map, where a row has no one value")
+        raise InvalidInput(f"{text!r}: column {column!r} is inside a list or map, where a row has no single value")
     if not transform.fits(leaf.type):
         raise InvalidInput(f"{text!r}: {transform} cannot be applied to {leaf.type} column {column!r}")
     return source
@@ -144,7 +144,7 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     # Each drop of a field in version 1 leaves a void one, so there may be several of one column.
     pairs = [(f.source_ids, str(f.transform)) for f in spec.fields if not isinstance(f.transform, Void)]
     if len(set(pairs)) != len(pairs):
-        raise InvalidInput("the same transform of the same column stands twice in the partition spec")
+        raise InvalidInput("the partition spec applies the same transform to the same column twice")
     columns = {schema.name_of(field_id): field_id for field_id in schema.paths}
     for field in spec.fields:
         clash = columns.get(field.name)

@@ -1,7 +1,7 @@
-"""What a list of changes rests on, told by the base that the first of them was made for.
+"""The requirements of a list of changes, derived from the base of the first one.
 
-A later change of a list rests on the state that an earlier one made, which a server that checks the whole list has
-never seen. So everything that any of them touches, or says that it rests on, is required to stand as it does in the
+A later change of a list depends on the state that an earlier one made, which a server that checks the whole list has
+never seen. So everything that any of them touches, or states as a requirement, must be as it is in the
 base; that is at least what Iceberg's own client requires. (rest-catalog-open-api.yaml: TableRequirement)
 """
 
@@ -35,7 +35,7 @@ from icefield.model.updates import (
 def find_requirements(
     base: TableMetadata, updates: Iterable[Update], stated: Iterable[Requirement] = ()
 ) -> list[Requirement]:
-    """Return what must still hold for updates; stated: what the changes themselves rest on."""
+    """Return what must still hold for updates; stated: the requirements of the changes themselves."""
     found: dict[Requirement, None] = {AssertTableUUID(base.table_uuid): None}
     for each in (*updates, *stated):
         rule = RESTS_ON.get(type(each))
@@ -65,7 +65,7 @@ def _all_refs(base: TableMetadata) -> list[Requirement]:
 RESTS_ON: dict[type, Callable[[TableMetadata, Any], list[Requirement]]] = {
     SetSnapshotRef: lambda base, update: [_ref(base, update.name)],
     RemoveSnapshotRef: lambda base, update: [_ref(base, update.name)],
-    # Which snapshots nobody needs was told by every ref.
+    # Which snapshots are unreachable depends on every ref.
     RemoveSnapshots: lambda base, update: _all_refs(base),
     AddSchema: lambda base, update: [AssertLastAssignedFieldId(base.last_column_id)],
     SetCurrentSchema: lambda base, update: [AssertCurrentSchemaId(base.current_schema_id)],

@@ -122,7 +122,7 @@ class Snapshots:
         at = len(self.entries)
         yield snapshot
         while (parent := snapshot.parent_snapshot_id) is not None and parent not in seen:
-            # Parents stand before their children, so that one pass finds them all; lists of other writers may differ.
+            # Parents come before their children, so one pass finds them all; lists of other writers may differ.
             found = self._find_position(parent, at)
             if found is None:
                 found = self._find_position(parent, len(self.entries))

@@ -62,17 +62,19 @@ _NULLS = re.compile(r"\snulls\s+(first|last)\Z", re.IGNORECASE)
 _DIRECTION = re.compile(r"\s(asc|desc)\Z", re.IGNORECASE)
 
 
-def parse_order_by(texts: Sequence[str], schema: Schema) -> SortOrder:
-    """Build a sort order from texts such as `ts`, `day(ts) desc`, `id asc nulls last`."""
-    if isinstance(texts, str):
-        raise InvalidInput("order_by takes a list of texts", hint=f"Write order_by=[{texts!r}]")
-    fields = tuple(_parse_term(text, schema) for text in texts)
+def parse_order_by(strings: Sequence[str], schema: Schema) -> SortOrder:
+    """Build a sort order from strings such as `ts`, `day(ts) desc`, `id asc nulls last`."""
+    if isinstance(strings, str):
+        raise InvalidInput("order_by takes a list of strings", hint=f"Write order_by=[{strings!r}]")
+    fields = tuple(_parse_term(text, schema) for text in strings)
     return SortOrder(fields, order_id=1) if fields else UNSORTED
 
 
 def _parse_term(text: str, schema: Schema) -> SortField:
     if not isinstance(text, str):
-        raise InvalidInput(f"a sort term is a text, not {text!r}", hint="Write it as: column [asc|desc] [nulls first]")
+        raise InvalidInput(
+            f"a sort term must be a string, not {text!r}", hint="Write it as: column [asc|desc] [nulls first]"
+        )
     term, nulls_word = _split_off(text, _NULLS)
     term, direction_word = _split_off(term, _DIRECTION)
     transform, column = parse_transform_call(term)

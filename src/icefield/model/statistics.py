@@ -1,4 +1,4 @@
-"""Files of statistics that stand beside a snapshot. (spec: Table Statistics, Partition Statistics)
+"""Statistics files of a snapshot. (spec: Table Statistics, Partition Statistics)
 
 In a table's metadata they are kept as the JSON that they came as, so that nothing of what other writers say of them is
 lost; only the snapshot that each belongs to is looked at.

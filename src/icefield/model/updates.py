@@ -1,4 +1,4 @@
-"""Changes to a table as data: updates, and the requirements that they rest on.
+"""Changes to a table as data: updates and their requirements.
 
 The names are those of the REST protocol (rest-catalog-open-api.yaml: TableUpdate, TableRequirement), so that the same
 values can be sent to a server. `apply` makes them, `check` checks them.

@@ -1,4 +1,4 @@
-"""Whether updates show in a table: how a change that leaves no snapshot is told from one that was never made.
+"""Whether updates show in a table: how a change without a snapshot is distinguished from one that was never made.
 
 What is compared is what the updates touch, against the table as they were meant to leave it; other changes beside them
 do not count.
@@ -34,12 +34,12 @@ from icefield.model.updates import (
 
 
 def updates_applied(table: TableMetadata, updates: Iterable[Update], wanted: TableMetadata) -> bool:
-    """Say whether a table is as it would be with the updates made; wanted: their base with all of them made."""
+    """Return whether a table is as it would be with the updates made; wanted: their base with all of them made."""
     return all(MADE[type(update)](table, wanted, update) for update in updates)
 
 
 def has_snapshot(table: TableMetadata, update: AddSnapshot) -> bool:
-    """Say whether a table holds a snapshot: this one, and not another try at it."""
+    """Return whether a table holds a snapshot: this one, and not another try at it."""
     found = table.snapshots.find(update.snapshot.snapshot_id)
     return found is not None and found.manifest_list == update.snapshot.manifest_list
 

@@ -67,7 +67,7 @@ class ViewDefinition:
         if not self.representations:
             raise InvalidInput("a view needs a query")
         if len(set(dialects)) < len(dialects):
-            raise InvalidInput(f"a view has one query per dialect, and these were given: {', '.join(dialects)}")
+            raise InvalidInput(f"a view has one query per dialect, but got: {', '.join(dialects)}")
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def create_view(
 
 
 def replace_version(base: ViewMetadata, definition: ViewDefinition, now_ms: int) -> ViewMetadata:
-    """Make a definition the current one: a version that says the same, or else a new one; old ones are let go."""
+    """Make a definition the current one: an equal version, or else a new one; old versions are dropped."""
     schemas, schema_id = _with_schema(base.schemas, definition.schema)
     newest = max(version.version_id for version in base.versions)
     version = _version(definition, newest + 1, schema_id, now_ms)
@@ -239,8 +239,8 @@ def _check_dialects(base: ViewMetadata, version: ViewVersion) -> None:
     lost = {d.lower() for d in base.current_version.dialects} - {d.lower() for d in version.dialects}
     if lost and not DROP_DIALECT.read(base.properties):
         raise InvalidInput(
-            f"the view also has a query in {', '.join(sorted(lost))}, which the replacement would lose",
-            hint=f"Set the view's property {DROP_DIALECT.key} to true to let it go",
+            f"the view also has a query in {', '.join(sorted(lost))}, which the replacement would drop",
+            hint=f"Set the view's property {DROP_DIALECT.key} to true to allow this",
         )
 
 

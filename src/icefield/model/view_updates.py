@@ -1,4 +1,4 @@
-"""Changes to a view as data, told from its metadata before and after. (rest-catalog-open-api.yaml: ViewUpdate)
+"""Changes to a view as data, derived from its metadata before and after. (rest-catalog-open-api.yaml: ViewUpdate)
 
 `find_view_updates` compares, `apply_view_updates` makes the changes. Ids of what is new are given by whoever applies
 them, so that the list says `-1` for what it has just added. Raises InvalidInput for an update that does not fit.
@@ -46,7 +46,7 @@ ViewUpdate = (
 
 
 def find_view_updates(base: ViewMetadata, wanted: ViewMetadata) -> list[ViewUpdate]:
-    """Return what makes the wanted metadata of its base; a version that is let go is the server's to let go."""
+    """Return the updates from the base to the wanted metadata; the server drops old versions itself."""
     updates: list[ViewUpdate] = []
     version, known = wanted.current_version, {each.version_id for each in base.versions}
     if version.version_id not in known:
@@ -85,9 +85,9 @@ def apply_view_updates(base: ViewMetadata, updates: Iterable[ViewUpdate], now_ms
             case SetLocation(location):
                 base = replace(base, location=location.rstrip("/"))
             case AssignUUID(view_uuid) if view_uuid != base.view_uuid:
-                raise InvalidInput(f"the view has the uuid {base.view_uuid}, and keeps it")
+                raise InvalidInput(f"the view's uuid {base.view_uuid} cannot be changed")
             case UpgradeFormatVersion(version) if version != VIEW_FORMAT_VERSION:
-                raise InvalidInput(f"views have no format version {version}")
+                raise InvalidInput(f"unsupported view format version {version}")
     return base
 
 

@@ -31,7 +31,7 @@ def file_schema(schema: Schema) -> Schema:
         # Parquet counts rows by the values of columns: rows without one would be lost.
         held = ", ".join(f"{field.name} {field.type}" for field in schema.fields)
         raise Unsupported(
-            f"cannot write rows of this table: a data file holds none of its columns ({held})",
+            f"cannot write rows of this table: data files cannot store any of its columns ({held})",
             hint="Add a column of another type first",
         )
     return replace(schema, fields=stored)

@@ -9,7 +9,7 @@ VARIANT_PARTS = ({"metadata", "value"}, {"metadata", "value", "typed_value"}, {"
 
 
 def has_ids(physical: pa.Schema) -> bool:
-    """Say whether every column of a file, and every field of structs in it, carries its id."""
+    """Return whether every column of a file, and every field of structs in it, carries its id."""
     return all(_has_ids(f) for f in physical)
 
 

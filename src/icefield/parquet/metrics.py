@@ -166,7 +166,9 @@ def exact_bounds(chunks: Sequence[Any], leaf: Leaf, writer_metrics: WriterMetric
         elif statistics is not None and statistics.has_min_max:
             try:
                 found.append((_value(statistics, "min", leaf.type), _value(statistics, "max", leaf.type)))
-            except UnicodeDecodeError:  # Arrow does not look whether texts are UTF-8, and such a bound could not be cut
+            except (
+                UnicodeDecodeError
+            ):  # Arrow does not look whether strings are UTF-8, and such a bound could not be cut
                 return None
         elif not _is_all_null(chunk) and field_id not in writer_metrics.nan_counts:
             # Only a chunk of nulls and NaNs may lack bounds without making the file's bounds unknown.

@@ -3,7 +3,7 @@
 Arrow leaves NaN out of a row group's minimum and maximum and does not say that there was one. Spark, to which NaN is
 the greatest number, then skips row groups with NaN under a filter such as `x > 5` that a user puts on a DataFrame, and
 loses rows. So a column that holds NaN in a file gets no footer statistics there, and its bounds go into the manifest
-alone, where the NaN count stands beside them.
+alone, where the NaN count is next to them.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -43,7 +43,7 @@ def float_leaves(schema: Schema) -> Iterator[Leaf]:
 
 
 def column_at(rows: pa.RecordBatch | pa.Table, path: Sequence[str]) -> pa.Array | pa.ChunkedArray:
-    """Return the values of a column that may stand inside structs."""
+    """Return the values of a column that may be inside structs."""
     column = rows.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from icefield.cache.manifests import CachedManifest, Key, ManifestCache, is_cacheable
 from icefield.cache.store import cache_of
 from icefield.codec.manifest.columns import ManifestColumns
-from icefield.codec.manifest.decode import MANIFEST_COLUMN, TEXTS, decode_manifest, decode_manifests_in_turn
+from icefield.codec.manifest.decode import MANIFEST_COLUMN, STRINGS, decode_manifest, decode_manifests_in_turn
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.schema import ADDED, EXISTING, partition_column
 from icefield.model.partition import PartitionSpec
@@ -51,7 +51,7 @@ def cold_bytes(manifests: pa.Table, cache: ManifestCache | None) -> int:
 class Entries:
     """Entries of manifests of one spec, with inherited values applied.
 
-    `table` is without TEXTS and `manifest_path`; `complete` adds them to the rows that are left in the end.
+    `table` is without STRINGS and `manifest_path`; `complete` adds them to the rows that are left in the end.
     """
 
     table: pa.Table
@@ -66,20 +66,20 @@ class Entries:
     def complete(self, keep: Mask | None = None) -> pa.Table:
         """Return all columns of the rows to keep."""
         kept = self.table if keep is None else choose(self.table, keep)
-        texts = self._texts(self._numbers if keep is None else self._numbers[keep])
-        for name in texts.column_names:
-            kept = kept.append_column(name, texts.column(name))
+        strings = self._strings(self._numbers if keep is None else self._numbers[keep])
+        for name in strings.column_names:
+            kept = kept.append_column(name, strings.column(name))
         return kept.append_column("manifest_path", self._locations.take(kept.column(MANIFEST_COLUMN)))
 
-    def _texts(self, numbers: Longs) -> pa.Table:
+    def _strings(self, numbers: Longs) -> pa.Table:
         begins = np.cumsum([0, *(part.table.num_rows for part in self._parts)])
         cuts = np.searchsorted(numbers, begins)
         of_parts = [
-            part.texts(numbers[first:last] - begin)
+            part.strings(numbers[first:last] - begin)
             for part, begin, (first, last) in zip(self._parts, begins[:-1], pairwise(cuts), strict=True)
             if last > first or len(self._parts) == 1
         ]
-        return pa.concat_tables(of_parts) if of_parts else self._parts[0].texts(numbers)
+        return pa.concat_tables(of_parts) if of_parts else self._parts[0].strings(numbers)
 
 
 def open_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]) -> Entries:
@@ -135,12 +135,12 @@ def partition_columns(entries: pa.Table, spec: PartitionSpec) -> list[pa.Array]:
 class _Part:
     """Entries as stored: of manifests that were decoded together, or of one from the cache.
 
-    owner: which manifest of the batch each is of. texts: makes the texts of some rows, by their numbers, ascending.
+    owner: which manifest of the batch each is of. strings: makes the strings of some rows, by their numbers, ascending.
     """
 
     table: pa.Table
     owner: Ints
-    texts: Callable[[Longs], pa.Table]
+    strings: Callable[[Longs], pa.Table]
 
 
 def _open_parts(store: Store, manifests: pa.Table, want: ManifestColumns) -> Iterator[_Part]:
@@ -165,42 +165,42 @@ def _decoded(
 ) -> _Part:
     """Decode manifests together, and cache those that are likely to be used again."""
     files = [(keys[i].location, read_sized(store, *keys[i])) for i in ordinals]
-    table, texts = decode_manifests_in_turn(files, want)
+    table, strings = decode_manifests_in_turn(files, want)
     runs = table.column(MANIFEST_COLUMN).to_numpy()
     table = table.drop_columns([MANIFEST_COLUMN])
     again = [at for at, ordinal in enumerate(ordinals) if cache and cache.note(keys[ordinal])]
     if again and cache:
-        whole = _with_texts(table, texts(np.arange(table.num_rows)))
+        whole = _with_strings(table, strings(np.arange(table.num_rows)))
         for at in again:
             first, last = np.searchsorted(runs, (at, at + 1))
             # A slice of several manifests would keep all of them in memory, so it is copied.
             mine = whole if len(ordinals) == 1 else whole.take(pa.array(np.arange(first, last)))
             cache.keep(keys[ordinals[at]], mine)
-    return _Part(table, np.array(ordinals, np.int32)[runs], lambda rows: _only_texts(texts(rows)))
+    return _Part(table, np.array(ordinals, np.int32)[runs], lambda rows: _only_strings(strings(rows)))
 
 
 def _cached(
     store: Store, key: Key, ordinal: int, want: ManifestColumns, found: tuple[CachedManifest, pa.Table]
 ) -> _Part:
     manifest, table = found
-    names = tuple(name for name in want.fields if name in TEXTS)
+    names = tuple(name for name in want.fields if name in STRINGS)
 
-    def texts(rows: Longs) -> pa.Table:
-        held = manifest.texts(names)
+    def strings(rows: Longs) -> pa.Table:
+        held = manifest.strings(names)
         if held is None:  # evicted concurrently
             held = decode_manifest(read_sized(store, *key), key.location, ManifestColumns(names, partition=False))
         return held.take(pa.array(rows))
 
-    return _Part(table, np.full(table.num_rows, ordinal, np.int32), texts)
+    return _Part(table, np.full(table.num_rows, ordinal, np.int32), strings)
 
 
-def _only_texts(table: pa.Table) -> pa.Table:
-    return table.drop_columns([name for name in table.column_names if name not in TEXTS])
+def _only_strings(table: pa.Table) -> pa.Table:
+    return table.drop_columns([name for name in table.column_names if name not in STRINGS])
 
 
-def _with_texts(table: pa.Table, texts: pa.Table) -> pa.Table:
-    for name in _only_texts(texts).column_names:
-        table = table.append_column(name, texts.column(name))
+def _with_strings(table: pa.Table, strings: pa.Table) -> pa.Table:
+    for name in _only_strings(strings).column_names:
+        table = table.append_column(name, strings.column(name))
     return table
 
 

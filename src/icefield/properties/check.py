@@ -59,7 +59,7 @@ def _check_key(key: str, properties: Mapping[str, str]) -> None:
     if key == FORMAT_VERSION_KEY:
         raise InvalidInput(f"{FORMAT_VERSION_KEY} is not a table property", hint="Give it as format_version")
     if key in RESERVED:
-        raise InvalidInput(f"{key} cannot be set: it is reserved for what the table itself says of its state")
+        raise InvalidInput(f"{key} cannot be set: it is reserved for the table's own state")
     if key in REFUSED:
         why, hint = REFUSED[key]
         raise InvalidInput(f"table property {key} cannot be set: {why}", hint=hint)
@@ -106,7 +106,7 @@ def _find_near_key(key: str, alike: float = _NEAR) -> str | None:
 
 
 def _find_near_group(key: str) -> str | None:
-    """Return a key with the first word corrected that is no group of properties, such as parquet in write.parquet.*."""
+    """Return a key with its first unknown group corrected, such as parquet in write.parquet.*."""
     words = key.split(".")
     for at in range(1, len(words) - 1):
         above = ".".join(words[:at])
@@ -126,7 +126,7 @@ def with_options(properties: Mapping[str, str], options: Mapping[str, str], colu
     """
     given = {SHORT_OPTIONS.get(key, key): value for key, value in options.items()}
     if len(given) < len(options):
-        raise InvalidInput("an option is given by its short name and by its key", hint="Give it once")
+        raise InvalidInput("an option is given twice: by its short name and by its key", hint="Give it once")
     for key in given:
         _check_option(key, columns)
     check_properties(given)
@@ -141,8 +141,8 @@ def _check_option(key: str, columns: Collection[str]) -> None:
         if name in columns and name != key:
             return
         if name != key:
-            raise InvalidInput(f"option {key!r} is about a column that the table does not have: {name!r}")
+            raise InvalidInput(f"option {key!r} names a column that the table does not have: {name!r}")
     known = [*sorted(SHORT_OPTIONS), *sorted(WRITE_OPTIONS), *(f"{column.prefix}NAME" for column in COLUMN_PROPERTIES)]
     near = get_close_matches(key, known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}"
-    raise InvalidInput(f"a write has no option {key!r}", hint=hint)
+    raise InvalidInput(f"unknown write option {key!r}", hint=hint)

@@ -1,4 +1,4 @@
-"""Properties of Iceberg tables that icefield does not read, each with the reason that is told when it is set.
+"""Properties of Iceberg tables that icefield does not read, each with the reason that is reported when it is set.
 
 The list is that of Iceberg's documentation and of its class TableProperties; `properties.py` has those that are read.
 """

@@ -40,7 +40,7 @@ def writing(location: str) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise FileAlreadyExists(f"cannot write {location}: it exists already") from error
+        raise FileAlreadyExists(f"cannot write {location}: it already exists") from error
     except OSError as error:
         raise StorageError(f"cannot write {location}: {error}", hint=_HINTS.get(error.errno or 0)) from error
 
@@ -56,7 +56,7 @@ def create_exclusively(path: Path, *, durable: bool) -> int:
 
 
 def make_directory(path: Path, *, durable: bool) -> None:
-    """Make a directory and those above it, unless they stand."""
+    """Create a directory and its parents, unless they exist."""
     if path.is_dir():
         return
     make_directory(path.parent, durable=durable)
@@ -116,7 +116,7 @@ def open_regular(path: str) -> FileIO:
 def check_regular(path: str, status: os.stat_result) -> None:
     """Refuse what is neither a regular file nor a directory, which has errors of its own."""
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, and no file", path)
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a regular file", path)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

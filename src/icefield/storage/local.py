@@ -48,7 +48,7 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 def is_temporary(location: str) -> bool:
-    """Say whether a location is a temporary name of put_new, in use right now or left by a crash."""
+    """Return whether a location is a temporary name of put_new, in use right now or left by a crash."""
     name = location.rpartition("/")[2]
     return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
 
@@ -164,7 +164,7 @@ class LocalStore:
                 return directory / name, create_exclusively(directory / name, durable=self._durable)
             except FileExistsError:
                 continue
-        raise AssertionError("counting never ends")
+        raise AssertionError("unreachable: counting never ends")
 
 
 def _link(temporary: Path, path: Path) -> bool:

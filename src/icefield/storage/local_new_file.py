@@ -1,7 +1,7 @@
 """A local file being written at its final name, without a rename.
 
 The key is created exclusively when writing starts, so no two writers share it, and it is durable once `close`
-returned. Until then its bytes are partial; nobody looks, because nobody is told of it before. Raises StorageError when
+returned. Until then its bytes are partial; no reader knows of it before. Raises StorageError when
 the disk fails; the file then still belongs to the writer, who may abort.
 """
 

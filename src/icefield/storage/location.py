@@ -6,9 +6,9 @@ A local file is exactly `file:///abs/path`, with raw characters: Iceberg's paths
 
 `is_inside` compares text, never the disk: local paths are compared after folding `.`, `..` and repeated slashes,
 symbolic links are not followed (`LocalStore` follows them before it touches a file). Keys of object stores are
-compared as they stand, since `a//b` and `a/../b` are names of their own there.
+compared as they are, since `a//b` and `a/../b` are names of their own there.
 
-Raises InvalidInput for text that is no location, LocationRefused for one that may not be used.
+Raises InvalidInput for text that is not a location, LocationRefused for one that may not be used.
 """
 
 import re
@@ -38,7 +38,7 @@ class Location:
 def parse_location(text: str) -> Location:
     """Take a location apart, reading `/x`, `file:/x` and `file:///x` as the same local file."""
     if "\0" in text:
-        raise InvalidInput(f"location {text!r} contains a zero byte")
+        raise InvalidInput(f"location {text!r} contains a NUL byte")
     if text.startswith("/"):
         return Location(LOCAL_SCHEME, "", text)
     if not (found := _SCHEME.match(text)):
@@ -57,13 +57,13 @@ def join_location(base: str, *parts: str) -> str:
     for part in parts:
         inner = part.strip("/")
         if not inner or any(name in _CLIMBING for name in inner.split("/")):
-            raise InvalidInput(f"cannot append {part!r} to {base}: it is empty or climbs")
+            raise InvalidInput(f"cannot append {part!r} to {base}: it is empty or contains `..`")
         path = f"{path}/{inner}"
     return str(Location(location.scheme, location.authority, path))
 
 
 def local_path(location: str) -> str:
-    """Return the path of a local file, as it stands in the location."""
+    """Return the path of a local file, as it is in the location."""
     parsed = parse_location(location)
     if parsed.scheme != LOCAL_SCHEME:
         raise LocationRefused(f"{location} is not a local file: its scheme is {parsed.scheme}")
@@ -79,7 +79,7 @@ def location_of_path(path: str) -> str:
 
 
 def is_inside(location: str, root: str) -> bool:
-    """Say whether a location is the root or lies below it, by comparing text component by component."""
+    """Return whether a location is the root or below it, by comparing the text component by component."""
     inner, outer = parse_location(location), parse_location(root)
     if (inner.scheme, inner.authority) != (outer.scheme, outer.authority):
         return False
@@ -94,8 +94,8 @@ def check_inside(location: str, roots: Iterable[str]) -> None:
     allowed = tuple(roots)
     if not any(is_inside(location, root) for root in allowed):
         raise LocationRefused(
-            f"{location} lies outside {', '.join(allowed) or 'every root (there is none)'}",
-            hint="Give its directory as a further root if it belongs to the lake",
+            f"{location} is outside the lake's roots ({', '.join(allowed) or 'there are none'})",
+            hint="Add its directory to the roots if it belongs to the lake",
         )
 
 
@@ -116,7 +116,7 @@ def _checked(location: Location, text: str) -> Location:
 
 
 def _names(location: Location) -> list[str]:
-    """Split a path into the names to compare: folded for local files, as they stand (but a last slash) elsewhere."""
+    """Split a path into the names to compare: folded for local files, as they are (but a last slash) elsewhere."""
     if location.scheme != LOCAL_SCHEME:
         return location.path.removesuffix("/").split("/")
     names: list[str] = []

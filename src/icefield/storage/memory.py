@@ -72,7 +72,7 @@ class MemoryStore:
         return pa.BufferReader(self._kept(location).data)
 
     def native_uri(self, location: str) -> str:
-        raise Unsupported(f"no other program can read {location}", hint="Use a lake on disk for Spark")
+        raise Unsupported(f"no other process can read {location}", hint="Use a lake on disk for Spark")
 
     def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
         return map(self.native_uri, locations)
@@ -91,7 +91,7 @@ class MemoryStore:
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported(
-            "a lake in memory is in this process alone, and Spark cannot reach it",
+            "Spark cannot read a lake in memory: it exists in this process only",
             hint="Read with to_arrow(), or connect to a directory or an object store",
         )
 
@@ -106,7 +106,7 @@ class MemoryStore:
         key = _key(location)
         with self._lock:
             if key in self._files:
-                raise FileAlreadyExists(f"cannot write {location}: it exists already")
+                raise FileAlreadyExists(f"cannot write {location}: it already exists")
             self._files[key] = kept
 
 

@@ -26,7 +26,7 @@ def resolve_location(location: str) -> str:
 
 
 class Roots:
-    """The directories of one owner, to be compared with those of others."""
+    """The directories of one owner, to be compared with those of other owners."""
 
     def __init__(self, locations: Iterable[str]) -> None:
         self.spellings = frozenset(text for location in locations for text in _readings(location))

@@ -18,8 +18,8 @@ def check_size(location: str, found: int, expected: int | None) -> None:
     if expected is not None and found != expected:
         raise CorruptFile(
             location,
-            f"it has {found:,} bytes, and metadata says {expected:,}",
-            hint="It was replaced or cut short; restore it from a copy",
+            f"it has {found:,} bytes, but metadata says {expected:,}",
+            hint="It was replaced or truncated; restore it from a backup",
         )
 
 

@@ -1,7 +1,7 @@
 """What a store is: immutable files by location.
 
 A key is written once and never again. `put_new` and `open_new` claim it atomically; there is no check-then-write and
-no overwrite anywhere. What was written is durable when the call returns (unless the store was told not to wait).
+no overwrite anywhere. What was written is durable when the call returns (unless the store is configured not to wait).
 A store travels to Spark tasks, so it can be pickled where its bytes can be reached from another process.
 
 Error semantics:
@@ -39,7 +39,7 @@ class NewFile(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Say whether the file takes no more bytes."""
+        """Return whether the file takes no more bytes."""
         ...
 
     def write(self, data: bytes) -> int:
@@ -134,7 +134,7 @@ class StaysInProcess:
     def __reduce__(self) -> NoReturn:
         raise Unsupported(
             f"a {type(self).__name__.lstrip('_')} cannot be pickled: it holds connections and credentials",
-            hint="Call icefield.connect(...) where it is used, such as in the task or the other process",
+            hint="Call icefield.connect(...) in the task or process that uses it",
         )
 
 

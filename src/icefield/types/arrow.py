@@ -119,7 +119,7 @@ def schema_from_arrow(schema: pa.Schema, *, nanoseconds: bool = False) -> Schema
     source = _Source(lambda: next(counter), nanoseconds)
     fields = tuple(_field_from_arrow(f, source, f.name) for f in schema)
     if not fields:
-        raise SchemaMismatch("the Arrow schema has no column")
+        raise SchemaMismatch("the Arrow schema has no columns")
     return assign_fresh_ids(Schema(fields))
 
 
@@ -159,7 +159,7 @@ def repeated_value(value: Value | EmptyStruct | None, kind: Type, rows: int) -> 
     if value is None:
         return pa.nulls(rows, arrow_type(kind))
     if isinstance(value, EmptyStruct) or not isinstance(kind, PrimitiveType):
-        raise ValueError(f"{value!r} is no value of {kind}")
+        raise ValueError(f"{value!r} is not a valid {kind}")
     return arrow_array([value], kind).take(pa.array(np.zeros(rows, np.int64)))
 
 

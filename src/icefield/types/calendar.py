@@ -10,15 +10,15 @@ MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 NANOS_PER_DAY = MICROS_PER_DAY * NANOS_PER_MICRO
 
 
-def days_from_civil(year: int, month: int, day: int) -> int:
+def days_from_date(year: int, month: int, day: int) -> int:
     """Count the days since the epoch. Raises ValueError for a day that the calendar does not have."""
     days = _count_days(year, month, day)
-    if civil_from_days(days) != (year, month, day):
+    if date_from_days(days) != (year, month, day):
         raise ValueError(f"there is no day {year:04d}-{month:02d}-{day:02d} in the calendar")
     return days
 
 
-def civil_from_days(days: int) -> tuple[int, int, int]:
+def date_from_days(days: int) -> tuple[int, int, int]:
     """Return year, month and day of a count of days since the epoch."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
@@ -30,7 +30,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 def date_text(days: int) -> str:
     """Write days since the epoch as `2026-01-31`; years beyond four digits get a sign."""
-    year, month, day = civil_from_days(days)
+    year, month, day = date_from_days(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 

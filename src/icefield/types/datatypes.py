@@ -1,10 +1,10 @@
 """The types of the format, as immutable values. (spec: Schemas and Data Types)
 
-`str(type)` is the spelling that goes on disk, exactly as the reference implementation writes it (`decimal(10, 2)`
+`str(type)` is the spelling that goes on disk, exactly as Iceberg Java writes it (`decimal(10, 2)`
 with the blank: one engine of the field refuses it without).
 
 A primitive type is one that may have bounds, be sorted by and be compared; `variant` is none of them, and nothing is
-inside it either, so it stands beside the primitive and the nested types. (spec: Semi-structured Types)
+inside it either, so it is separate from the primitive and the nested types. (spec: Semi-structured Types)
 """
 
 import dataclasses
@@ -169,7 +169,7 @@ class DecimalType(PrimitiveType):
 
 @dataclass(frozen=True, eq=False)
 class GeometryType(PrimitiveType):
-    """Shapes on a plane, as WKB. Reference systems that differ only in case are the same, as in the reference."""
+    """Shapes on a plane, as WKB. Reference systems that differ only in case are the same, as in Iceberg Java."""
 
     crs: str = DEFAULT_CRS
 
@@ -188,7 +188,7 @@ class GeometryType(PrimitiveType):
 
 @dataclass(frozen=True, eq=False)
 class GeographyType(PrimitiveType):
-    """Shapes on the globe, as WKB. Reference systems that differ only in case are the same, as in the reference."""
+    """Shapes on the globe, as WKB. Reference systems that differ only in case are the same, as in Iceberg Java."""
 
     crs: str = DEFAULT_CRS
     algorithm: EdgeAlgorithm = EdgeAlgorithm.SPHERICAL
@@ -354,4 +354,4 @@ def with_children(kind: Type, fields: tuple[NestedField, ...]) -> Type:
 def _check_crs(crs: str) -> None:
     # The text form has no escapes, so these could not be read back. (spec: Appendix C)
     if not crs or crs != crs.strip() or any(mark in crs for mark in "(),"):
-        raise InvalidInput(f"a reference system is a name such as {DEFAULT_CRS}, got {crs!r}")
+        raise InvalidInput(f"expected a coordinate reference system such as {DEFAULT_CRS}, got {crs!r}")

@@ -39,14 +39,14 @@ Fields = tuple[NestedField, ...]
 
 @dataclass(frozen=True)
 class Position:
-    """Where among its siblings a column stands: first, or just after or before another one."""
+    """The position of a column among its siblings: first, or directly after or before another one."""
 
     after: str | None = None
     before: str | None = None
 
     def __post_init__(self) -> None:
         if self.after is not None and self.before is not None:
-            raise InvalidInput("a column stands after one column or before one, not both")
+            raise InvalidInput("a column is placed after one column or before one, not both")
 
     def place(self, fields: Fields, moved: NestedField) -> Fields:
         """Put a field among its siblings."""
@@ -56,7 +56,7 @@ class Position:
             return (moved, *others)
         at = next((i for i, f in enumerate(others) if f.name == anchor), None)
         if at is None:
-            raise InvalidInput(f"cannot place column {moved.name!r}: {anchor!r} is not beside it")
+            raise InvalidInput(f"cannot place column {moved.name!r}: {anchor!r} is not in the same struct")
         at += self.after is not None
         return (*others[:at], moved, *others[at:])
 
@@ -84,7 +84,7 @@ def add_column(
     """Add a column below the struct that `path` names; an empty path is the table itself."""
     if column.required and column.default is None:
         raise InvalidInput(
-            f"cannot add required column {column.name!r}: rows that are there already have no value for it",
+            f"cannot add required column {column.name!r}: existing rows have no value for it",
             hint="Add it as optional, or give it a default, which format version 3 allows",
         )
     _check_default(column.name, column.type, column.default)
@@ -94,7 +94,7 @@ def add_column(
 
     def add(fields: Fields) -> Fields:
         if any(f.name == column.name for f in fields):
-            raise InvalidInput(f"cannot add column {_joined(path, column.name)!r}: it is there already")
+            raise InvalidInput(f"cannot add column {_joined(path, column.name)!r}: it already exists")
         return position.place(fields, numbered) if position else (*fields, numbered)
 
     return _change_siblings(schema, path, add)
@@ -106,12 +106,14 @@ def drop_column(schema: Schema, name: str) -> Schema:
     gone = {field.field_id, *(f.field_id for f in _below(field.type))}
     if identifiers := gone & set(schema.identifier_field_ids):
         shown = ", ".join(schema.name_of(i) for i in sorted(identifiers))
-        raise InvalidInput(f"cannot drop column {name!r}: {shown} identifies rows", hint="Set other identifier fields")
+        raise InvalidInput(
+            f"cannot drop column {name!r}: {shown} is an identifier field", hint="Set other identifier fields"
+        )
 
     def drop(fields: Fields) -> Fields:
         kept = tuple(f for f in fields if f.field_id != field.field_id)
         if not kept:
-            raise InvalidInput(f"cannot drop column {name!r}: nothing would be left beside it")
+            raise InvalidInput(f"cannot drop column {name!r}: no other column would be left")
         return kept
 
     return _change_siblings(schema, _parent(schema, field), drop)
@@ -121,7 +123,7 @@ def rename_column(schema: Schema, name: str, new_name: str) -> Schema:
     """Give a column another name; it stays where it is and keeps its id."""
     field = schema.find_field(name)
     if not new_name:
-        raise InvalidInput(f"cannot rename column {name!r} to nothing")
+        raise InvalidInput(f"cannot rename column {name!r} to an empty name")
 
     def rename(fields: Fields) -> Fields:
         if any(f.name == new_name and f.field_id != field.field_id for f in fields):
@@ -159,7 +161,7 @@ def make_optional(schema: Schema, name: str) -> Schema:
     """Allow nulls in a column. The reverse is refused: there may be nulls already."""
     field = schema.find_field(name)
     if field.field_id in schema.identifier_field_ids:
-        raise InvalidInput(f"cannot make column {name!r} optional: it identifies rows")
+        raise InvalidInput(f"cannot make column {name!r} optional: it is an identifier field")
     if _is_map_key(schema, field):
         raise InvalidInput(f"cannot make {name!r} optional: keys of a map are always required")
     return _change_field(schema, field.field_id, lambda f: replace(f, required=False))
@@ -176,7 +178,7 @@ def set_default(schema: Schema, name: str, default: Default | None) -> Schema:
     field = schema.find_field(name)
     _parent(schema, field)
     if field.required and default is None and field.write_default is not None:
-        raise InvalidInput(f"cannot take the default from column {name!r}: it is required")
+        raise InvalidInput(f"cannot remove the default of column {name!r}: it is required")
     _check_default(name, field.type, default)
     _check_struct_default(name, field.type, default, lambda f: f.write_default)
     return _change_field(schema, field.field_id, lambda f: replace(f, write_default=default))
@@ -196,7 +198,7 @@ def union_by_name(schema: Schema, other: Schema, draw_id: Callable[[], int], for
 
 
 def can_widen(old: Type, new: Type, format_version: int = 2) -> bool:
-    """Say whether every value of a type means the same in another, by the rules of a version of the format.
+    """Return whether every value of a type means the same in another, by the rules of a version of the format.
 
     A date that files are partitioned by is a matter of its own: see `check_widening_of_source`.
     """
@@ -242,7 +244,9 @@ def _check_struct_default(
         return
     for field in kind.fields:
         if field.required and default_of(field) is None:
-            raise InvalidInput(f"column {name!r} cannot have the default {{}}: {field.name!r} is required, without one")
+            raise InvalidInput(
+                f"column {name!r} cannot have the default {{}}: {field.name!r} is required and has no default"
+            )
         _check_struct_default(f"{name}.{field.name}", field.type, default_of(field), default_of)
 
 
@@ -296,7 +300,9 @@ class _Union:
         if can_widen(ours.type, theirs.type, self.format_version):
             kind = _renumbered(theirs.type, self.draw_id)
             return replace(_widened_defaults(ours, kind), type=kind, required=required)
-        raise InvalidInput(f"cannot unite column {path!r}: the table has {ours.type}, the other schema {theirs.type}")
+        raise InvalidInput(
+            f"cannot merge column {path!r}: the table has {ours.type}, the other schema has {theirs.type}"
+        )
 
 
 def _change_siblings(schema: Schema, path: str, change: Callable[[Fields], Fields]) -> Schema:
@@ -332,7 +338,7 @@ def _parent(schema: Schema, field: NestedField) -> str:
         return ""
     parent = schema.ids_by_path[path[:-1]]
     if not isinstance(schema.by_id[parent].type, StructType):
-        raise InvalidInput(f"cannot change {'.'.join(path)!r}: the inside of a list or map has no name of its own")
+        raise InvalidInput(f"cannot change {'.'.join(path)!r}: elements of a list or map have no name of their own")
     return schema.name_of(parent)
 
 

@@ -1,6 +1,6 @@
 """Columns that every row has without being stored as data: where it lies, and its lineage. (spec: Reserved Field IDs)
 
-They are told by their reserved ids, never by name: a table may have columns of any name. Its own column hides a
+They are identified by their reserved ids, never by name: a table may have columns of any name. Its own column hides a
 metadata column of the same name, whatever the case of either: Spark does not tell them apart, nor do filters.
 """
 
@@ -32,7 +32,7 @@ _IDS = frozenset({PARTITION_ID, *(f.field_id for f in SELECTABLE)})
 
 
 def is_metadata_column(field_id: int) -> bool:
-    """Say whether a column's values come from where its rows lie, and not from the data alone."""
+    """Return whether a column's values come from where its rows lie, and not from the data alone."""
     return field_id in _IDS or _FIRST_OF_PARTITION <= field_id <= _LAST_OF_PARTITION
 
 

@@ -1,6 +1,6 @@
 """A table's schema: columns by field id, looked up by id or by dotted name.
 
-A dot may stand in a column's own name too, so that two fields share a dotted name: the column `a.b`, and the field b of
+A column's own name may contain a dot too, so that two fields share a dotted name: the column `a.b`, and the field b of
 the struct a. New schemas of that kind are refused; in tables that have one, such names are written with backticks.
 
 Raises InvalidInput for a schema that breaks a rule and for a name that is not there.
@@ -41,7 +41,7 @@ _QUOTED_PATH = re.compile(rf"{_QUOTED.pattern}(?:\.{_QUOTED.pattern})*")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A primitive column; `repeated` says that it stands inside a list or map."""
+    """A primitive column; `repeated` says that it is inside a list or map."""
 
     path: tuple[str, ...]
     field: NestedField
@@ -68,7 +68,7 @@ class Schema:
         ids = [field.field_id for _, field in walk(self.struct)]
         if len(set(ids)) != len(ids):
             twice = sorted(i for i, uses in Counter(ids).items() if uses > 1)
-            raise InvalidInput(f"the schema uses field ids twice: {twice}")
+            raise InvalidInput(f"duplicate field ids in the schema: {twice}")
         _check_names(self.struct, ())
         _check_unknown(self.struct)
         for field_id in self.identifier_field_ids:
@@ -127,7 +127,7 @@ class Schema:
 
     @cached_property
     def repeated_ids(self) -> frozenset[int]:
-        """The ids of all that stands inside lists and maps, where a row has no one value."""
+        """The ids of all fields inside lists and maps, where a row has no single value."""
         boxes = (f.type for f in self.by_id.values() if isinstance(f.type, ListType | MapType))
         return frozenset(field.field_id for box in boxes for _, field in walk(box))
 
@@ -187,9 +187,9 @@ class Schema:
             raise InvalidInput(f"identifier field id {field_id} is not in the schema")
         leaf = next((leaf for leaf in self.leaves if leaf.field.field_id == field_id), None)
         if leaf and leaf.repeated:
-            raise InvalidInput(f"identifier field {leaf.dotted!r} stands inside a list or map")
+            raise InvalidInput(f"identifier field {leaf.dotted!r} is inside a list or map")
         if leaf and not all(parent.required for parent in leaf.parents):
-            raise InvalidInput(f"identifier field {leaf.dotted!r} stands inside an optional struct")
+            raise InvalidInput(f"identifier field {leaf.dotted!r} is inside an optional struct")
         if not isinstance(field.type, PrimitiveType) or isinstance(field.type, FloatType | DoubleType):
             raise InvalidInput(f"identifier field {field.name!r} cannot be of type {field.type}")
         if not field.required:
@@ -203,13 +203,13 @@ def check_dotted_names(schema: Schema) -> None:
         other = seen.setdefault(name := ".".join(path), path)
         if other is not path:
             raise InvalidInput(
-                f"two columns share the name {name!r}: one has the dot in its own name, one stands inside a struct",
-                hint="Give one of them another name",
+                f"two columns share the name {name!r}: one has a dot in its own name, the other is a struct field",
+                hint="Rename one of them",
             )
 
 
 def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None) -> Schema:
-    """Number all fields anew from 1, level by level as the reference does: all columns first, then their insides."""
+    """Renumber all fields from 1, level by level as Iceberg Java does: all columns first, then nested fields."""
     counter = iter(range(1, MAX_FIELD_ID))
     draw = next_id or (lambda: next(counter))
     numbered: dict[int, int] = {}
@@ -274,7 +274,7 @@ def _check_names(kind: Type, path: tuple[str, ...]) -> None:
             raise InvalidInput(f"a column under {'.'.join(path) or 'the table'} has an empty name")
     if len(set(names)) != len(names):
         twice = sorted(name for name, uses in Counter(names).items() if uses > 1)
-        raise InvalidInput(f"column names stand twice in {'.'.join(path) or 'the table'}: {', '.join(twice)}")
+        raise InvalidInput(f"duplicate column names in {'.'.join(path) or 'the table'}: {', '.join(twice)}")
     for field in children(kind):
         _check_names(field.type, (*path, field.name))
 

@@ -51,7 +51,7 @@ _MAX_DIGITS = 10
 
 
 def parse_stored_type(text: str) -> PrimitiveType | VariantType:
-    """Parse a type without parts as metadata spells it, with the leniency of the reference: case and blanks."""
+    """Parse a type without parts as metadata spells it, with the leniency of Iceberg Java: case and blanks."""
     lower = text.lower()
     if lower in SIMPLE_TYPES:
         return SIMPLE_TYPES[lower]
@@ -72,7 +72,7 @@ def parse_type(text: str) -> Type:
     """Parse a type as people write it; ids inside are placeholders."""
     parsed = parse_schema(f"c {text}").fields
     if len(parsed) != 1 or parsed[0].required:
-        raise InvalidInput(f"{text!r} is no type")
+        raise InvalidInput(f"{text!r} is not a valid type")
     return parsed[0].type
 
 
@@ -81,7 +81,7 @@ def parse_schema(text: str) -> Schema:
     parser = _Parser(text)
     fields = parser.fields(end=None)
     if not fields:
-        raise InvalidInput("the schema text names no column", hint="Write it as: id long not null, name string")
+        raise InvalidInput("the schema has no columns", hint="Write it as: id long not null, name string")
     return assign_fresh_ids(Schema(fields))
 
 
@@ -210,7 +210,7 @@ class _Parser:
 
     def _take(self) -> _Token:
         if self._next >= len(self._tokens):
-            raise self._fault("the text ends too early")
+            raise self._fault("unexpected end of text")
         self._next += 1
         return self._tokens[self._next - 1]
 

@@ -54,7 +54,7 @@ class Transform:
         return self.word
 
     def fits(self, source: PrimitiveType) -> bool:
-        """Say whether the transform may be applied to a column of this type."""
+        """Return whether the transform may be applied to a column of this type."""
         return isinstance(source, self.sources)
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
@@ -70,7 +70,7 @@ class Transform:
         return python_values(self.apply(arrow_array([value], source), source), self.result_type(source))[0]
 
     def default_name(self, source_name: str) -> str:
-        """Name a partition field the way the reference does."""
+        """Name a partition field the way Iceberg Java does."""
         return f"{source_name}_{self.word}"
 
     def to_human_string(self, value: Value | None, source: PrimitiveType) -> str:
@@ -169,7 +169,7 @@ class Truncate(Transform):
         if isinstance(source, DecimalType):
             return self._truncate_decimals(array, source)
         values = _integers(array)
-        # Below the lowest multiple of the width the result wraps around, as in the reference.
+        # Below the lowest multiple of the width the result wraps around, as in Iceberg Java.
         with np.errstate(over="ignore"):
             cut = (values - values % self.width).astype(np.int32 if isinstance(source, IntegerType) else np.int64)
         return pa.array(cut, array.type, mask=_null_mask(array))
@@ -216,7 +216,7 @@ class Day(Transform):
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = DATES
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
-        # The spec says int; the reference writes the Avro logical type date, and int and date read the same.
+        # The spec says int; Iceberg Java writes the Avro logical type date, and int and date read the same.
         return DateType()
 
     def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
@@ -260,7 +260,7 @@ class Unknown(Transform):
         return StringType()
 
     def apply(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
-        raise Unsupported(f"cannot write rows partitioned or sorted by {self}: that transform is not known here")
+        raise Unsupported(f"cannot write rows partitioned or sorted by {self}: unknown transform")
 
 
 SIMPLE_TRANSFORMS: dict[str, Transform] = {t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
@@ -275,7 +275,7 @@ def parse_transform(text: str) -> Transform:
         return SIMPLE_TRANSFORMS[text]
     if found := _WITH_NUMBER.fullmatch(text):
         if len(found[2]) > _MAX_DIGITS:
-            raise InvalidInput(f"the number of the transform {text[:40]}… is too large")
+            raise InvalidInput(f"the parameter of the transform {text[:40]}… is too large")
         return _NUMBERED[found[1]](int(found[2]))
     return Unknown(text)
 

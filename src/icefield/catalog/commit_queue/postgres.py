@@ -1,15 +1,13 @@
-"""Lanes in a PostgreSQL server, for writers on any machine; see `lane` for what a lane is.
+"""Commit queues in a PostgreSQL server, for writers on any machine; see `queue`.
 
-A turn is a transaction that holds an advisory lock: the server queues in order of arrival, and frees the lock when the
-transaction ends or its connection dies. Whoever
-sleeps in their turn is put out by the server, and whoever waited too long, or cannot connect, goes on without a turn,
-and does not try for the next few either.
+A slot is a transaction that holds an advisory lock: the server grants it in the order of arrival, and releases it when
+the transaction ends or its connection is lost. The server ends the transaction of a writer that idles in its slot. A
+writer that waited too long, or cannot connect, commits without a slot and does not queue for the next few commits.
 
-Behind a pooler that lends connections by transaction (PgBouncer) there are no turns: each writer that waits would hold
-one of its few connections, and whoever has the turn could not get one to commit with.
+Behind a pooler that shares connections per transaction (PgBouncer) there is no queue: every waiting writer would occupy
+one of the few connections, and the writer with the slot might not get one to commit with.
 
-The threads of one process queue among themselves first, so that a process has one connection here for each table that
-it writes to.
+The threads of a process queue among themselves first, so that a process uses one connection for each table it writes.
 """
 
 import hashlib
@@ -25,16 +23,16 @@ from icefield.catalog.sql.postgres_errors import POSTGRES_ERRORS
 from icefield.errors import CatalogError
 from icefield.model.names import TableName
 
-PATIENCE_S = 10.0  # for how long to wait for a turn before going on without
-LONGEST_SLOT_S = 2.0  # for how long one turn may last before the server passes it
-SLOTS_WITHOUT = 20  # after one that was not to be had
+PATIENCE_S = 10.0  # how long to wait for a slot before committing without one
+LONGEST_SLOT_S = 2.0  # how long a slot may last before the server ends it
+SLOTS_WITHOUT = 20  # commits without a slot after one that could not be had
 
 
 class PostgresQueue:
-    """Lanes beside a catalog in the same database.
+    """Commit queues in the database of a catalog.
 
-    To be made after the catalog: pools are closed before a fork in the reverse order, and whoever has a turn still
-    needs the catalog's.
+    Create it after the catalog: pools are closed before a fork in reverse order, and a writer with a slot still needs
+    the catalog's.
     """
 
     def __init__(self, url: str, catalog: str) -> None:
@@ -43,8 +41,8 @@ class PostgresQueue:
         self._connections: Connections[PostgresConnection] = Connections(
             lambda: open_connection(target), POSTGRES_ERRORS
         )
-        self._turns_without = 0
-        # By process too: a lock that a thread held when the process was forked is never let go in the child.
+        self._slots_without = 0
+        # By process too: a lock that a thread held when the process was forked is never released in the child.
         self._threads: defaultdict[tuple[int, TableName], threading.Lock] = defaultdict(threading.Lock)
 
     @contextmanager
@@ -65,21 +63,21 @@ class PostgresQueue:
         return True
 
     def _queue_at_server(self, table: TableName, held: ExitStack) -> None:
-        if self._turns_without:
-            self._turns_without -= 1
+        if self._slots_without:
+            self._slots_without -= 1
             return
         try:
-            # What fails gives its connection back at once, and not only when the commit is done.
+            # On failure the connection is returned at once, not only after the commit.
             with ExitStack() as slot:
                 connection = slot.enter_context(self._borrowed())
                 if connection.is_pooled:
-                    self._turns_without = SLOTS_WITHOUT
+                    self._slots_without = SLOTS_WITHOUT
                     return
                 connection.command(_begin())
                 connection.execute("SELECT pg_advisory_xact_lock(?)", (queue_key(self._catalog, table),))
                 held.push(slot.pop_all())
         except (*POSTGRES_ERRORS, CatalogError):
-            self._turns_without = SLOTS_WITHOUT
+            self._slots_without = SLOTS_WITHOUT
 
     @contextmanager
     def _borrowed(self) -> Iterator[PostgresConnection]:
@@ -92,7 +90,7 @@ class PostgresQueue:
 
 def queue_key(catalog: str, table: TableName) -> int:
     """Return the number of a table's lock; two tables that share one only wait for each other."""
-    digest = hashlib.sha256(f"icefield lane {catalog}\0{table}".encode()).digest()
+    digest = hashlib.sha256(f"icefield queue {catalog}\0{table}".encode()).digest()
     return int.from_bytes(digest[:8], signed=True)
 
 

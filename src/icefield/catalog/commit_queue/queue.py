@@ -1,13 +1,13 @@
-"""Lanes: writers of one table queue for the last step of a commit, so that they do not undo each other's work.
+"""The commit queue: writers of one table queue for the last step of a commit, which avoids most conflicts and retries.
 
-A lane is manners, not safety: the swap decides. Whoever cannot wait, or finds no lane, goes on without; losing a place
-costs nothing but speed. Writers that died in the queue are passed all at once, and one that holds its turn for long is
-passed too: the first after `PATIENCE_S`, further ones sooner and sooner, so that many that were stopped hold nobody up
-for long.
+The queue is best effort, not needed for safety: the catalog's swap decides. A writer that cannot queue, or waited
+too long, commits without a slot; the only cost is speed. Writers that died in the queue are skipped all at once, and a
+writer that holds its slot for too long is skipped too: the first after `PATIENCE_S`, further ones sooner and sooner, so
+that a group of stopped writers does not block the queue for long.
 
-`FileQueue` keeps a file per table (`lane_file`), as a bakery does: the next ticket to draw, and the one that is served.
-Turns come in the order of tickets. Whoever ends a turn rings the next one's bell (`lane_bell`), so that nobody has to
-look again and again while others work.
+`FileQueue` keeps a file per table (`tickets`): the next ticket to draw, and the ticket that is served. Slots come
+in the order of tickets. A writer that ends its slot wakes the next one (`wake_up`), so that waiting does not need
+polling.
 """
 
 import hashlib
@@ -21,25 +21,25 @@ from icefield.catalog.commit_queue.tickets import QueueFile
 from icefield.catalog.commit_queue.wake_up import LOOK_S, WakeUp, wake
 from icefield.model.names import TableName
 
-PATIENCE_S = 5.0  # for how long one turn may last before the queue passes it
-PATIENCE_WITH_SILENT_S = 0.5  # the same, where the writer does not answer, and nobody can tell whether it lives
-LONGEST_STALL_S = 15.0  # for how long to wait in all while nobody ends a turn, before going on without
+PATIENCE_S = 5.0  # how long a slot may last before the queue skips it
+PATIENCE_WITH_SILENT_S = 0.5  # the same, where it cannot be determined whether the writer is alive
+LONGEST_STALL_S = 15.0  # how long to wait in total while no slot ends, before committing without one
 
 
 class CommitQueue(Protocol):
-    """The lanes of a catalog's tables."""
+    """The commit queues of a catalog's tables."""
 
     def slot(self, table: TableName) -> AbstractContextManager[None]:
-        """Wait for one's turn, for a while; the block is the turn."""
+        """Wait for a slot, for a limited time; the slot lasts as long as the block."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held between turns."""
+        """Release what is held between slots."""
         ...
 
 
 class NoQueue:
-    """For catalogs where nobody queues."""
+    """For catalogs without a queue."""
 
     def slot(self, table: TableName) -> AbstractContextManager[None]:
         return nullcontext()
@@ -52,7 +52,7 @@ NO_QUEUE = NoQueue()
 
 
 class FileQueue:
-    """Lanes in files of a local directory, for the processes of one machine."""
+    """Commit queues in files of a local directory, for the processes of one machine."""
 
     def __init__(self, folder: Path, ambient: Ambient) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class FileQueue:
 
     @contextmanager
     def slot(self, table: TableName) -> Iterator[None]:
-        # A lane that fails is as good as none: nobody's commit depends on it.
+        # Best effort: if queueing fails, the commit goes on without a slot.
         with ExitStack() as held:
             with suppress(OSError):
                 self._queue(table, held)
@@ -70,7 +70,7 @@ class FileQueue:
         return
 
     def _queue(self, table: TableName, held: ExitStack) -> None:
-        """Draw a ticket and wait for its turn, which ends with what is held."""
+        """Draw a ticket and wait for its slot, which ends when `held` is closed."""
         name = hashlib.sha256(str(table).encode()).hexdigest()[:16]
         self._folder.mkdir(exist_ok=True)
         queue = held.enter_context(QueueFile(self._folder / name, self._ambient))
@@ -95,7 +95,7 @@ class _Wait:
             idle_s, stalled_s = idle_s + passed_s, stalled_s + passed_s
             now = self._queue.numbers()
             if now.served != seen.served:
-                # A turn that ended says that the queue moves; one that was passed says nothing of the next.
+                # A slot that ended shows that the queue moves; one that was skipped says nothing about the next.
                 is_moving = now.passed == seen.passed
                 patience_s = PATIENCE_S if is_moving else max(patience_s / 2, LOOK_S)
                 stalled_s = 0.0 if is_moving else stalled_s
@@ -105,9 +105,9 @@ class _Wait:
                 self._pass_idle(now.served, idle_s, patience_s)
 
     def _pass_idle(self, served: int, idle_s: float, patience_s: float) -> None:
-        """Pass the dead, all at once, and whoever has the turn for too long."""
+        """Skip dead writers, all at once, and a writer that has held its slot for too long."""
         alive = self._queue.first_alive(served, self._ticket)
-        if alive is None:  # nobody can tell
+        if alive is None:  # unknown
             if idle_s > min(patience_s, PATIENCE_WITH_SILENT_S) and not wake(self._queue.name, served):
                 self._serve(served + 1, passing=True)
                 return
@@ -122,7 +122,7 @@ class _Wait:
 
 
 def _end(queue: QueueFile, ticket: int) -> None:
-    """End the turn of a ticket, if it came; if that fails, the queue passes it."""
+    """End the slot of a ticket, if it was served; if that fails, the queue skips it."""
     with suppress(OSError):
         if queue.numbers().served == ticket:
             wake(queue.name, queue.serve(ticket + 1))

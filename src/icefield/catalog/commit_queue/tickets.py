@@ -53,7 +53,7 @@ class QueueFile:
 
     def __init__(self, path: Path, ambient: Ambient) -> None:
         if fcntl is None:
-            raise OSError(errno.ENOTSUP, "there are no file locks on this system")
+            raise OSError(errno.ENOTSUP, "this system has no file locks")
         self._path = path
         self._ambient = ambient
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -129,7 +129,7 @@ class QueueFile:
         while not self._try_lock():
             if waited_s >= LOCK_DEADLINE_S:
                 self._put_away()
-                raise TimeoutError(errno.ETIMEDOUT, "the queue is locked by a process that does not go on")
+                raise TimeoutError(errno.ETIMEDOUT, "the queue is locked by a process that makes no progress")
             self._ambient.sleep(LOCK_PAUSE_S)
             waited_s += LOCK_PAUSE_S
         try:

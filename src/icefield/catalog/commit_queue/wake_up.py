@@ -1,8 +1,8 @@
-"""Bells: a process of this machine waits for another to ring, and is known to live as long as it waits.
+"""Wake-ups between processes of one machine: a waiting process is woken by another, and is known to be alive.
 
-A bell is a datagram socket whose name is only in the kernel, so that it is gone with its process. Where there are none
-(they are Linux's), or where the writers are in containers that do not see each other's, nobody can ring, and whoever
-waits looks again after a pause that grows with their place.
+A wake-up is a datagram socket with an abstract name, which disappears with its process. Where abstract sockets do not
+exist (they are specific to Linux), or where the writers run in separate containers, a waiting process polls instead,
+after a pause that grows with its position in the queue.
 """
 
 import socket
@@ -11,12 +11,12 @@ from typing import Self
 
 from icefield.ambient import Ambient
 
-LOOK_S = 0.05  # how long to sleep at most without a ring
+LOOK_S = 0.05  # how long to sleep at most without a wake-up
 PAUSE_PER_PLACE_S, LONGEST_PAUSE_S = 0.0003, 0.01
 
 
 class WakeUp:
-    """The bell of one ticket in a lane; whoever has it can be rung until it is closed."""
+    """The wake-up socket of one ticket in a commit queue; it can be woken until it is closed."""
 
     def __init__(self, queue: str, ticket: int, ambient: Ambient) -> None:
         self._ambient = ambient
@@ -36,7 +36,7 @@ class WakeUp:
         self.close()
 
     def wait(self, places: int) -> float:
-        """Wait for a ring, for a moment; return the seconds that passed without one."""
+        """Wait briefly for a wake-up; return the seconds that passed without one."""
         if self._socket is None:
             pause_s = min(PAUSE_PER_PLACE_S * places, LONGEST_PAUSE_S)
             self._ambient.sleep(pause_s)
@@ -49,14 +49,14 @@ class WakeUp:
         return 0.0
 
     def close(self) -> None:
-        """Be gone."""
+        """Close the socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 def wake(queue: str, ticket: int) -> bool:
-    """Ring the bell of a ticket; say whether there is one."""
+    """Wake the holder of a ticket; return whether it is waiting."""
     sender = _new_socket()
     if sender is None:
         return False
@@ -64,7 +64,7 @@ def wake(queue: str, ticket: int) -> bool:
         try:
             sender.sendto(b"!", _address(queue, ticket))
         except BlockingIOError:
-            return True  # it was rung so often that there is no room for more
+            return True  # its buffer is full of wake-ups
         except OSError:
             return False
     return True
@@ -80,4 +80,4 @@ def _new_socket() -> socket.socket | None:
 
 
 def _address(queue: str, ticket: int) -> bytes:
-    return f"\0icefield-lane-{queue}-{ticket}".encode()
+    return f"\0icefield-queue-{queue}-{ticket}".encode()

@@ -5,7 +5,7 @@ see `storage.object_store_conditional`. Everything that a catalog must know is i
 
 What it cannot do, and what it promises instead:
 - It moves one pointer at a time. A swap of several is Unsupported, before any work.
-- `pointers` reads until nothing changed between two readings, so that what it returns did stand at one moment.
+- `pointers` reads until nothing changed between two readings, so that its result was current at one point in time.
 - A rename writes its intent under the old name, the table under the new one, and the end under the old one. It takes
   effect with the second step: no reader finds the table under both names or under none. Who changes a name with an
   unfinished rename finishes it first, so a crash in between loses nothing.
@@ -75,7 +75,7 @@ class ObjectStoreCatalog:
         check_changes(changes)
         if len(changes) > 1:
             raise Unsupported(
-                "a catalog in an object store moves one pointer at a time, not several",
+                "a catalog in an object store cannot commit to several tables at once",
                 hint="Commit the tables one after another, or use a SQL or REST catalog",
             )
         for change in changes:
@@ -100,7 +100,9 @@ class ObjectStoreCatalog:
                 found = zip(wanted, after, strict=True)
                 return {table: entry.pointer for table, entry in found if entry and entry.kind is Kind.TABLE}
             before = after
-        raise CatalogError("the tables change too fast to be read as of one moment", hint="Read fewer at once")
+        raise CatalogError(
+            "the tables change too often to be read at one point in time", hint="Read fewer tables at once"
+        )
 
     def entries(self) -> dict[TableName, Entry]:
         names = [key for key in self._records.list_records(()) if isinstance(key, TableName)]
@@ -131,17 +133,19 @@ class ObjectStoreCatalog:
         check_new_namespace(namespace, properties or {})
         found = self._records.read_namespace(namespace)
         if self._exists(namespace):
-            raise AlreadyExists(f"namespace {'.'.join(namespace)} exists already")
+            raise AlreadyExists(f"namespace {'.'.join(namespace)} already exists")
         record = NamespaceRecord(self._records.new_token(), dict(properties or {}))
         try:
             self._records.put_namespace(namespace, record, found)
         except CommitConflict as conflict:
-            raise AlreadyExists(f"namespace {'.'.join(namespace)} exists already") from conflict
+            raise AlreadyExists(f"namespace {'.'.join(namespace)} already exists") from conflict
 
     def drop_namespace(self, namespace: Namespace) -> None:
         def check_and_drop(_: dict[str, str]) -> None:
             if self._live_children(namespace) or self._live_names(namespace):
-                raise NamespaceNotEmpty(f"namespace {'.'.join(namespace)} still holds tables, views or namespaces")
+                raise NamespaceNotEmpty(
+                    f"namespace {'.'.join(namespace)} is not empty: it still has tables, views or namespaces"
+                )
 
         self._change_namespace(namespace, check_and_drop)
 
@@ -166,7 +170,7 @@ class ObjectStoreCatalog:
         return None
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
     def _swap_one(self, change: PointerSwap) -> None:
         found = self._read_settled(change.table)
@@ -207,13 +211,13 @@ class ObjectStoreCatalog:
                 raise refusal
         except (CatalogError, CommitConflict, CorruptFile, StorageError) as error:
             raise CommitStateUnknown(
-                f"{change.table} was written, and whether it may stay beside the other entries is not known: {error}",
-                hint="Look at the table before trying again, and delete nothing",
+                f"{change.table} was written, but it is not known whether it conflicts with another entry: {error}",
+                hint="Check the table before retrying, and delete nothing",
             ) from error
         raise CommitStateUnknown(
-            f"{change.table} was made at the same time as another entry that it must not be beside, and was "
-            "changed before it could be taken back",
-            hint="Look at both, and drop one of them",
+            f"{change.table} was created concurrently with a conflicting entry, and was "
+            "changed before it could be undone",
+            hint="Check both and drop one of them",
         ) from refusal
 
     def _find_refusal(self, guard: Guard) -> IcefieldError | None:
@@ -243,7 +247,7 @@ class ObjectStoreCatalog:
                 refuse_taken(new, self.find(new))
                 continue
             return
-        raise CommitConflict(f"{old} was changed by others each time it was to be renamed")
+        raise CommitConflict(f"{old} could not be renamed: other writers keep changing it")
 
     def _read(self, name: TableName) -> Found[NameRecord] | None:
         return self._records.read_name(name) if _is_name((*name.namespace, name.name)) else None
@@ -309,7 +313,7 @@ class ObjectStoreCatalog:
                 return self._records.put_namespace(namespace, record, found)
             except CommitConflict:
                 continue
-        raise CatalogError(f"namespace {'.'.join(namespace)} was changed by others each time it was to be changed")
+        raise CatalogError(f"namespace {'.'.join(namespace)} could not be changed: other writers keep changing it")
 
     def _map(self, read: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         if len(items) < 2:
@@ -319,7 +323,7 @@ class ObjectStoreCatalog:
 
 
 def _is_name(parts: Namespace) -> bool:
-    """Say whether parts can name a record; others would lead to a record with another name."""
+    """Return whether the parts can name a record; other parts would lead to a record with a different name."""
     try:
         return parse_namespace(".".join(parts)) == parts
     except InvalidInput:

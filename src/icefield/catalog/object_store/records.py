@@ -5,7 +5,7 @@ part of a name has a dot, so the two never meet. A record is never deleted, only
 made conditional everywhere. Each writing of a record draws a token, so that no two are equal and a writer whose answer
 was lost finds its own again.
 
-Raises CatalogError (nothing was changed), CommitConflict, CommitStateUnknown, CorruptFile (bytes that are no record).
+Raises CatalogError (nothing was changed), CommitConflict, CommitStateUnknown, CorruptFile (not a valid record).
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _NAMESPACE_KEY = ".namespace"
 
 
 class NameRecord(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """What stands under a name.
+    """The entry of a name.
 
     pointer None: it was dropped. moving_to: a rename to that name has begun. arrived: the tokens of the renames that
     ended here, which stay with the name whatever happens to it.
@@ -113,7 +113,7 @@ class Records:
         try:
             return Found(msgspec.json.decode(found.data, type=kind), found.version)
         except msgspec.MsgspecError as error:
-            raise CorruptFile(location, f"it is no record of a catalog: {error}") from error
+            raise CorruptFile(location, f"it is not a valid catalog record: {error}") from error
 
     def _put(self, location: str, record: Record, over: Found[Record] | None) -> None:
         try:

@@ -14,7 +14,7 @@ from icefield.model.names import TableName, parse_table_name
 
 
 def has_arrived(records: Records, record: NameRecord) -> bool:
-    """Say whether what the record holds stands under its new name already."""
+    """Return whether the record's entry already exists under its new name."""
     if record.moving_to is None:
         return False
     target = records.read_name(parse_table_name(record.moving_to))
@@ -22,7 +22,7 @@ def has_arrived(records: Records, record: NameRecord) -> bool:
 
 
 def finish_rename(records: Records, old: TableName, intent: NameRecord) -> bool:
-    """Take the remaining steps of a rename, or take it back if the new name was taken; say whether it took place."""
+    """Take the remaining steps of a rename, or take it back if the new name was taken; return whether it took place."""
     assert intent.moving_to is not None
     new = parse_table_name(intent.moving_to)
     while True:

@@ -1,6 +1,6 @@
 """Who asks: a bearer token, or a token that OAuth2 gives for a client's credentials. (RFC 6749, section 4.4)
 
-A token is asked for anew shortly before it expires, and when a server does not take it; so a long run does not end with
+A token is renewed shortly before it expires, and when a server rejects it; so a long run does not end with
 its first token. Nothing here shows a secret: not in a repr, not in an error.
 
 Raises CatalogError, InvalidInput.
@@ -18,7 +18,7 @@ from icefield.catalog.rest.http import Answer, HttpClient, Request
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
 from icefield.secrets import Secret, redact, reveal
 
-EARLY_SECONDS = 60  # how long before its end a token is asked for anew, or a quarter of its life if that is less
+EARLY_SECONDS = 60  # how long before its expiry a token is renewed, or a quarter of its lifetime if that is less
 
 
 class Authorization(Protocol):
@@ -29,7 +29,7 @@ class Authorization(Protocol):
         ...
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Say whether there are other headers to try, now that these were refused."""
+        """Return whether there are other headers to try, now that these were refused."""
         ...
 
     def secrets(self) -> Iterable[str]:
@@ -81,12 +81,12 @@ class ClientCredentials:
 
     def __post_init__(self) -> None:
         if not self.credential.strip(":") or self.credential != self.credential.strip():
-            raise InvalidInput("the credential of a REST catalog is client-id:secret, or the secret alone")
+            raise InvalidInput("the credential of a REST catalog must be client-id:secret, or only the secret")
 
     @property
     def form(self) -> dict[str, str]:
         """The fields of the request."""
-        # As Iceberg's clients read it: up to the first colon stands the client.
+        # As in Iceberg's clients: the client id is the part up to the first colon.
         client, colon, secret = reveal(self.credential).partition(":")
         known = {"client_id": client, "client_secret": secret} if colon else {"client_secret": client}
         return {"grant_type": "client_credentials", **known, "scope": self.scope, **self.extra}
@@ -132,18 +132,18 @@ class OAuthTokens:
         try:
             answer = self._http.send(Request("POST", uri, form=self._credentials.form))
         except CommitStateUnknown as lost:
-            raise CatalogError(f"no answer from {uri}, where tokens come from") from lost
+            raise CatalogError(f"no response from the token endpoint {uri}") from lost
         if not answer.is_success:
             raise CatalogError(
-                f"{uri} gives no token for the credential: {redact(_reason(answer), self.secrets())}",
+                f"{uri} rejected the credential: {redact(_reason(answer), self.secrets())}",
                 hint="Check credential, scope and oauth2-server-uri",
             )
         try:
             token = msgspec.json.decode(answer.body, type=_Token)
         except ValueError as error:
-            raise CatalogError(f"{uri} answers with what is no token") from error
+            raise CatalogError(f"malformed token response from {uri}") from error
         if not is_header_value(token.access_token):
-            raise CatalogError(f"{uri} answers with a token that no header can carry")
+            raise CatalogError(f"{uri} returned a token with characters that are not valid in a header")
         self._token = Secret(token.access_token)
         self._good_until = None
         if token.expires_in is not None:

@@ -1,6 +1,6 @@
 """A catalog behind a server that speaks Iceberg's REST protocol. (rest-catalog-open-api.yaml)
 
-The server writes metadata itself, from changes and what they rest on: pointers cannot be moved from outside. So `swap`
+The server writes metadata itself, from updates and requirements: pointers cannot be moved from outside. So `swap`
 takes names (register) and gives them back (drop), and what moves a table goes through `tables`, as `publish_rest` does.
 A drop cannot be bound to a version: the pointer is compared first, and the table may move in between.
 
@@ -94,7 +94,7 @@ class RestCatalog:
 
     @property
     def wants_reports(self) -> bool:
-        """Whether the server is to be told of commits."""
+        """Whether commits are reported to the server."""
         return self.properties.get(REPORTS, "true").lower() != "false"
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
@@ -205,7 +205,7 @@ class RestCatalog:
         self._session.http.close()
 
     def __reduce__(self) -> NoReturn:
-        raise Unsupported("a catalog cannot be sent to another process with its connections", hint="Open it there")
+        raise Unsupported("a catalog cannot be pickled: it holds connections", hint="Open it there")
 
     def __repr__(self) -> str:
         return f"RestCatalog({self.url!r})"
@@ -240,7 +240,7 @@ class RestCatalog:
 
 def _named(namespace: Namespace) -> Namespace:
     if not namespace:
-        raise NoSuchNamespace("there is no namespace without a name")
+        raise NoSuchNamespace("a namespace needs a name")
     return namespace
 
 

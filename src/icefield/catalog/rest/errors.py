@@ -60,7 +60,7 @@ def error_of(answer: Answer, doing: str, verb: Verb, missing: type[IcefieldError
     said = _decode(answer)
     kind = _kind(answer.status, said.type, verb, missing)
     words = f": {said.message[:MAX_WORDS]}" if said.message else ""
-    return kind(f"cannot {doing}: the catalog answers {answer.status}{words}", hint=_HINTS.get(answer.status))
+    return kind(f"cannot {doing}: the catalog responded with {answer.status}{words}", hint=_HINTS.get(answer.status))
 
 
 def _kind(status: int, named: str, verb: Verb, missing: type[IcefieldError]) -> type[IcefieldError]:

@@ -140,13 +140,13 @@ class Deadline:
 
 
 def check_url(url: str) -> str:
-    """Refuse what is no address of a server, or holds a password; return it without a slash at the end."""
+    """Reject a URL that is not a server's, or has a password in it; return it without a trailing slash."""
     origin_of(url)
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInput(
-            "the address of a REST catalog has a user, a query or a fragment in it",
-            hint="Give a token or a credential as a setting of its own",
+            "the URL of a REST catalog must not contain a user, a query or a fragment",
+            hint="Pass the token or credential as a separate property",
         )
     return url.rstrip("/")
 
@@ -159,7 +159,7 @@ def origin_of(url: str) -> str:
     except ValueError:
         scheme, host, port = "", None, None
     if scheme not in DEFAULT_PORTS or not host or not url.isascii() or not url.isprintable() or " " in url:
-        raise InvalidInput("the address of a REST catalog is http://host/path or https://host/path")
+        raise InvalidInput("the URL of a REST catalog must be http://host/path or https://host/path")
     return f"{scheme}://{host.lower()}:{port or DEFAULT_PORTS[scheme]}"
 
 
@@ -193,7 +193,7 @@ def _exchange(connection: http.client.HTTPConnection, url: SplitResult, request:
         data, fault = _read(response, request.max_bytes)
     except (OSError, http.client.HTTPException, zlib.error) as error:
         raise CommitStateUnknown(
-            f"the answer of {url.netloc} to {request.method} {url.path} did not come: {type(error).__name__}: {error}"
+            f"no response from {url.netloc} to {request.method} {url.path}: {type(error).__name__}: {error}"
         ) from error
     headers = {key.lower(): value for key, value in response.getheaders()}
     return Answer(response.status, headers, data, fault)
@@ -245,7 +245,7 @@ def _read(response: http.client.HTTPResponse, max_bytes: int) -> tuple[bytes, st
         if len(found) > limit:
             return b"", too_large
     if inflate is not None and not inflate.eof:
-        raise zlib.error("the compressed body is not whole")
+        raise zlib.error("the compressed body is truncated")
     if response.length:
         raise http.client.IncompleteRead(bytes(found), response.length)
     return bytes(found), None

@@ -29,7 +29,7 @@ def store_properties(agreed: Mapping[str, str], own: Mapping[str, str], trusted:
     endpoint = said.get(S3_ENDPOINT)
     if endpoint is not None and S3_ENDPOINT not in own and origin_of(endpoint) not in trusted:
         raise InvalidInput(
-            f"the catalog sends us to the object store {origin_of(endpoint)}, which would get your credentials",
-            hint=f"Give {S3_ENDPOINT} yourself, or name it in {TRUSTED}",
+            f"the catalog redirects to the object store {origin_of(endpoint)}, which would receive your credentials",
+            hint=f"Set {S3_ENDPOINT} yourself, or add it to {TRUSTED}",
         )
     return {**said, **own}

@@ -61,7 +61,7 @@ class RestConfig:
 
     @property
     def separator(self) -> str:
-        """What stands between the parts of a namespace in an address."""
+        """The separator between the parts of a namespace in a URL."""
         return unquote(self.properties.get("namespace-separator", "")) or UNIT_SEPARATOR
 
 
@@ -77,7 +77,7 @@ class RestSession:
     config: RestConfig = field(default_factory=RestConfig)
 
     def supports(self, endpoint: str) -> bool:
-        """Say whether the server has an endpoint, in the words of the specification."""
+        """Return whether the server has an endpoint, in the words of the specification."""
         return endpoint in self.config.endpoints
 
     def path(self, *parts: str) -> str:
@@ -85,7 +85,7 @@ class RestSession:
         prefix = self.config.properties.get("prefix", "").strip("/")
         for part in parts:
             if part in _LEADS_AWAY:
-                raise InvalidInput(f"a REST catalog cannot be asked for something called {part!r}")
+                raise InvalidInput(f"{part!r} cannot be part of a name in a REST catalog")
         segments = [quote(part, safe="") for part in parts]
         return "/".join([self.url, "v1", *([quote(prefix, safe="/%")] if prefix else []), *segments])
 
@@ -119,7 +119,7 @@ class RestSession:
         return self._checked(request, doing, Verb.CHANGE, missing)
 
     def commit(self, request: Request, doing: str, missing: type[IcefieldError] = NotFound) -> Answer:
-        """Have something changed, if what it rests on still holds; the answer may hold metadata."""
+        """Apply updates if their requirements hold; the response may have metadata."""
         request = replace(request, max_bytes=self.config.max_answer_bytes)
         return self._checked(request, doing, Verb.COMMIT, missing)
 
@@ -133,10 +133,10 @@ class RestSession:
             if not token:
                 return
             if token in seen:
-                raise CatalogError(f"cannot {doing}: the catalog gives the same page again and again")
+                raise CatalogError(f"cannot {doing}: the catalog returns the same page repeatedly")
             seen.add(token)
             query = {**query, "pageToken": token}
-        raise CatalogError(f"cannot {doing}: the catalog gives more than {MAX_PAGES:,} pages")
+        raise CatalogError(f"cannot {doing}: the catalog returns more than {MAX_PAGES:,} pages")
 
     def secrets(self) -> list[str]:
         """Return what no message may show."""
@@ -150,7 +150,7 @@ class RestSession:
         if answer.fault is not None and answer.status < 400:
             kind = CatalogError if verb is Verb.READ else CommitStateUnknown
             hint = f"Set {MAX_ANSWER} if it may be that large" if "bytes" in answer.fault else None
-            raise kind(f"cannot {doing}: the catalog's answer was not read: {answer.fault}", hint=hint)
+            raise kind(f"cannot {doing}: the catalog's response could not be read: {answer.fault}", hint=hint)
         if answer.is_success or (answer.status == 304 and verb is Verb.READ):
             return answer
         raise error_of(answer, doing, verb, missing)
@@ -202,8 +202,8 @@ def load_config(session: RestSession, trusted_origins: Container[str] = ()) -> R
     url = check_url(reveal(merged.get("uri", session.url)))
     if origin_of(url) != origin_of(session.url) and origin_of(url) not in trusted_origins:
         raise CatalogError(
-            f"cannot {doing}: it sends us on to {origin_of(url)}, which would get the credentials",
-            hint=f"Connect to that server itself, or name it in {TRUSTED}",
+            f"cannot {doing}: it redirects to {origin_of(url)}, which would receive the credentials",
+            hint=f"Connect to that server directly, or add it to {TRUSTED}",
         )
     _check_prefix(merged.get("prefix", ""), doing)
     return replace(session, url=url, config=config)
@@ -224,7 +224,7 @@ def decode_answer(body: bytes, kind: type[T], doing: str) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, RecursionError) as error:
-        raise CatalogError(f"cannot {doing}: the catalog's answer does not decode: {error}") from error
+        raise CatalogError(f"cannot {doing}: malformed response: {error}") from error
 
 
 class _Page(msgspec.Struct, rename="kebab"):

@@ -4,7 +4,7 @@
     credential               client-id:secret, for which OAuth2 gives tokens
     oauth2-server-uri        where it gives them; `scope`, `audience`, `resource` go with it
     header.<name>            a header of every request
-    prefix                   what stands before every address; mostly the server says it
+    prefix                   the prefix of every path; usually given by the server
     rest-page-size           how many names to ask for at a time
     rest-timeout-seconds     how long a request may take, from connecting to the last byte of the answer
     rest-max-answer-bytes    how large the metadata of a table or a view may be
@@ -69,11 +69,11 @@ class RestSettings:
         if TOKEN in self.properties and CREDENTIAL in self.properties:
             raise InvalidInput("a REST catalog takes a token or a credential, not both")
         if OAUTH_SERVER in self.properties and CREDENTIAL not in self.properties:
-            raise InvalidInput(f"{OAUTH_SERVER} goes with a credential", hint="Give credential = client-id:secret")
+            raise InvalidInput(f"{OAUTH_SERVER} requires a credential", hint="Give credential = client-id:secret")
         if not is_header_value(reveal(self.properties.get(TOKEN, "none"))):
             raise InvalidInput(
-                "the token of a REST catalog has a line break, a blank or another character that no header can carry",
-                hint="Look at the end of the file or variable that it comes from",
+                "the token of a REST catalog contains a line break, a blank or another invalid character",
+                hint="Check the end of the file or variable that it comes from",
             )
         _ = (self.timeout_seconds, self.page_size, self.headers, self.max_answer_bytes, self.trusted_origins)
 
@@ -83,9 +83,9 @@ class RestSettings:
         found = {k.removeprefix(HEADER): reveal(v) for k, v in self.properties.items() if k.startswith(HEADER)}
         for name, value in found.items():
             if not name or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-                raise InvalidInput(f"{HEADER}{name} is no name of a header")
+                raise InvalidInput(f"{HEADER}{name} is not a valid header name")
             if not is_header_value(value):
-                raise InvalidInput(f"{HEADER}{name} has a value that no header can carry")
+                raise InvalidInput(f"{HEADER}{name} has a value that is not valid in a header")
         return found
 
     @property

@@ -2,7 +2,7 @@
 
 (rest-catalog-open-api.yaml: loadTable, updateTable, createTable, commitTransaction, reportMetrics)
 
-Raises NoSuchTable, CommitConflict (what a change rests on does not hold any more), CommitStateUnknown (the answer was
+Raises NoSuchTable, CommitConflict (a requirement no longer holds), CommitStateUnknown (the answer was
 lost, or the server failed: look before doing anything), CatalogError.
 """
 
@@ -44,7 +44,7 @@ class LoadedTable:
 
 @dataclass(frozen=True)
 class TableChange:
-    """Updates to one table, and what they rest on."""
+    """Updates to one table, and their requirements."""
 
     table: TableName
     requirements: Sequence[Requirement | AssertCreate]
@@ -68,7 +68,7 @@ class RestTables:
         self._tags: dict[TableName, tuple[str, str]] = {}
 
     def load(self, table: TableName, known: str | None = None) -> LoadedTable | None:
-        """Load a table; None if it still stands at the location that is known."""
+        """Load a table; None if its metadata location has not changed."""
         location, tag = self._tags.get(table, (None, None))
         headers = {"If-None-Match": tag} if tag is not None and known == location else {}
         doing = f"load table {table}"
@@ -94,7 +94,9 @@ class RestTables:
                 break
             found = moved
         else:
-            raise CatalogError(f"cannot read {len(names)} tables at one moment: others keep changing them")
+            raise CatalogError(
+                f"cannot read {len(names)} tables at one point in time: other writers keep changing them"
+            )
         return {name: loaded for name, loaded in found.items() if loaded is not None}
 
     def commit(self, change: TableChange, key: str | None) -> LoadedTable:
@@ -105,7 +107,7 @@ class RestTables:
         try:
             return self._decode(change.table, answer, doing)
         except CatalogError as error:
-            raise CommitStateUnknown(f"the answer to the commit to {change.table} makes no sense") from error
+            raise CommitStateUnknown(f"malformed response to the commit to {change.table}") from error
 
     def commit_all(self, changes: Sequence[TableChange], key: str | None) -> None:
         """Have several tables changed, all or none."""
@@ -152,7 +154,7 @@ class RestTables:
         self._session.change(request, f"drop table {table}", NoSuchTable)
 
     def report_metrics(self, table: TableName, report: Json) -> None:
-        """Tell the server of a scan or a commit, if it wants to know; that it fails is no failure of either."""
+        """Report a scan or a commit to the server, if it takes reports; errors are ignored."""
         if not self._session.supports(METRICS):
             return
         url = self._session.table_path(table, "metrics")

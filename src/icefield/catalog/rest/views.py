@@ -1,6 +1,6 @@
 """Views of a REST catalog: load them, and have changes made to them. The server writes the metadata.
 
-(rest-catalog-open-api.yaml: loadView, createView, replaceView.) The protocol lets a change of a view rest on nothing
+(rest-catalog-open-api.yaml: loadView, createView, replaceView.) The protocol lets a change of a view require nothing
 but the view's uuid: of two replacements at once the later one wins.
 
 Raises NotFound, AlreadyExists, Unsupported (the server has no views), CommitStateUnknown, CatalogError.

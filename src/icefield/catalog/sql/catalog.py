@@ -160,7 +160,7 @@ class SqlCatalog:
         self._database.close()
 
     def __reduce__(self) -> NoReturn:
-        raise Unsupported("a catalog cannot be sent to another process with its connections", hint="Open it there")
+        raise Unsupported("a catalog cannot be pickled: it holds connections", hint="Open it there")
 
     def _swap(self, session: Session, changes: Sequence[PointerSwap]) -> None:
         # All expectations are checked before anything is written, so that they see one state.
@@ -181,7 +181,7 @@ class SqlCatalog:
             self._namespaces.require(session, change.table.namespace)
             if change.kind is Kind.VIEW and _TYPE_COLUMN not in rows.columns:
                 raise Unsupported(
-                    f"cannot create view {change.table}: catalog {self.name} has no column {_TYPE_COLUMN} for its kind",
+                    f"cannot create view {change.table}: catalog {self.name} lacks the column {_TYPE_COLUMN}",
                     hint="Open it with Iceberg's JDBC catalog and jdbc.schema-version=V1 once, which adds the column",
                 )
 
@@ -198,7 +198,7 @@ class SqlCatalog:
             return
         # Not a formality: an update that found no row is a commit that did not happen.
         if rows.changed != 1:
-            raise CommitConflict(f"{change.table} was moved while {change.new} was about to be committed")
+            raise CommitConflict(f"{change.table} was changed while {change.new} was being committed")
 
     def _list(self, session: Session, namespace: Namespace, kind: Kind) -> list[TableName]:
         self._namespaces.require(session, namespace)

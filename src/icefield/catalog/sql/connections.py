@@ -27,7 +27,7 @@ class Closable(Protocol):
 
     @property
     def in_transaction(self) -> bool:
-        """Say whether a transaction is open on it, or it is not known, so that it cannot be lent again."""
+        """Return whether a transaction is open on it, or it is not known, so that it cannot be lent again."""
         ...
 
     def close(self) -> None: ...
@@ -124,7 +124,7 @@ class Connections(Generic[Connection]):
         if self._closed:
             raise CatalogError("the catalog was closed", hint="Open it again")
         if self._process != os.getpid():
-            raise CatalogError("the catalog was in use when this process was forked", hint="Open it after the fork")
+            raise CatalogError("this process was forked while the catalog was in use", hint="Open it after the fork")
 
 
 def _close_all(connections: list[Any]) -> None:

@@ -48,5 +48,5 @@ class Database(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         ...

@@ -62,7 +62,7 @@ class SqlNamespaces:
     def create(self, session: Session, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Create a namespace with its properties."""
         if self._exists(session, namespace):
-            raise AlreadyExists(f"namespace {text_of(namespace)} exists already")
+            raise AlreadyExists(f"namespace {text_of(namespace)} already exists")
         self._set(session, namespace, properties)
 
     def drop(self, session: Session, namespace: Namespace) -> None:
@@ -70,7 +70,9 @@ class SqlNamespaces:
         self.require(session, namespace)
         tables = session.execute(_TABLES_AT, (self._catalog_name, text_of(namespace))).values
         if tables or self._below(session, namespace):
-            raise NamespaceNotEmpty(f"namespace {text_of(namespace)} still holds tables, views or namespaces")
+            raise NamespaceNotEmpty(
+                f"namespace {text_of(namespace)} is not empty: it still has tables, views or namespaces"
+            )
         if session.execute(_DROP, (self._catalog_name, text_of(namespace))).changed < 1:
             raise CommitConflict(f"namespace {text_of(namespace)} was changed while it was being dropped")
 

@@ -1,12 +1,12 @@
 """The SQL catalog in a PostgreSQL database, shared by many machines.
 
 Writers run SERIALIZABLE and readers on one snapshot (REPEATABLE READ), so that everything which `sql` checks before it
-writes still holds when it commits. Whoever loses to a concurrent transaction is told so by the server, and is run again
-here; it then finds the pointer moved. Clients that write with less isolation (PyIceberg, Iceberg's JDBC catalog) move
-pointers by conditional updates of one row, which the server orders against ours.
+writes still holds when it commits. A transaction that loses to a concurrent one gets an error from the server and is
+run again here; it then finds that the pointer has moved. Clients that write with less isolation (PyIceberg, Iceberg's
+JDBC catalog) move pointers by conditional updates of one row, which the server orders against ours.
 
 Nothing is kept in a session: settings are made in the transaction, and no statement is prepared (another client may
-add a column, and a pooler may stand between).
+add a column, and there may be a pooler in between).
 
 Error semantics: whatever fails before COMMIT is sent, and a COMMIT that the server refuses with an error (not
 serializable, a full disk, a constraint), changed nothing. A connection that is lost before COMMIT is opened again,
@@ -133,8 +133,8 @@ class PostgresDatabase:
             if is_rolled_back(error):
                 raise
             raise CommitStateUnknown(
-                f"the commit to {self._target.label} was sent and failed: {text_of_error(error)}",
-                hint="It may have landed: look at the table before trying again, and delete nothing",
+                f"the commit to {self._target.label} failed after it was sent: {text_of_error(error)}",
+                hint="It may have been committed: check the table before retrying, and delete nothing",
             ) from error
         # The server answers so, and not with an error, where a statement before it failed.
         if answer != "COMMIT":
@@ -179,7 +179,7 @@ class PostgresDatabase:
         meetings = 0
         while missing := [table for table in self._schema if not _is_there(connection, table)]:
             if not self._settings.create:
-                raise CatalogError(f"{self._target.label} holds no catalog: it has no table {', '.join(missing)}")
+                raise CatalogError(f"{self._target.label} is not a catalog: missing tables: {', '.join(missing)}")
             try:
                 connection.execute(self._schema[missing[0]])
             except psycopg.Error as error:

@@ -45,7 +45,7 @@ def parse_target(url: str) -> PostgresTarget:
         raise InvalidInput(f"{url.partition('://')[0]!r} is not the scheme of a PostgreSQL URL", hint=shape)
     given = _read_url(url)
     if given is None:
-        raise InvalidInput("the PostgreSQL URL cannot be read", hint=shape)
+        raise InvalidInput("the PostgreSQL URL is malformed", hint=shape)
     parameters = {**_DEFAULTS, **{key: value for key, value in given.items() if value is not None}}
     user = f"{given['user']}@" if given.get("user") else ""
     port = f":{given['port']}" if given.get("port") else ""
@@ -86,7 +86,7 @@ class PostgresConnection:
 
     @cached_property
     def is_pooled(self) -> bool:
-        """Whether something stands between that lends the server's connections out.
+        """Whether a pooler shares the server's connections.
 
         A pooler gives each client a process id of its own making, for there is no one process that serves it.
         """

@@ -29,7 +29,7 @@ _REASONS = {
 
 
 def is_contended(error: Exception) -> bool:
-    """Say whether a concurrent transaction came first, so that this one changed nothing and may be run again."""
+    """Return whether a concurrent transaction came first, so that this one changed nothing and may be run again."""
     return _code(error) in _CONTENDED
 
 
@@ -44,12 +44,12 @@ def is_rolled_back(error: psycopg.Error) -> bool:
 
 
 def is_created_meanwhile(error: Exception) -> bool:
-    """Say whether somebody else made a table while we did."""
+    """Return whether another process created the table concurrently."""
     return _code(error) in _CREATED_MEANWHILE
 
 
 def is_lost(error: Exception) -> bool:
-    """Say whether the connection is gone."""
+    """Return whether the connection is gone."""
     code = _code(error)
     return isinstance(error, psycopg.OperationalError) and (not code or code in _SERVER_ENDED or code.startswith("08"))
 
@@ -58,19 +58,21 @@ def explain(error: Exception, label: str, waited_s: float) -> CatalogError:
     """Return the error to show for one of the driver's, which changed nothing."""
     if is_contended(error) or _code(error) == _LOCKED:
         hint = "Look for a client that holds a transaction open, or give a longer busy_timeout_s"
-        return CatalogError(f"the catalog {label} was locked by others for {waited_s:g} s", hint=hint)
+        return CatalogError(f"the catalog {label} was locked by other connections for {waited_s:g} s", hint=hint)
     if is_lost(error):
         hint = "Nothing was changed; run it again when the server is up"
         return CatalogError(f"the connection to the catalog {label} was lost: {text_of_error(error)}", hint=hint)
     if reason := _REASONS.get(_code(error)):
-        return CatalogError(f"the catalog {label} refused: {reason[0]} ({text_of_error(error)})", hint=reason[1])
+        return CatalogError(
+            f"the catalog {label} rejected the request: {reason[0]} ({text_of_error(error)})", hint=reason[1]
+        )
     return CatalogError(f"the catalog {label} failed: {text_of_error(error)}")
 
 
 def explain_unopened(error: Exception, label: str) -> CatalogError:
     """Return the error to show for a connection that could not be made."""
     text = text_of_error(error)
-    # libpq gives no code for what the server says before the session stands. A server that speaks another language
+    # libpq gives no code for errors before the session is established. A server that speaks another language
     # is quoted as it is.
     for sign, code in (
         ("password authentication failed", "28P01"),

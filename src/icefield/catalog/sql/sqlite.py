@@ -119,7 +119,7 @@ class SqliteDatabase:
         def run(connection: sqlite3.Connection) -> Result:
             found = _tables_in(connection)
             if missing := [table for table in self._schema if table not in found]:
-                raise CatalogError(f"{self._path} holds no catalog: it has no table {', '.join(missing)}")
+                raise CatalogError(f"{self._path} is not a catalog: missing tables: {', '.join(missing)}")
             return work(SqliteSession(connection))
 
         return run
@@ -132,8 +132,8 @@ class SqliteDatabase:
                 _roll_back(connection)
                 raise
             raise CommitStateUnknown(
-                f"the commit to {self._path} was sent and failed: {error}",
-                hint="It may have landed: look at the table before trying again, and delete nothing",
+                f"the commit to {self._path} failed after it was sent: {error}",
+                hint="It may have been committed: check the table before retrying, and delete nothing",
             ) from error
 
     def _while_busy(self, action: Callable[[], Result], patience_s: float | None = None) -> Result:
@@ -184,13 +184,13 @@ class SqliteDatabase:
         # transaction that a crash left open, so the size is looked at again.
         if pages == 0 and size and self._path.stat().st_size:
             raise CatalogError(
-                f"the catalog {self._path} is damaged: it was cut to {size} bytes",
-                hint="Restore it from a copy, or remove it and begin an empty one with create=True",
+                f"the catalog {self._path} is corrupt: it was truncated to {size} bytes",
+                hint="Restore it from a backup, or remove it and start an empty one with create=True",
             )
         mark = next(iter(self._schema))
         # A file that is new was looked for when the lake was connected to.
         if size and self._settings.warehouse is not None:
-            why = f"{self._path} holds no catalog: it has no table {mark}"
+            why = f"{self._path} is not a catalog: missing tables: {mark}"
             refuse_tables(self._settings.warehouse, why, lambda: mark in _tables_in(connection))
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
@@ -210,7 +210,7 @@ class SqliteDatabase:
         if not missing:
             return
         if not self._settings.create:
-            raise CatalogError(f"{self._path} holds no catalog: it has no table {', '.join(missing)}")
+            raise CatalogError(f"{self._path} is not a catalog: missing tables: {', '.join(missing)}")
         connection.execute("BEGIN IMMEDIATE")
         try:
             for table in missing:

@@ -12,12 +12,12 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PR
 
 
 def is_busy(error: sqlite3.Error | UnicodeDecodeError) -> bool:
-    """Say whether another process or thread held the file, so that waiting helps."""
+    """Return whether another process or thread held the file, so that waiting helps."""
     return _code(error) in _BUSY
 
 
 def is_read_only(error: sqlite3.Error | UnicodeDecodeError) -> bool:
-    """Say whether the file could not be written."""
+    """Return whether the file could not be written."""
     return _code(error) == sqlite3.SQLITE_READONLY
 
 
@@ -37,7 +37,7 @@ def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: flo
     """Return the error to show for one of SQLite's, which changed nothing."""
     if is_busy(error):
         hint = "Look for a process that holds the file, or give a longer busy_timeout_s"
-        return CatalogError(f"the catalog {path} was locked by others for {waited_s:g} s", hint=hint)
+        return CatalogError(f"the catalog {path} was locked by other connections for {waited_s:g} s", hint=hint)
     if _code(error) == sqlite3.SQLITE_CANTOPEN:
         return _explain_unopened(path)
     if is_read_only(error):
@@ -48,7 +48,7 @@ def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: flo
     if _code(error) == sqlite3.SQLITE_NOTADB:
         return CatalogError(f"{path} is not a SQLite database", hint="Give the path of the catalog's own file")
     if _code(error) == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
-        return CatalogError(f"the catalog {path} is damaged: {error}", hint="Restore it from a copy")
+        return CatalogError(f"the catalog {path} is corrupt: {error}", hint="Restore it from a copy")
     return CatalogError(f"the catalog {path} failed: {error}")
 
 

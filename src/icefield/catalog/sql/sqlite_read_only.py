@@ -7,7 +7,7 @@ A file with a write-ahead log wants to write even to be read. There are three wa
   transaction;
 - there is a log without an index, as a crash leaves it: both are copied and recovered in a temporary directory.
 
-The last two are true only if nothing was written meanwhile, so the files are looked at before and after, and what was
+The last two hold only if nothing was written concurrently, so the files are checked before and after, and what was
 read beside a change is read again. Raises what SQLite raises, and CatalogError if the file never stays as it is.
 """
 
@@ -44,7 +44,9 @@ def read_unwritable(path: Path, work: Callable[[sqlite3.Connection], Result]) ->
             result = work(connection)
         if is_live or _state(path) == before:
             return result
-    raise CatalogError(f"the catalog {path} changes too fast to be read without writing", hint="Try again")
+    raise CatalogError(
+        f"the catalog {path} changes too often to be read from a read-only file system", hint="Try again"
+    )
 
 
 @contextmanager

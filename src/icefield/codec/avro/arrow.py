@@ -54,7 +54,7 @@ def value_array(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array
     held = column.node.kind if isinstance(column.node, Value) else "parts"
     build = _builder(held, kind)
     if build is None:
-        raise ValueError(f"the field {column.name!r} holds {held} where {kind} belongs")
+        raise ValueError(f"the field {column.name!r} holds {held}, expected {kind}")
     return build(decoded, column, kind)
 
 
@@ -162,7 +162,7 @@ def _decimals(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     begins, ends, present = decoded.spans(column)
     lengths = ends - begins
     if (lengths > _DECIMAL_BYTES).any() or (lengths[present] == 0).any():
-        raise ValueError(f"the field {column.name!r} holds a decimal of no or too many bytes")
+        raise ValueError(f"the field {column.name!r} holds a decimal with no bytes or too many")
     data = np.frombuffer(decoded.raw.data, np.uint8)
     sign = np.where(present & (data[begins] >= 0x80), 0xFF, 0).astype(np.uint8)
     out = np.empty((decoded.count, _DECIMAL_BYTES), np.uint8)

@@ -40,7 +40,7 @@ for _part in _PARTS:
 
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a kernel for compilation; without any writable place for the cache, each process compiles anew."""
+    """Wrap a kernel for compilation; without a writable directory for the cache, each process compiles again."""
     try:
         compiled: Callable[..., Any] = numba.njit(function, nogil=True, cache=True, **_OPTIONS)
     except RuntimeError:

@@ -33,7 +33,7 @@ NULL, DEFLATE, SNAPPY, ZSTANDARD = CODECS = ("null", "deflate", "snappy", "zstan
 def decompress(codec: str, data: memoryview, limit: int) -> Any:
     """Return a block's raw bytes, at most `limit` of them."""
     if codec not in _DECOMPRESS:
-        raise ValueError(f"the codec {codec!r} is none of {', '.join(_DECOMPRESS)}")
+        raise ValueError(f"the codec {codec!r} is not one of {', '.join(_DECOMPRESS)}")
     try:
         raw = _DECOMPRESS[codec](data, limit)
     except (zlib.error, _inflater.error, OSError, EOFError) as error:
@@ -58,7 +58,7 @@ def _inflate(data: memoryview, limit: int) -> Any:
     stream = _inflater.decompressobj(_RAW_STREAM)
     raw = stream.decompress(data, limit + 1)
     if not stream.eof and len(raw) <= limit:
-        raise EOFError("the stream is cut off")
+        raise EOFError("the stream is truncated")
     return raw
 
 

@@ -64,7 +64,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows as they stand in the file."""
+    """Rows as they are in the file."""
 
     rows: int
     data: memoryview
@@ -75,7 +75,7 @@ class Block:
 def parse_header(data: bytes, location: str) -> Header:
     """Read the head of a file."""
     if data[:4] != MAGIC:
-        raise CorruptFile(location, "it does not begin as an Avro file does")
+        raise CorruptFile(location, "it is not an Avro file: the magic bytes are missing")
     metadata: dict[str, bytes] = {}
     count, _, position = open_run(data, 4, len(data))
     while position >= 0 and count > 0:
@@ -87,21 +87,21 @@ def parse_header(data: bytes, location: str) -> Header:
             count, _, position = open_run(data, position, len(data))
     sync = data[position : position + SYNC_BYTES]
     if position < 0 or len(sync) < SYNC_BYTES:
-        raise CorruptFile(location, "its Avro header is cut off or damaged")
+        raise CorruptFile(location, "its Avro header is truncated or corrupt")
     if SCHEMA_KEY not in metadata:
         raise CorruptFile(location, "its Avro header holds no schema")
     return Header(metadata, sync, position + SYNC_BYTES)
 
 
 def iterate_blocks(data: bytes, header: Header, location: str) -> Iterator[Block]:
-    """Yield the blocks as they stand, checking the markers between them."""
+    """Yield the blocks as they are, checking the markers between them."""
     view, position, size = memoryview(data), header.end, len(data)
     while position < size:
         rows, position = read_varint(data, position, size)
         length, position = read_varint(data, position, size)
         end = position + length
         if position < 0 or rows < 0 or length < 0 or end + SYNC_BYTES > size:
-            raise CorruptFile(location, f"a block after byte {header.end} is cut off or damaged")
+            raise CorruptFile(location, f"a block after byte {header.end} is truncated or corrupt")
         if data[end : end + SYNC_BYTES] != header.sync:
             raise CorruptFile(location, f"the block that ends at byte {end} is not followed by the sync marker")
         yield Block(rows, view[position:end], end + SYNC_BYTES)

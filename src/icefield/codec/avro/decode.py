@@ -76,7 +76,7 @@ class Decoded:
 
 def pack_rows(files: Iterable[tuple[str, Iterable[Block]]], limits: Limits = DEFAULT_LIMITS) -> RawRows:
     """Lay the decompressed blocks of one or many files side by side."""
-    # One buffer that grows: a block is let go as soon as it is copied, so that all of them never stand beside it.
+    # One buffer that grows: a block is released once it is copied, so that the blocks are never all in memory too.
     data = bytearray(_FRONT)
     locations: list[str] = []
     rows, owner, ends = [], [], []
@@ -102,10 +102,10 @@ def decode(raw: RawRows, program: Program, limits: Limits = DEFAULT_LIMITS) -> D
     """Run a program over all rows."""
     impossible = np.flatnonzero(raw.rows * program.smallest_row > raw.end - raw.begin)
     if len(impossible):
-        raise CorruptFile(raw.locations[raw.owner[impossible[0]]], "a block claims more rows than it has room for")
+        raise CorruptFile(raw.locations[raw.owner[impossible[0]]], "a block claims more rows than its size allows")
     total = int(raw.rows.sum())
     if total > limits.rows:
-        raise CorruptFile(raw.locations[-1], f"with it there are {total} rows, more than the limit of {limits.rows}")
+        raise CorruptFile(raw.locations[-1], f"{total} rows in total, more than the limit of {limits.rows}")
     return _run(raw, program, engine_for(len(raw.data)), total)
 
 

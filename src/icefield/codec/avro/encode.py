@@ -112,7 +112,7 @@ class _Store:
         if is_bool:
             column = column.cast(pa.int32())
         width = column.type.bit_width // 8
-        # What lies under nulls does not matter, for it is not written.
+        # The values of null slots do not matter: they are not written.
         values = np.frombuffer(_fixed_bytes(column, width), f"<i{width}")
         self.longs.append(values.astype(np.int64, copy=False))
         self.valid.append(_present(column).astype(np.uint8))

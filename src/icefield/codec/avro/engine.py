@@ -86,7 +86,7 @@ class Budget:
     left_bytes: int
 
     def spend(self, size: int) -> bool:
-        """Take a piece of work from the budget; say whether it was in there."""
+        """Take a piece of work from the budget; return whether it was in there."""
         self.left_bytes -= size
         return self.left_bytes >= 0
 

@@ -1,7 +1,7 @@
 """Walk Avro rows by a program that is data: the inner loops of the codec, reading and writing.
 
-They run as they stand (plain Python over bytes and lists) and compiled (over arrays), see `avro_engine`; so they use
-only integers, indexing and the named tuples below, and stand in one file, whose date tells numba that its cache is old.
+They run as they are (plain Python over bytes and lists) and compiled (over arrays), see `avro_engine`; so they use
+only integers, indexing and the named tuples below, and are in one file, whose date tells numba that its cache is old.
 
 Reading trusts no byte: every read is checked against the end of its block, and every turn of a loop consumes at least
 one byte (`avro_program` refuses array elements of no bytes), so hostile bytes cost time linear in their number.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 NULL, SLOT, ARG, JUMP, KEYS, KEYS_END, COUNT = 1, 2, 3, 4, 5, 6, 7
 WIDTH = 8
 
-# VARINT and BOOL fill longs; BYTES (length first), FIXED (ARG bytes) and what lies between ENTER and LEAVE fill spans.
+# VARINT and BOOL fill longs; BYTES (length first), FIXED (ARG bytes) and what is between ENTER and LEAVE fill spans.
 # The maps are arrays of (integer key, value) with the value's null branch in ARG. LOOP jumps to AGAIN, which goes to
 # ARG for each element. In writing, FIXED copies its span as it is, whatever its length.
 VARINT, BOOL, BYTES, FIXED, MAP_LONGS, MAP_BYTES, ENTER, LEAVE, LOOP, AGAIN = range(10)

@@ -54,7 +54,7 @@ class Wanted:
     inside: frozenset[int] = frozenset()
     """Fields that are records all of whose values are wanted."""
     spans: frozenset[Path] = frozenset()
-    """Composite values whose bytes are wanted as they stand."""
+    """Composite values whose bytes are wanted as they are."""
     keys: tuple[tuple[Path, tuple[int, ...]], ...] = ()
     """Maps from integers, with the keys whose values are wanted, ascending."""
 
@@ -139,7 +139,7 @@ class _Compiler:
         begin, slot = self._enter(each, path, loops, keep=keep)
         count_slot = self._long() if keep else -1
         if keep:
-            # A map with text keys has no elements to read; whoever wants the column is told so.
+            # A map with text keys has no elements to read; reading the column is an error.
             elements = _compile_elements(each.node) if isinstance(each.node, Array) else None
             self.columns.append(Column(path, each.name, each.node, slot, count_slot=count_slot, elements=elements))
         keys = dict(self.wanted.keys).get(path) if loops == 0 else None

@@ -31,7 +31,7 @@ def inflate_json(data: bytes, location: str) -> bytes:
                 parts.append(part)
                 size += len(part)
     except (OSError, EOFError, zlib.error) as error:
-        raise CorruptFile(location, f"its gzip stream is damaged: {error}") from error
+        raise CorruptFile(location, f"its gzip stream is corrupt: {error}") from error
     if size > limit:
         raise CorruptFile(location, f"its {len(data):,} bytes inflate to more than {limit:,}")
     return b"".join(parts)

@@ -3,7 +3,7 @@
 The top level is read as raw slices: snapshots stay undecoded until one is asked for and are written back as the bytes
 they came as, and keys that icefield does not know survive a round trip. A commit costs its change, not its history.
 
-Raises CorruptFile for bytes that are no table metadata, Unsupported for a format version that is not handled.
+Raises CorruptFile for bytes that are not table metadata, Unsupported for a format version that is not handled.
 """
 
 import gzip
@@ -90,7 +90,7 @@ def decode_metadata(data: bytes, location: str) -> TableMetadata:
         _check_pointers(metadata)
     except (InvalidInput, ValueError, TypeError, KeyError, RecursionError) as error:
         why = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise CorruptFile(location, f"it is no table metadata: {why}") from error
+        raise CorruptFile(location, f"it is not valid table metadata: {why}") from error
     return metadata
 
 
@@ -126,7 +126,7 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
         return _ENCODER.encode(keys)
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"a name, doc or property has half of a surrogate pair, which is no character: {error.object[:80]!r}"
+            f"a name, doc or property contains a lone surrogate, which is not a valid character: {error.object[:80]!r}"
         ) from error
 
 
@@ -201,7 +201,7 @@ def _check_pointers(metadata: TableMetadata) -> None:
 
 
 def _encode_versioned(metadata: TableMetadata) -> dict[str, Any]:
-    """Encode what some versions have and others must not, as the reference implementation writes it."""
+    """Encode what some versions have and others must not, as Iceberg Java writes it."""
     if metadata.format_version == 1:
         # For readers that know no lists of schemas and specs. (spec: Table Metadata Fields)
         return {"schema": encode_schema(metadata.schema), "partition-spec": encode_spec_fields(metadata.spec)}

@@ -41,7 +41,7 @@ def decode_outline(data: bytes, location: str) -> MetadataOutline:
     try:
         return msgspec.json.decode(inflate_json(data, location), type=MetadataOutline)
     except (ValueError, RecursionError) as error:
-        raise CorruptFile(location, f"it is no metadata: {error}") from error
+        raise CorruptFile(location, f"it is not valid metadata: {error}") from error
 
 
 def encode_entry(entry: CatalogEntry) -> bytes:

@@ -58,7 +58,7 @@ def decode_name_mapping(text: str) -> NameMapping:
         return _decode(msgspec.json.decode(text, type=list[dict[str, Any]]), MAX_DEPTH)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         why = f"a field has no {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidInput(f"table property {PROPERTY} is no name mapping: {why}") from error
+        raise InvalidInput(f"table property {PROPERTY} is not a valid name mapping: {why}") from error
 
 
 def encode_name_mapping(mapping: NameMapping) -> str:
@@ -87,7 +87,7 @@ def _decode(fields: list[dict[str, Any]], depth: int) -> NameMapping:
     names = [name for f in decoded for name in f.names]
     if len(set(names)) != len(names):
         twice = sorted(name for name, uses in Counter(names).items() if uses > 1)
-        raise ValueError(f"names stand twice: {', '.join(twice)}")
+        raise ValueError(f"duplicate names: {', '.join(twice)}")
     return NameMapping(decoded)
 
 

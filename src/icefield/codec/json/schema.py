@@ -124,7 +124,7 @@ def _decode_sources(value: Json) -> list[int]:
         return [_integer(value["source-id"])]
     sources = [_integer(i) for i in _list(value["source-ids"])]
     if not sources:
-        raise ValueError("source-ids names no column")
+        raise ValueError("source-ids is empty")
     return sources
 
 
@@ -238,7 +238,7 @@ def _integer(value: Any) -> int:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {_shown(value)}")
+        raise ValueError(f"expected a string, found {_shown(value)}")
     return value
 
 

@@ -102,17 +102,17 @@ def encode_tagged(table: Mapping[str, tuple[type, Encode, Decode]], tag: str, va
     for name, (kind, encode, _) in table.items():
         if type(value) is kind:
             return {tag: name, **encode(value)}
-    raise InvalidInput(f"the REST protocol has no word for {type(value).__name__}")
+    raise InvalidInput(f"the REST protocol cannot express {type(value).__name__}")
 
 
 def decode_tagged(table: Mapping[str, tuple[type, Encode, Decode]], tag: str, value: Json) -> Any:
-    """Decode what stands under a name of a table."""
+    """Decode a field of a table update."""
     try:
         _, _, decode = table[value[tag]]
         return decode(value)
     except (CorruptFile, KeyError, ValueError, TypeError, AttributeError) as error:
         name = value.get(tag) if isinstance(value, dict) else None
-        raise InvalidInput(f"unknown or wrong {tag} {name!r}: {error}") from error
+        raise InvalidInput(f"unknown or malformed {tag} {name!r}: {error}") from error
 
 
 def _encode_ref(update: SetSnapshotRef) -> Json:

@@ -1,7 +1,7 @@
 """View metadata to and from its metadata.json. (view spec: View Metadata)
 
 Keys that icefield does not know, of the view and of its versions, survive a round trip, and so do representations of
-unknown types. Raises CorruptFile for bytes that are no view metadata, Unsupported for another format version.
+unknown types. Raises CorruptFile for bytes that are not view metadata, Unsupported for another format version.
 """
 
 import uuid
@@ -64,17 +64,17 @@ def decode_view(data: bytes, location: str) -> ViewMetadata:
         keys = _KEYS.decode(inflate_json(data, location))
         version = _INT.decode(keys["format-version"])
         if version != VIEW_FORMAT_VERSION:
-            raise Unsupported(f"{location} has view format version {version}; icefield knows {VIEW_FORMAT_VERSION}")
+            raise Unsupported(f"{location} has view format version {version}; icefield supports {VIEW_FORMAT_VERSION}")
         metadata = _decode_keys(dict(keys))
         _check(metadata)
     except (InvalidInput, ValueError, TypeError, KeyError, RecursionError) as error:
         why = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise CorruptFile(location, f"it is no view metadata: {why}") from error
+        raise CorruptFile(location, f"it is not valid view metadata: {why}") from error
     return metadata
 
 
 def encode_view(metadata: ViewMetadata) -> bytes:
-    """Encode to JSON, with the keys in the order of the reference implementation."""
+    """Encode to JSON, with the keys in the order of Iceberg Java."""
     keys: dict[str, Any] = {
         "view-uuid": str(metadata.view_uuid),
         "format-version": metadata.format_version,
@@ -161,7 +161,7 @@ def _check(metadata: ViewMetadata) -> None:
     """Refuse metadata whose ids are not unique, or whose current version or its schema is not in it."""
     for ids in ([v.version_id for v in metadata.versions], [s.schema_id for s in metadata.schemas]):
         if len(set(ids)) < len(ids):
-            raise ValueError(f"an id stands twice among {ids[:20]}")
+            raise ValueError(f"duplicate ids among {ids[:20]}")
     metadata.schema_by_id(metadata.current_version.schema_id)
     dialects = [dialect.lower() for dialect in metadata.current_version.dialects]
     if len(set(dialects)) < len(dialects):

@@ -29,7 +29,7 @@ class ManifestColumns:
 
     `fields` names columns of `entry_arrow_schema`; `bounds`, `counts` and `sizes` list the field ids whose statistics
     become columns of their own: lower.<id>, upper.<id>; value_count.<id>, null_count.<id>, nan_count.<id>;
-    column_size.<id>. `data_file` adds the bytes of each data_file record as they stand in the file.
+    column_size.<id>. `data_file` adds the bytes of each data_file record as they are in the file.
     """
 
     fields: tuple[str, ...]
@@ -42,7 +42,7 @@ class ManifestColumns:
     def __post_init__(self) -> None:
         unknown = sorted(set(self.fields) - set(KINDS))
         if unknown:
-            raise InvalidInput(f"a manifest has no columns {', '.join(unknown)}")
+            raise InvalidInput(f"unknown manifest columns: {', '.join(unknown)}")
 
     def with_statistics(self, field_ids: Iterable[int]) -> "ManifestColumns":
         """Return the same with the bounds and counts of some fields."""

@@ -23,7 +23,7 @@ from icefield.codec.manifest.schema import DATA_FILE_ID, KINDS, PARTITION_ID, PA
 from icefield.errors import CorruptFile, InvalidInput
 
 MANIFEST_COLUMN = "manifest"
-TEXTS = ("file_path", "file_format")
+STRINGS = ("file_path", "file_format")
 
 _NEVER_NULL = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
 _HIGHEST = {"status": 2, "content": 2}
@@ -46,16 +46,16 @@ def decode_manifests(
 def decode_manifests_in_turn(
     files: Sequence[tuple[str, bytes]], want: ManifestColumns, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[pa.Table, Callable[[Longs], pa.Table]]:
-    """Decode as `decode_manifests` does, but for TEXTS: (columns, what makes the texts of some rows).
+    """Decode as `decode_manifests` does, but for STRINGS: (columns, what makes the strings of some rows).
 
-    Texts are most of what there is to copy and to check, and are wanted of few rows when a filter was judged first.
+    Strings are most of what there is to copy and to check, and are wanted of few rows when a filter was judged first.
     """
     groups = _decode_groups(files, want, limits)
-    texts = replace(ManifestColumns(tuple(f for f in want.fields if f in TEXTS)), partition=False)
+    strings = replace(ManifestColumns(tuple(f for f in want.fields if f in STRINGS)), partition=False)
     if len(groups) == 1:
-        return groups[0].table(want.without(TEXTS)), lambda rows: groups[0].table(texts, rows)
+        return groups[0].table(want.without(STRINGS)), lambda rows: groups[0].table(strings, rows)
     table = _in_order([group.table(want) for group in groups])
-    return table.drop_columns(list(texts.fields)), table.select(texts.fields).take
+    return table.drop_columns(list(strings.fields)), table.select(strings.fields).take
 
 
 @dataclass(frozen=True)

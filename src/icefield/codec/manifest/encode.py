@@ -30,7 +30,7 @@ from icefield.errors import InvalidInput
 from icefield.model.metadata import FORMAT_VERSIONS
 from icefield.types.datatypes import NestedField
 
-# What the reference implementation writes for v1's block_size_in_bytes, which nobody reads.
+# What Iceberg Java writes for v1's block_size_in_bytes, which nobody reads.
 _V1_BLOCK_SIZE_BYTES = 64 * 1024 * 1024
 
 
@@ -41,7 +41,7 @@ def encode_manifest(
     location: str,
     codec: str = DEFLATE,
 ) -> bytes:
-    """Write entries as the manifest that will stand at a location; `partition` is the spec's tuple with its types."""
+    """Write entries as the manifest at a location; `partition` is the spec's tuple with its types."""
     return encode_entries(entries, header, partition_record(partition), location, codec)
 
 
@@ -53,7 +53,7 @@ def encode_entries(entries: pa.Table, header: ManifestHeader, partition: Record,
     names = set(entries.column_names)
     columns = {path: _column(entries, name) for name, path in paths.items() if name in names}
     if "file_format" in names and pa.types.is_string(entries["file_format"].type):
-        # The spec spells formats small, the reference implementation in capitals, and some readers know only these.
+        # The spec spells formats small, Iceberg Java in capitals, and some readers know only these.
         columns[PATHS["file_format"]] = pc.utf8_upper(columns[PATHS["file_format"]])
     columns[PATHS["block_size_in_bytes"]] = pa.repeat(_V1_BLOCK_SIZE_BYTES, entries.num_rows)
     return write_manifest(columns, header, partition, location, codec)

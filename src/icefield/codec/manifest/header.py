@@ -43,14 +43,14 @@ def decode_manifest_header(data: bytes, location: str) -> ManifestHeader:
     """Read the header alone; keys that v1 may leave out have the defaults of v1."""
     metadata = parse_header(data, location).metadata
     try:
-        texts = {key: value.decode() for key, value in metadata.items() if not key.startswith("avro.")}
+        strings = {key: value.decode() for key, value in metadata.items() if not key.startswith("avro.")}
         return ManifestHeader(
-            schema_json=texts["schema"],
-            partition_spec_json=texts["partition-spec"],
-            partition_spec_id=int(texts.get("partition-spec-id", "0")),
-            schema_id=int(texts["schema-id"]) if "schema-id" in texts else None,
-            format_version=int(texts.get("format-version", "1")),
-            content=_CONTENTS[texts.get("content", "data")],
+            schema_json=strings["schema"],
+            partition_spec_json=strings["partition-spec"],
+            partition_spec_id=int(strings.get("partition-spec-id", "0")),
+            schema_id=int(strings["schema-id"]) if "schema-id" in strings else None,
+            format_version=int(strings.get("format-version", "1")),
+            content=_CONTENTS[strings.get("content", "data")],
         )
     except (KeyError, ValueError) as error:
-        raise CorruptFile(location, f"its header lacks or garbles what a manifest says of itself ({error})") from error
+        raise CorruptFile(location, f"its header has missing or malformed metadata ({error})") from error

@@ -73,7 +73,7 @@ def _fill_content(source: _Source, name: str) -> pa.ChunkedArray:
 def _fill_first_row_id(source: _Source, name: str) -> pa.ChunkedArray:
     """Number the rows of data files that have no id yet, in the file's order.
 
-    As the reference implementation: deleted entries take no part, and under a manifest without an id (it was not v3
+    As Iceberg Java: deleted entries take no part, and under a manifest without an id (it was not v3
     when it was committed) there are none, whatever is stored.
     """
     stored = source.entries[name]
@@ -83,7 +83,7 @@ def _fill_first_row_id(source: _Source, name: str) -> pa.ChunkedArray:
     takes = pc.and_(stored.is_null(), pc.not_equal(source.status(), DELETED))
     rows = pc.if_else(takes, source.entries["record_count"], 0).to_numpy()
     before = np.cumsum(rows) - rows
-    # The sum starts anew with each manifest; entries of one manifest stand together.
+    # The sum restarts with each manifest; the entries of a manifest are contiguous.
     starts = np.flatnonzero(np.diff(source.owner, prepend=-1))
     before -= np.repeat(before[starts], np.diff(starts, append=len(before)))
     assigned = pc.if_else(takes, pc.add(first, pa.array(before)), stored)

@@ -60,7 +60,7 @@ class ManifestListHeader:
     first_row_id: int | None = None
 
     def metadata(self) -> dict[str, str]:
-        """Return the keys that go into the file, in the words of the reference implementation."""
+        """Return the keys that go into the file, in the words of Iceberg Java."""
         parent = "null" if self.parent_snapshot_id is None else str(self.parent_snapshot_id)
         metadata = {_SNAPSHOT_KEY: str(self.snapshot_id), "parent-snapshot-id": parent}
         if self.format_version > 1:
@@ -102,13 +102,13 @@ def count_manifests(data: bytes, location: str) -> int:
 
 
 def encode_manifest_list(rows: pa.Table, header: ManifestListHeader, location: str, codec: str = DEFLATE) -> bytes:
-    """Write rows of MANIFEST_LIST_ARROW_SCHEMA as the manifest list that will stand at a location."""
+    """Write rows of MANIFEST_LIST_ARROW_SCHEMA as the manifest list at a location."""
     raw, row_ends = _encode_rows(rows, header.format_version)
     return encode_container(_metadata(header, codec), raw, row_ends, location)
 
 
 def is_spliceable(previous: bytes, location: str, version: int) -> bool:
-    """Say whether a list has the layout that we write for a version, so that rows can be added without decoding it."""
+    """Return whether a list has the layout that we write for a version, so rows can be appended without decoding it."""
     return parse_header(previous, location).schema == list_schema_json(version).encode()
 
 
@@ -122,7 +122,7 @@ def splice_manifest_list(
     """
     old = parse_header(previous, previous_location)
     if old.codec not in CODECS:
-        raise CorruptFile(previous_location, f"the codec {old.codec!r} is none of {', '.join(CODECS)}")
+        raise CorruptFile(previous_location, f"the codec {old.codec!r} is not one of {', '.join(CODECS)}")
     raw, row_ends = _encode_rows(new_rows, header.format_version)
     head = encode_header(_metadata(header, old.codec), old.sync)
     return head + _spliced_blocks(previous, previous_location, old, raw, row_ends)

@@ -1,4 +1,4 @@
-"""What stands in a manifest list: its fields with their ids per format version, in Arrow and in Avro.
+"""The contents of a manifest list: its fields with their ids per format version, in Arrow and in Avro.
 
 (spec: Manifest Lists)
 """
@@ -23,7 +23,7 @@ FIELD_SUMMARY = pa.struct(
 SUMMARY_IDS = {"contains_null": 509, "contains_nan": 518, "lower_bound": 510, "upper_bound": 511}
 _PARTITIONS_ID = 507
 
-# In the order of the reference implementation; its v1 order differs, which no reader minds.
+# In the order of Iceberg Java; its v1 order differs, which no reader minds.
 FIELDS = (
     Known(500, "manifest_path", pa.string(), required=(1, 2, 3)),
     Known(501, "manifest_length", pa.int64(), required=(1, 2, 3)),

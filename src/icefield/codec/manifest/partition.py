@@ -1,7 +1,7 @@
 """The partition tuple of a manifest as an Avro record. (spec: Appendix A, Avro; Data File Fields)
 
-It is a plain record whose fields may all be null, with the spec's field ids, and with the type and field names that the
-reference implementation writes. Raises InvalidInput for a field that has no place in a partition tuple.
+It is a plain record whose fields may all be null, with the spec's field ids, and with the type and field names that
+Iceberg Java writes. Raises InvalidInput for a field that has no place in a partition tuple.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,7 +70,7 @@ def partition_json(record: Record) -> dict[str, Any]:
 
 
 def avro_name(name: str) -> str:
-    """Make a field name that Avro allows, by the rule of the reference implementation.
+    """Make a field name that Avro allows, by the rule of Iceberg Java.
 
     It keeps letters beyond ASCII, which Avro does not allow and at which DuckDB aborts; here they are escaped too, for
     readers go by field id.

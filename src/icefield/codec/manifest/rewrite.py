@@ -52,7 +52,7 @@ def rewrite_manifests(
     location: str,
     codec: str = DEFLATE,
 ) -> bytes:
-    """Write the chosen entries of the sources, in order, as the manifest that will stand at a location."""
+    """Write the chosen entries of the sources, in order, as the manifest at a location."""
     for source in sources:
         _check_source(source, header)
     record = partition_record(partition)

@@ -1,6 +1,6 @@
-"""What stands in a manifest: its fields with their ids per format version, as Arrow columns and as an Avro schema.
+"""The contents of a manifest: its fields with their ids per format version, as Arrow columns and as an Avro schema.
 
-(spec: Manifests, Manifest Entry Fields, Data File Fields.) The Avro records have the names that the reference
+(spec: Manifests, Manifest Entry Fields, Data File Fields.) The Avro records have the names that Iceberg Java
 implementation gives them, for some readers go by them.
 """
 
@@ -26,7 +26,7 @@ COUNTS, BOUNDS = pa.map_(pa.int32(), pa.int64()), pa.map_(pa.int32(), pa.binary(
 LONGS, INTS = pa.list_(pa.int64()), pa.list_(pa.int32())
 
 
-# In the order of the reference implementation; data_file follows the entry's fields, the partition the file format.
+# In the order of Iceberg Java; data_file follows the entry's fields, the partition the file format.
 ENTRY_FIELDS = (
     Known(0, "status", pa.int32(), required=(1, 2, 3)),
     Known(1, "snapshot_id", pa.int64(), required=(1,), optional=(2, 3)),

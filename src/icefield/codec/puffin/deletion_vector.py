@@ -2,7 +2,7 @@
 
 A blob is self-contained, so a reader needs its offset and length from the manifest, and not the footer around it.
 
-Raises CorruptFile for bytes that are no deletion vector, InvalidInput for positions that cannot be written.
+Raises CorruptFile for bytes that are not a deletion vector, InvalidInput for positions that cannot be written.
 """
 
 import zlib
@@ -35,9 +35,9 @@ def decode_deletion_vector(
     try:
         positions = _decode(Reader(_checked_vector(blob)), limit)
         if cardinality is not None and len(positions) != cardinality:
-            raise ValueError(f"it holds {len(positions)} positions, and {cardinality} were promised")
+            raise ValueError(f"it holds {len(positions)} positions, but its cardinality is {cardinality}")
     except ValueError as error:
-        raise CorruptFile(location, f"it is no deletion vector: {error}") from error
+        raise CorruptFile(location, f"it is not a valid deletion vector: {error}") from error
     return positions
 
 
@@ -70,10 +70,10 @@ def _checked_vector(blob: bytes) -> memoryview:
         raise ValueError(f"it has {len(blob)} bytes")
     length = int.from_bytes(blob[:4], "big")
     if length != len(blob) - 8:
-        raise ValueError(f"it says that it has {length} bytes, and has {len(blob) - 8}")
+        raise ValueError(f"its length field says {length} bytes, but it has {len(blob) - 8}")
     body = memoryview(blob)[4:-4]
     if int.from_bytes(body[:4], "little") != _MAGIC:
-        raise ValueError("it does not begin with the magic number")
+        raise ValueError("the magic number is missing")
     if zlib.crc32(body) != int.from_bytes(blob[-4:], "big"):
         raise ValueError("it does not match its checksum")
     return body[4:]

@@ -3,7 +3,7 @@
 A footer is read from the end of a file: `footer_size` tells from the last bytes how many are needed, `decode_footer`
 takes those, or the whole file. Blobs of types that icefield does not know are listed like any other.
 
-Raises CorruptFile for bytes that are no Puffin file, InvalidInput for a codec that cannot be written.
+Raises CorruptFile for bytes that are not a Puffin file, InvalidInput for a codec that cannot be written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ _FOOTER = msgspec.json.Decoder(Footer)
 def footer_size(tail: bytes, location: str) -> int:
     """Return how many bytes at the end of a file are its footer, given at least its last `TAIL_BYTES`."""
     if len(tail) < TAIL_BYTES or not tail.endswith(MAGIC):
-        raise CorruptFile(location, "it does not end as a Puffin file")
+        raise CorruptFile(location, "it is not a Puffin file: the magic bytes at its end are missing")
     payload = int.from_bytes(tail[-TAIL_BYTES:-8], "little", signed=True)
     if not 0 <= payload <= MAX_FOOTER_BYTES:
         raise CorruptFile(location, f"its footer claims to have {payload} bytes")
@@ -93,7 +93,7 @@ def decode_footer(tail: bytes, location: str, *, file_bytes: int | None = None) 
 def decode_blob(data: bytes, blob: StoredBlob, location: str, *, max_bytes: int = MAX_BLOB_BYTES) -> bytes:
     """Return a blob's content, given the bytes at its place in the file."""
     if len(data) != blob.length:
-        raise CorruptFile(location, f"a blob has {len(data)} bytes, and the footer says {blob.length}")
+        raise CorruptFile(location, f"a blob has {len(data)} bytes, but the footer says {blob.length}")
     if blob.compression_codec is None:
         return data
     try:
@@ -131,7 +131,7 @@ def _payload(footer: bytes) -> bytes:
     """Return the footer's JSON; the bytes begin after its first magic number."""
     payload, flags = footer[:-TAIL_BYTES], int.from_bytes(footer[-8:-4], "little")
     if flags & ~_COMPRESSED:
-        raise ValueError(f"it has flags that are not known ({flags:#x})")
+        raise ValueError(f"it has unknown flags ({flags:#x})")
     return _decompress(payload, LZ4, MAX_FOOTER_BYTES) if flags else payload
 
 
@@ -143,7 +143,7 @@ def _check_places(footer: Footer, footer_at: int) -> None:
 
 def _decompress(data: bytes, codec: str, limit: int) -> bytes:
     if codec not in CODECS:
-        raise ValueError(f"the codec {codec!r} is none of {', '.join(CODECS)}")
+        raise ValueError(f"the codec {codec!r} is not one of {', '.join(CODECS)}")
     if not data:
         raise ValueError("there is nothing to decompress")
     limit = most_inflated(len(data), limit)
@@ -163,7 +163,7 @@ def _compress(data: bytes, codec: str | None) -> bytes:
         return data
     # Arrow's lz4 frames do not say their size, which the spec asks for; and Iceberg's own reader has no lz4.
     if codec != ZSTD:
-        raise InvalidInput(f"blobs are written as they are or with zstd, not with {codec!r}")
+        raise InvalidInput(f"blobs are written uncompressed or with zstd, not with {codec!r}")
     compressor: Any = pa.Codec(ZSTD)
     compressed: bytes = compressor.compress(data, asbytes=True)
     return compressed

@@ -105,7 +105,7 @@ def _read_cookie(reader: Reader) -> npt.NDArray[np.bool_]:
             raise ValueError(f"a bitmap claims to have {count} containers")
         return np.zeros(count, bool)
     if cookie & 0xFFFF != _COOKIE:
-        raise ValueError(f"a bitmap begins with {cookie}, which is no cookie")
+        raise ValueError(f"a bitmap begins with {cookie}, which is not a valid cookie")
     count = (cookie >> 16) + 1
     flags = np.frombuffer(reader.take((count + 7) // 8), np.uint8)
     return np.unpackbits(flags, bitorder="little", count=count).astype(bool)
@@ -133,7 +133,7 @@ def _read_bits(reader: Reader, size: int) -> npt.NDArray[np.generic]:
     bits = np.unpackbits(np.frombuffer(reader.take(_BITMAP_BYTES), np.uint8), bitorder="little")
     values = np.flatnonzero(bits)
     if len(values) != size:
-        raise ValueError(f"a container has {len(values)} bits set, and claims {size}")
+        raise ValueError(f"a container has {len(values)} bits set, but claims {size}")
     return values
 
 
@@ -143,16 +143,16 @@ def _read_runs(reader: Reader, size: int) -> npt.NDArray[np.generic]:
     firsts, lengths = runs[:, 0], runs[:, 1] + 1
     ends = firsts + lengths
     if np.any(firsts[1:] < ends[:-1]) or (count and int(ends[-1]) > _MAX_CONTAINERS):
-        raise ValueError("the runs of a container overlap, or leave it")
+        raise ValueError("the runs of a container overlap or exceed it")
     if int(lengths.sum()) != size:
-        raise ValueError(f"the runs of a container hold {int(lengths.sum())} values, and it claims {size}")
+        raise ValueError(f"the runs of a container hold {int(lengths.sum())} values, but it claims {size}")
     before = np.cumsum(lengths) - lengths
     values: Positions = np.arange(size) + np.repeat(firsts - before, lengths)
     return values
 
 
 def _encode_container(part: _Words) -> tuple[bytes, bool]:
-    """Return a container's bytes, and whether they are runs; on equal size the reference keeps what is not runs."""
+    """Return a container's bytes, and whether they are runs; on equal size runs are not used, as in CRoaring."""
     ends = np.flatnonzero(np.diff(part.astype(np.int64), append=-2) != 1)
     plain_bytes = min(2 * len(part), _BITMAP_BYTES)
     if 2 + 4 * len(ends) < plain_bytes:

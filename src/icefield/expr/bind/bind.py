@@ -43,7 +43,7 @@ def bind(where: Predicate | str | None, schema: Schema) -> Bound:
     predicate = parse_filter(where) if isinstance(where, str) else where
     if not isinstance(predicate, Predicate):
         raise InvalidFilter(
-            f"a filter is a text or is built with col(...), not a {type(where).__name__}",
+            f"a filter must be a string or an expression built with col(...), not a {type(where).__name__}",
             hint="Write it as \"id > 3\" or col('id') > 3",
         )
     try:
@@ -58,7 +58,7 @@ def find_reference(column: Column, schema: Schema) -> Reference:
     if isinstance(field.type, StructType | ListType | MapType):
         raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is a {_kind(field)}", hint=_inner_hint(field))
     if field.field_id in schema.repeated_ids:
-        raise InvalidFilter(f"cannot filter on column {str(column)!r}: it stands inside a list or map")
+        raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is inside a list or map")
     kind = UnknownType() if isinstance(field.type, VariantType) else field.type
     return Reference(field.field_id, kind, schema.paths[field.field_id])
 
@@ -69,7 +69,7 @@ def _find_comparable(column: Column, schema: Schema) -> Reference:
     kind = schema.by_id[reference.field_id].type
     if isinstance(kind, OPAQUE_TYPES):
         raise InvalidFilter(
-            f"cannot filter on column {str(column)!r} of type {kind} but by IS NULL and IS NOT NULL",
+            f"cannot filter on column {str(column)!r} of type {kind} except with IS NULL and IS NOT NULL",
         )
     return reference
 
@@ -175,14 +175,14 @@ def _bind_is_nan(predicate: ast.IsNaN, schema: Schema, *, negated: bool) -> Boun
 
 def _bind_starts_with(predicate: ast.StartsWith, schema: Schema, *, negated: bool) -> Bound:
     reference = _find_comparable(predicate.column, schema)
-    _check_type(reference, (StringType,), "only texts start with a text")
+    _check_type(reference, (StringType,), "startswith needs a string column")
     prefix = _checked(reference, lambda: checked_text(predicate.prefix))
     return _starts_with(reference, prefix, negated=negated)
 
 
 def _bind_like(predicate: ast.Like, schema: Schema, *, negated: bool) -> Bound:
     reference = _find_comparable(predicate.column, schema)
-    _check_type(reference, (StringType,), "LIKE needs a column of texts")
+    _check_type(reference, (StringType,), "LIKE needs a string column")
     pattern: LikePattern = _checked(reference, lambda: parse_like(checked_text(predicate.pattern), predicate.escape))
     if pattern.is_literal:
         return Compare(reference, Operator.NE if negated else Operator.EQ, pattern.prefix)

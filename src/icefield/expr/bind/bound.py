@@ -20,7 +20,7 @@ from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType, Value
 class Reference:
     """A column of a table, or a field of a partition tuple. The path is for people; the id says which.
 
-    A type that is no primitive one stands here as `unknown`: of such a column nothing but its nulls is asked.
+    A type that is not primitive appears as `unknown`: such a column can only be tested for null.
     """
 
     field_id: int
@@ -169,7 +169,7 @@ def complement(expression: Bound) -> Bound:
 
 
 def passes_nan(leaf: Leaf) -> bool:
-    """Say whether a comparison holds for NaN, which minimum and maximum do not show."""
+    """Return whether a comparison holds for NaN, which minimum and maximum do not show."""
     if not isinstance(leaf.reference.type, FloatType | DoubleType):
         return False
     return isinstance(leaf, NotInSet) or (

@@ -51,7 +51,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a domain: the first number that is not below it, and the first above it."""
+    """The position of a value in a domain: the first number that is not below it, and the first above it."""
 
     first_at: int
     first_above: int
@@ -81,7 +81,7 @@ def place_by(domain: Domain, reaches: Callable[[int], bool], exceeds: Callable[[
 
 
 def compare_at(reference: Reference, operator: Operator, place: Place, domain: Domain) -> Bound:
-    """Compare a column with something that stands at a place among its values."""
+    """Compare a column with something at a position among its values."""
     folded = _fold(reference, operator, place, domain)
     if not isinstance(folded, Compare):
         return folded

@@ -69,11 +69,11 @@ def in_common_type(kind: PrimitiveType, values: tuple[Literal, ...]) -> tuple[Li
 def checked_text(text: str) -> str:
     """Return the text; raises ValueError for one that UTF-8 cannot hold."""
     if not isinstance(text, str):
-        raise ValueError("a text in quotes is needed")
+        raise ValueError("expected a quoted string")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("the text contains half of a surrogate pair") from error
+        raise ValueError("the string contains a lone surrogate") from error
     return text
 
 
@@ -96,7 +96,7 @@ def _number_for(kind: PrimitiveType, value: Literal) -> int | Decimal | float:
         # As Spark: a text against an integer is read as an integer, against a decimal as a double.
         return double_of(value) if isinstance(kind, DecimalType) else whole_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError("a number is needed")
+        raise ValueError("expected a number")
     if isinstance(value, Decimal) and not value.is_finite():
         return float(value)
     if isinstance(value, Decimal) and abs(value.adjusted()) > _MOST_DIGITS:
@@ -161,7 +161,7 @@ def _compare_nan(reference: Reference, operator: Operator) -> Bound:
 def _compare_boolean(reference: Reference, operator: Operator, value: Literal) -> Bound:
     truth = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else value
     if not isinstance(truth, bool):
-        raise ValueError("TRUE or FALSE is needed")
+        raise ValueError("expected TRUE or FALSE")
     domain = domain_of(reference.type)
     assert domain is not None
     return compare_at(reference, operator, place_exactly(int(truth)), domain)
@@ -187,13 +187,13 @@ def _place_date(value: Literal) -> Place:
         case Timestamp():
             return place_exactly(value.total_nanos, NANOS_PER_DAY)
         case _:
-            raise ValueError("a date such as DATE '2026-01-31' is needed")
+            raise ValueError("expected a date such as DATE '2026-01-31'")
 
 
 def _place_time(value: Literal) -> Place:
     moment = parse_time(value) if isinstance(value, str) else value
     if not isinstance(moment, Time):
-        raise ValueError("a time such as '10:30:00' is needed")
+        raise ValueError("expected a time such as '10:30:00'")
     return place_exactly(moment.micros)
 
 
@@ -203,15 +203,15 @@ def _place_timestamp(value: Literal, kind: PrimitiveType) -> Place:
     if isinstance(moment, Date):
         return place_exactly(moment.days * NANOS_PER_DAY, step)
     if not isinstance(moment, Timestamp):
-        raise ValueError("a timestamp such as TIMESTAMP '2026-01-31 10:30:00+00:00' is needed")
+        raise ValueError("expected a timestamp such as TIMESTAMP '2026-01-31 10:30:00+00:00'")
     if moment.zoned and isinstance(kind, TimestampType | TimestampNsType):
-        raise ValueError("the column has no time zone, so the value may not have one")
+        raise ValueError("the column has no time zone, so the value must not have one")
     return place_exactly(moment.total_nanos, step)
 
 
 def _compare_text(reference: Reference, operator: Operator, value: Literal) -> Bound:
     if not isinstance(value, str):
-        raise ValueError("a text in quotes is needed")
+        raise ValueError("expected a quoted string")
     return Compare(reference, operator, checked_text(value))
 
 
@@ -219,7 +219,7 @@ def _compare_binary(reference: Reference, operator: Operator, value: Literal) ->
     if isinstance(value, str):
         value = checked_text(value).encode()
     if isinstance(value, uuid.UUID) or not isinstance(value, bytes | bytearray | memoryview):
-        raise ValueError("bytes such as X'00ff' are needed")
+        raise ValueError("expected bytes such as X'00ff'")
     return Compare(reference, operator, bytes(value))
 
 
@@ -229,7 +229,7 @@ def _compare_uuid(reference: Reference, operator: Operator, value: Literal) -> B
     if isinstance(value, bytes):
         value = uuid.UUID(bytes=value)
     if not isinstance(value, uuid.UUID):
-        raise ValueError("a UUID in quotes is needed")
+        raise ValueError("expected a quoted UUID")
     return Compare(reference, operator, value)
 
 

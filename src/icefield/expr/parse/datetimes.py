@@ -14,7 +14,7 @@ from icefield.types.calendar import (
     NANOS_PER_MICRO,
     clock_micros,
     date_text,
-    days_from_civil,
+    days_from_date,
 )
 
 _DATE = r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?)?"
@@ -34,7 +34,7 @@ def parse_time(text: str) -> Time:
     """Parse `10:30:00.5`; nothing finer than a microsecond."""
     micros, nanos = _clock(_match(_TIME_TEXT, text, "time", "10:30:00"))
     if nanos:
-        raise ValueError(f"{text!r} is finer than a microsecond")
+        raise ValueError(f"{text!r} has more than microsecond precision")
     return Time(micros)
 
 
@@ -67,7 +67,7 @@ def from_python(value: datetime.date | datetime.time) -> Date | Timestamp | Time
     if isinstance(value, datetime.date):
         return Date(value.toordinal() - _EPOCH_ORDINAL)
     if value.tzinfo is not None:
-        raise ValueError("a time of day with a time zone means nothing without a date")
+        raise ValueError("a time of day cannot have a time zone without a date")
     return Time(_python_clock(value))
 
 
@@ -95,12 +95,12 @@ _ONE_MICRO = datetime.timedelta(microseconds=1)
 def _match(pattern: re.Pattern[str], text: str, what: str, example: str) -> re.Match[str]:
     found = pattern.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no {what} such as {example!r}")
+        raise ValueError(f"{text!r} is not a valid {what}, such as {example!r}")
     return found
 
 
 def _days(found: re.Match[str]) -> int:
-    return days_from_civil(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
+    return days_from_date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
 
 
 def _clock(found: re.Match[str]) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def _offset_micros(found: re.Match[str], local_micros: int) -> int:
     if found["sign"]:
         hour, minute = int(found["off_hour"]), int(found["off_minute"] or 0)
         if hour > 18 or minute > 59:
-            raise ValueError(f"there is no time zone {found['zone']!r}")
+            raise ValueError(f"unknown time zone {found['zone']!r}")
         return (-1 if found["sign"] == "-" else 1) * (hour * 60 + minute) * 60_000_000
     if found["zone"] in ("Z", "UTC", "GMT"):
         return 0

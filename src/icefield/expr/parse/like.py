@@ -16,7 +16,7 @@ _REGEX = {Wildcard.ANY_TEXT: ".*", Wildcard.ANY_CHARACTER: "."}
 
 @dataclass(frozen=True)
 class LikePattern:
-    """A parsed pattern: literal texts and wildcards, no literal text next to another."""
+    """A parsed pattern: literal strings and wildcards, no literal text next to another."""
 
     tokens: tuple[str | Wildcard, ...]
 
@@ -53,7 +53,7 @@ class LikePattern:
 def parse_like(pattern: str, escape: str = "\\") -> LikePattern:
     """Parse a pattern; raises ValueError where Spark would refuse it."""
     if len(escape) != 1:
-        raise ValueError(f"the escape must be one character, not {escape!r}")
+        raise ValueError(f"the escape character must be a single character, not {escape!r}")
     tokens: list[str | Wildcard] = []
     characters = iter(pattern)
     for character in characters:
@@ -70,7 +70,7 @@ def _escaped_character(character: str | None, pattern: str, escape: str) -> str:
     if character is None:
         raise ValueError(f"the pattern {pattern!r} ends with its escape character")
     if character not in ("%", "_", escape):
-        raise ValueError(f"in the pattern {pattern!r} the escape character stands before {character!r}")
+        raise ValueError(f"in the pattern {pattern!r} the escape character precedes {character!r}")
     return character
 
 

@@ -24,7 +24,7 @@ SUPPORTED = (
 
 
 class _Dialect(Spark):
-    """Spark, with '' inside a text for one quote: Spark 4 reads it so, sqlglot's dialect joins two texts instead."""
+    """Spark, with '' inside a text for one quote: Spark 4 reads it so, sqlglot's dialect joins two strings instead."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar = ["\\", "'"]
@@ -68,7 +68,7 @@ def _parse(text: str) -> exp.Expression:
     except ParseError as error:
         raise InvalidFilter(f"cannot parse the filter {_short(text)!r}{_place(error)}", hint=SUPPORTED) from error
     if len(parsed) != 1 or parsed[0] is None:
-        raise InvalidFilter(f"cannot parse the filter {_short(text)!r}: it is more than one condition")
+        raise InvalidFilter(f"cannot parse the filter {_short(text)!r}: expected a single condition")
     return parsed[0]  # type: ignore[return-value]
 
 
@@ -80,11 +80,11 @@ def _check_texts(text: str, tokens: list[Any]) -> None:
         odd = next((found[0] for found in _ESCAPE.finditer(raw) if found[1] not in _PLAIN_ESCAPES), None)
         if odd:
             raise InvalidFilter(
-                f"cannot read the escape {odd} in the text {_short(raw)}",
+                f"invalid escape {odd} in the string {_short(raw)}",
                 hint="Write the character itself, or a doubled backslash for a backslash",
             )
         if raw.startswith('"') and "''" in raw:
-            raise InvalidFilter(f"cannot read the text {_short(raw)}", hint="Put it between single quotes")
+            raise InvalidFilter(f"cannot parse the string {_short(raw)}", hint="Put it between single quotes")
 
 
 def _place(error: ParseError) -> str:
@@ -235,7 +235,7 @@ def _from_is(node: exp.Expression) -> Predicate:
 
 
 def _is_word(node: exp.Expression, word: str) -> bool:
-    """Say whether a node is a bare word, which the parser takes for the name of a column."""
+    """Return whether a node is a bare word, which the parser takes for the name of a column."""
     parts = node.parts if isinstance(node, exp.Column) else []
     return len(parts) == 1 and not parts[0].args.get("quoted") and parts[0].name.lower() == word
 

@@ -1,4 +1,4 @@
-"""Values in SQL text: numbers, texts, DATE '…', X'ff', CAST('…' AS type). Raises InvalidFilter."""
+"""Values in SQL text: numbers, strings, DATE '…', X'ff', CAST('…' AS type). Raises InvalidFilter."""
 
 import struct
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def sql_text(node: exp.Expression) -> str:
 def _unsupported(node: exp.Expression) -> InvalidFilter:
     return InvalidFilter(
         f"cannot use {sql_text(node)} as a value in a filter",
-        hint="Values are numbers, 'texts', TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…', X'…' and CAST(value AS type)",
+        hint="Values are numbers, 'strings', TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…', X'…' and CAST(value AS type)",
     )
 
 
@@ -76,7 +76,7 @@ def _read_hex(node: exp.Expression) -> Literal:
 
 
 def _read_joined(node: exp.Expression) -> Literal:
-    """Texts that stand side by side are one text in Spark."""
+    """Adjacent string literals are one string in Spark."""
     parts = [literal_value(part) for part in node.expressions]
     if not all(isinstance(part, str) for part in parts):
         raise _unsupported(node)

@@ -156,8 +156,8 @@ def _decode_decimals(ranges: _Ranges, kind: DecimalType) -> OrderedColumn:
 def _loosen_uuids(column: OrderedColumn, filler: int) -> OrderedColumn:
     """Trust only the first half of a UUID bound.
 
-    The reference orders UUIDs by two signed halves. Where the first halves differ in sign its bounds come out crossed
-    and are dropped; where they are equal, the order of the second halves cannot be told.
+    Iceberg Java orders UUIDs by two signed halves. Where the first halves differ in sign its bounds come out crossed
+    and are dropped; where they are equal, the order of the second halves is unknown.
     """
     binary = column.values
     ranges = _Ranges(binary)

@@ -139,6 +139,6 @@ def _all_start_with(prefix: str, known: FieldStatistics) -> Bools:
 
 
 def _after_prefix(prefix: str) -> bytes:
-    """The first bytes after all texts with the prefix. No byte of UTF-8 is 0xFF, so the last one can be raised."""
+    """The first bytes after all strings with the prefix. No byte of UTF-8 is 0xFF, so the last one can be raised."""
     data = prefix.encode()
     return data[:-1] + bytes((data[-1] + 1,))

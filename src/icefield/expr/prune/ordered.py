@@ -1,6 +1,6 @@
 """Columns of comparable values, some of them not known: bounds of files, partition values.
 
-Three ways of holding them, each with the order of its types: numbers in numpy, decimals as two 64-bit halves, texts
+Three ways of holding them, each with the order of its types: numbers in numpy, decimals as two 64-bit halves, strings
 and bytes in Arrow (compared as unsigned bytes, which for UTF-8 is the order of code points).
 """
 
@@ -117,7 +117,7 @@ def any_within(lower: OrderedColumn, upper: OrderedColumn, values: Sequence[Valu
 
 
 def value_of(ordered: Any, kind: PrimitiveType) -> Value:
-    """Return the in-memory value of a type from what stands in `OrderedColumn.array`, as a Python value."""
+    """Return the in-memory value of a type from a value of `OrderedColumn.array`, as a Python value."""
     match kind:
         case StringType():
             return str(ordered, "utf-8")
@@ -206,7 +206,7 @@ class Wide:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Texts, bytes and UUIDs, as an Arrow binary column."""
+    """Strings, bytes and UUIDs, as an Arrow binary column."""
 
     def operand(self, value: Value) -> Any:
         if isinstance(value, str):

@@ -2,10 +2,10 @@
 
 Such a transform keeps the order, so a range of rows is a range of partitions. Two histories make exceptions:
 
-- Truncating a number near the lowest one of its type wraps around to a high partition value (the reference computes
+- Truncating a number near the lowest one of its type wraps around to a high partition value (Iceberg Java computes
   in machine integers). All such rows lie in one partition, which every "less than" includes.
-- Version 0.10 and older of the reference wrote partition values one too high for times before 1970. Ranges with an
-  upper end before 1970 are widened by one, as the reference does. (Not for days of dates, which were right.)
+- Version 0.10 and older of Iceberg Java wrote partition values one too high for times before 1970. Ranges with an
+  upper end before 1970 are widened by one, as Iceberg Java does. (Not for days of dates, which were right.)
 """
 
 from collections.abc import Callable

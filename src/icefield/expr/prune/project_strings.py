@@ -1,4 +1,4 @@
-"""Project tests of texts and bytes through truncate, which keeps the first `width` characters or bytes.
+"""Project tests of strings and bytes through truncate, which keeps the first `width` characters or bytes.
 
 A partition value shorter than the width is the row's whole value; one of full width is its prefix.
 """

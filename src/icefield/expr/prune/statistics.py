@@ -67,7 +67,7 @@ def from_counts_and_bounds(lower: pa.Array, upper: pa.Array, counts: Counts, kin
         may_be_null=filled & (nulls != 0),
         may_be_nan=filled & (nans != 0),
         may_be_value=filled & ~((values >= 0) & (np.maximum(nulls, 0) + np.maximum(nans, 0) >= values)),
-        # Writers cut long texts and bytes, and not all of them round the upper bound up as they must.
+        # Writers cut long strings and bytes, and not all of them round the upper bound up as they must.
         exact=not isinstance(kind, StringType | BinaryType | FixedType),
     )
 

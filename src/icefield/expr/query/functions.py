@@ -1,7 +1,7 @@
 """The functions that a view may use, and those of Spark that it may not.
 
 A view runs its author's query with the rights of its reader. So a function is refused unless it is listed here as one
-whose result depends on its arguments, the clock and the dice alone. A test holds both lists against the functions of
+whose result depends on its arguments, the clock and the rng alone. A test holds both lists against the functions of
 the installed Spark; what a newer Spark adds is refused until it is listed.
 """
 

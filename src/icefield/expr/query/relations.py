@@ -1,9 +1,9 @@
-"""Where a query may name a relation: nothing stands there but what was resolved.
+"""Where a query may name a relation: only what was resolved may be there.
 
 Spark takes nearly every word for a name where no keyword fits: `FROM SELECT` reads a table called select, and
 `FROM LATERAL t` the table t. Here the clauses are followed token by token, as Spark's grammar has them: after FROM,
 JOIN and each comma of a FROM clause comes a resolved name, a function, VALUES or a parenthesis. And no keyword that
-begins a clause stands where it could be a name: `FROM VALUES t` reads a table called values.
+begins a clause is where a name could be: `FROM VALUES t` reads a table called values.
 
 Raises InvalidInput.
 """

@@ -8,7 +8,7 @@ syntax tree may come to mean something else. The syntax tree tells which of them
 expressions, which get new names that nobody else has, and of all else, which is quoted (`query_words`). So Spark finds
 no relation but those that were resolved, whatever its settings and the tables of its session.
 
-Raises InvalidInput for a text that is no query, Unsupported for a query that a view may not have.
+Raises InvalidInput for text that is not a query, Unsupported for a query that a view may not have.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -178,7 +178,7 @@ class Query:
         start, end = name.meta.get("start"), name.meta.get("end")
         at = self._at.get(start)
         if at is None or len(self._tokens[at].text) != end - start + 1 or not self._tokens[at].is_name:
-            raise Unsupported(f"cannot tell where {name.name!r} stands in the query")
+            raise Unsupported(f"cannot find {name.name!r} in the query")
         return at
 
 
@@ -201,7 +201,9 @@ def _parse(shape: str) -> exp.Query:
         # The parser fails so on calls with too few arguments.
         raise InvalidInput(f"cannot parse the query: {type(error).__name__}: {error}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise InvalidInput("a view is made of one SELECT", hint="Give the query alone, without CREATE VIEW ... AS")
+        raise InvalidInput(
+            "a view is defined by a single SELECT", hint="Give the query alone, without CREATE VIEW ... AS"
+        )
     if statements[0].find(exp.Placeholder, exp.Parameter):
         raise Unsupported("a view cannot have parameters")
     return statements[0]

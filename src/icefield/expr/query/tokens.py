@@ -97,7 +97,7 @@ def tokenize(text: str) -> list[Token]:
             token, at = _next_token(text, at, tokens)
             tokens.append(token)
             if len(tokens) > MAX_TOKENS:
-                raise InvalidInput(f"the query has more than {MAX_TOKENS:,} words")
+                raise InvalidInput(f"the query has more than {MAX_TOKENS:,} tokens")
     return tokens
 
 
@@ -119,12 +119,12 @@ def quoted(name: str) -> str:
 def _next_token(text: str, at: int, before: list[Token]) -> tuple[Token, int]:
     found = _TOKEN.match(text, at)
     if found is None and text[at] == ";":
-        raise InvalidInput("a view is made of one SELECT, and there is a ; in the query")
+        raise InvalidInput("a view is defined by a single SELECT, but the query contains a ;")
     if found is None:
         raise InvalidInput(f"cannot parse the query: {_fault(text, at)}")
     kind, written = found.lastgroup, found.group()
     if kind == "number" and written.startswith(".") and before and _ends_operand(before[-1]):
-        raise InvalidInput(f"cannot parse the query: a field is called {written!r}", hint="Write it in backquotes")
+        raise InvalidInput(f"cannot parse the query: invalid field name {written!r}", hint="Write it in backquotes")
     if kind == "raw":
         return _string([("\\" if c in "\\'" else "") + c for c in written[2:-1]]), found.end()
     if kind == "string":
@@ -149,7 +149,7 @@ def _unit(unit: str, quote: str) -> str:
 
 
 def _string(units: list[str]) -> Token:
-    # Spark puts variables in place of ${...} wherever it stands, also in a string.
+    # Spark substitutes variables for ${...} everywhere, also in a string.
     following = [*units, ""][1:]
     inner = "".join(
         "\\u0024" if (unit, after) == ("$", "{") else unit for unit, after in zip(units, following, strict=True)
@@ -171,5 +171,5 @@ def _fault(text: str, at: int) -> str:
     if text[at] in "'\"`":
         return "a quote or comment is not closed"
     if text[at].isdigit():
-        return f"a name begins with a digit near {text[at : at + 20]!r}; write it in backquotes"
-    return f"{text[at]!r} cannot stand outside of quotes"
+        return f"a name begins with a digit near {text[at : at + 20]!r}; quote it with backticks"
+    return f"{text[at]!r} is not allowed outside quotes"

@@ -2,7 +2,7 @@
 
 Spark takes nearly every word for a name where the grammar allows one, and sqlglot has its own list. So that both read
 one query, each word is written bare only if it is a keyword here and sqlglot takes it for one; all others are quoted,
-and nothing that is quoted is a keyword. What is no query (TABLE, SET, TRANSFORM ... USING, IDENTIFIER, pipes) is
+and nothing that is quoted is a keyword. What is not a query (TABLE, SET, TRANSFORM ... USING, IDENTIFIER, pipes) is
 thereby out of reach.
 
 Calls are found by their tokens alone, for in Spark's grammar every call is a name before a parenthesis.
@@ -96,7 +96,7 @@ def find_calls(tokens: Sequence[Token]) -> Calls:
 def _check_word(tokens: Sequence[Token], at: int) -> None:
     token = tokens[at]
     if not token.is_name:
-        raise InvalidInput(f"cannot parse the query: {token.text} stands where no hint can be")
+        raise InvalidInput(f"cannot parse the query: a hint is not allowed at {token.text}")
     if token.word == "using" and _text(tokens, at + 1) != "(":
         raise Unsupported("a view cannot run programs with TRANSFORM ... USING")
     if token.name.lower() in _SESSION_NAMES:
@@ -132,7 +132,7 @@ def _is_no_call(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _is_common_table(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether `name (a, b) AS (SELECT x ...` stands here, and not `f(a, b) AS (select, x)`."""
+    """Return whether `name (a, b) AS (SELECT x ...` is here, and not `f(a, b) AS (select, x)`."""
     end = at + 2
     while end < len(tokens) and (tokens[end].is_name or tokens[end].text == ","):
         end += 1
@@ -154,7 +154,7 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
     for token in tokens:
         depth += token.depth
         if depth < 0:
-            raise InvalidInput(f"cannot parse the query: a {token.text} is too much")
+            raise InvalidInput(f"cannot parse the query: unexpected {token.text}")
         if depth > MAX_NESTING:
             raise InvalidInput(f"the query is nested too deeply (more than {MAX_NESTING} parentheses)")
 
@@ -187,7 +187,7 @@ def _find_hints(tokens: Sequence[Token]) -> tuple[set[int], set[int]]:
 def _check_hint_token(token: Token) -> None:
     is_number = token.kind is TokenKind.NUMBER and token.text.isdigit()
     if not token.is_name and not is_number and token.text not in (_HINT_START, _HINT_END, "(", ")", ",", "."):
-        raise Unsupported("a hint of a view has names and whole numbers, and nothing else")
+        raise Unsupported("a hint in a view may contain only names and integers")
 
 
 def _text(tokens: Sequence[Token], at: int) -> str:

@@ -24,7 +24,7 @@ def describe(expression: Bound) -> str:
 
 
 def describe_value(value: Value, kind: PrimitiveType) -> str:
-    """Write a value as it stands in a described expression."""
+    """Write a value as it is in a described expression."""
     match value:
         case bool():
             return str(value).upper()

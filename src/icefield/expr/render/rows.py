@@ -31,7 +31,7 @@ from icefield.types.schema import Schema
 
 
 def matches(expression: Bound, row: Mapping[int, Value | None]) -> bool:
-    """Say whether a row, given as values by field id, matches; a column that is not in it is null."""
+    """Return whether a row, given as values by field id, matches; a column that is not in it is null."""
     match expression:
         case Constant(value):
             return value

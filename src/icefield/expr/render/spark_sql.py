@@ -39,7 +39,7 @@ from icefield.types.datatypes import (
 )
 
 # Outside these a text is written as bytes: quotes and backslashes depend on parser settings, and ${name} is replaced
-# by Spark wherever it stands in the text of a statement.
+# by Spark anywhere in the text of a statement.
 _PLAIN_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f'\\$]*")
 
 
@@ -63,7 +63,7 @@ def quoted_path(path: Sequence[str]) -> str:
 
 
 def is_plain_name(name: str) -> bool:
-    """Return whether a name may stand in SQL text: Spark replaces ${name} there, in quotes too."""
+    """Return whether a name may be used in SQL text: Spark substitutes ${name} there, in quotes too."""
     return "$" not in name
 
 

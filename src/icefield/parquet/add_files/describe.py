@@ -2,8 +2,8 @@
 
 A column is known by its field id, or by its name through the table's name mapping. A file is refused when a reader of
 the table could not give its rows: a column that the table does not have, a type that does not fit, a required column
-that is missing or may hold nulls. Everything is told from the footer; no row is read.
-Raises SchemaMismatch, InvalidInput (a partition that cannot be told), CorruptFile, MissingFile, LocationRefused.
+that is missing or may hold nulls. Everything is derived from the footer; no row is read.
+Raises SchemaMismatch, InvalidInput (a partition that cannot be determined), CorruptFile, MissingFile, LocationRefused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ INT96 = "INT96"
 
 
 @dataclass(frozen=True)
-class Adoption:
+class ImportSettings:
     """What a table expects of files that it takes in."""
 
     schema: Schema
@@ -45,10 +45,10 @@ class Adoption:
     partitions: PartitionFinder
 
 
-def plan_adoption(metadata: TableMetadata, partition: GivenPartition) -> Adoption:
-    """Take a table's settings for files of others; without a name mapping, names mean what they mean now."""
+def import_settings(metadata: TableMetadata, partition: GivenPartition) -> ImportSettings:
+    """Return a table's settings for added files; without a name mapping, the current column names apply."""
     schema = metadata.schema
-    return Adoption(
+    return ImportSettings(
         schema,
         metadata.spec,
         metrics_modes(schema, metadata.properties),
@@ -58,35 +58,35 @@ def plan_adoption(metadata: TableMetadata, partition: GivenPartition) -> Adoptio
     )
 
 
-def describe_file(store: Store, location: str, adoption: Adoption) -> DataFile:
+def describe_file(store: Store, location: str, settings: ImportSettings) -> DataFile:
     """Read a file's footer, and describe the file as a manifest entry does."""
     try:
         with store.open_input(location) as source:
             footer = pq.read_metadata(source)
             size_bytes = source.size()
         own = footer.schema.to_arrow_schema()
-        physical = with_mapped_ids(own, adoption.mapping)
+        physical = with_mapped_ids(own, settings.mapping)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(location, f"it is no Parquet file: {error}") from error
+        raise CorruptFile(location, f"it is not a valid Parquet file: {error}") from error
     if has_false_name(location, footer):
         # Readers take the name as proof of what the file stores.
         raise SchemaMismatch(
-            f"{location} has the name of a file that Icefield wrote with other columns or types than this one has",
-            hint="Rename it: a copy that was written again must not end in -s and twelve digits before .parquet",
+            f"{location} is named like a file written by Icefield, but has other columns or types",
+            hint="Rename it: a rewritten copy must not end in -s and twelve digits before .parquet",
         )
-    fitting = _Fitting(adoption)
-    stored = Schema(fitting.fields(list(physical), adoption.schema.fields, ()))
+    fitting = _Fitting(settings)
+    stored = Schema(fitting.fields(list(physical), settings.schema.fields, ()))
     fitting.check_required(footer, stored)
     fitting.check_physical(footer)
     if fitting.faults:
         raise SchemaMismatch(
-            f"{location} does not fit the table: {'; '.join(fitting.faults)}",
-            hint="Change the table with evolve(), for instance union_by_name, or write the rows anew with append()",
+            f"{location} does not match the table: {'; '.join(fitting.faults)}",
+            hint="Change the table with evolve(), for instance union_by_name, or write the rows with append()",
         )
     # Statistics in other units than the table's are left out.
-    modes = {i: replace(m, bounds=m.bounds and i not in fitting.other_units) for i, m in adoption.modes.items()}
+    modes = {i: replace(m, bounds=m.bounds and i not in fitting.other_units) for i, m in settings.modes.items()}
     metrics = footer_metrics(footer, stored.leaves, modes, NOTHING_BESIDE)
-    key = adoption.partitions.find(location, partial(_range_of, footer, stored, fitting.other_units))
+    key = settings.partitions.find(location, partial(_range_of, footer, stored, fitting.other_units))
     return DataFile(location, key, footer.num_rows, size_bytes, metrics, has_ids(own))
 
 
@@ -94,7 +94,7 @@ def describe_file(store: Store, location: str, adoption: Adoption) -> DataFile:
 class _Fitting:
     """Compares a file's columns with the table's, and collects every fault."""
 
-    adoption: Adoption
+    settings: ImportSettings
     faults: list[str] = field(default_factory=list)
     other_units: set[int] = field(default_factory=set)
 
@@ -137,7 +137,7 @@ class _Fitting:
         if column.type == arrow_type(known.type):
             return
         stored = schema_from_arrow(pa.schema([pa.field("c", column.type)])).fields[0].type
-        same_word = stored == known.type or can_widen(stored, known.type, self.adoption.format_version)
+        same_word = stored == known.type or can_widen(stored, known.type, self.settings.format_version)
         loses = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
         if not same_word or loses:
             self.faults.append(f"column {'.'.join(path)!r} is {column.type}, but the table has {known.type}")
@@ -148,7 +148,7 @@ class _Fitting:
         """Note required columns that may hold nulls."""
         columns = {leaf.field.field_id: at for at, leaf in enumerate(stored.leaves)}
         for path, found in walk(stored.struct):
-            wanted = self.adoption.schema.by_id[found.field_id]
+            wanted = self.settings.schema.by_id[found.field_id]
             if not wanted.required or found.required:
                 continue
             at = columns.get(found.field_id) if len(path) == 1 else None

@@ -66,17 +66,19 @@ class PartitionFinder:
         if said is _NOT_SAID:
             if not proved:
                 raise InvalidInput(
-                    f"cannot tell the partition {field.name!r} of {location}: {self._why(field, known)}",
-                    hint=f"Say it: partition={{{field.name!r}: …}}",
+                    f"cannot determine partition {field.name!r} of {location}: {self._why(field, known)}",
+                    hint=f"Pass partition={{{field.name!r}: …}}",
                 )
             return proved[0]
         kind = field.transform.result_type(self._source_type(field))
         try:
             value = python_value(said, kind)
         except ValueError as error:
-            raise InvalidInput(f"the partition {field.name}={said!r} is no {kind}: {error}") from error
+            raise InvalidInput(f"the partition {field.name}={said!r} is not a valid {kind}: {error}") from error
         if known is not None and (not proved or proved[0] != value):
-            raise InvalidInput(f"{location} is not of the partition {field.name}={said}: {self._why(field, known)}")
+            raise InvalidInput(
+                f"{location} does not belong to partition {field.name}={said}: {self._why(field, known)}"
+            )
         return value
 
     def _proved(self, field: PartitionField, known: ColumnRange | None) -> list[Value | None]:
@@ -93,9 +95,9 @@ class PartitionFinder:
     def _why(self, field: PartitionField, known: ColumnRange | None) -> str:
         column = self.schema.name_of(field.source_id)
         if known is None:
-            return f"its footer does not say what is in column {column!r}"
+            return f"its footer has no bounds for column {column!r}"
         if known.bounds is None:
-            return f"its column {column!r} holds nothing but nulls"
+            return f"its column {column!r} holds only nulls"
         nulls = ", and nulls" if known.has_nulls else ""
         return f"its column {column!r} runs from {known.bounds[0]!r} to {known.bounds[1]!r}{nulls}"
 

@@ -70,8 +70,8 @@ class OpenFile:
         """Yield batches with the positions that their rows have in the whole file."""
         footer = self._fragment.metadata
         if self._task.file_size_bytes is not None and footer.num_rows != self._task.record_count:
-            found, told = footer.num_rows, self._task.record_count
-            raise CorruptFile(self._task.location, f"it has {found:,} rows, and metadata says {told:,}")
+            found, expected = footer.num_rows, self._task.record_count
+            raise CorruptFile(self._task.location, f"it has {found:,} rows, but metadata says {expected:,}")
         starts = np.cumsum([0, *(footer.row_group(i).num_rows for i in range(footer.num_row_groups))])
         chosen = [group.id for group in self._chosen(pushed).row_groups]
         positions = _PositionsAhead([(starts[i], starts[i + 1]) for i in chosen])
@@ -140,14 +140,14 @@ def _holds_nanoseconds(wanted: Schema, physical: Sequence[pa.Field]) -> bool:
 
 @dataclass(frozen=True)
 class _Placed:
-    """Where the rows of a batch stand in their file, and which of them are deleted."""
+    """The positions of a batch's rows in their file, and which of them are deleted."""
 
     positions: Positions
     deleted: npt.NDArray[np.bool_]
 
 
 def _runs(groups: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Cut row groups into runs of about one size; one that is larger stands alone."""
+    """Cut row groups into runs of about one size; one that is larger forms its own run."""
     run: list[int] = []
     held = 0
     for group, size in zip(groups, sizes, strict=True):
@@ -184,7 +184,7 @@ def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -
     if mapping is None:
         raise Unsupported(
             f"{location} has columns without field ids",
-            hint="Set the table property schema.name-mapping.default, which says which column is which",
+            hint="Set the table property schema.name-mapping.default to map column names to field ids",
         )
     return with_mapped_ids(physical, mapping)
 

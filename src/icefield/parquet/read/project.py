@@ -60,12 +60,12 @@ class Projection:
         if wanted.initial_default is not None:
             return repeated_value(wanted.initial_default, wanted.type, rows)
         if wanted.required:
-            raise ValueError(f"it lacks the required column {wanted.name!r}, which has no default")
+            raise ValueError(f"the required column {wanted.name!r} is missing and has no default")
         return pa.nulls(rows, arrow_type(wanted.type))
 
     def _project(self, array: pa.Array, stored: pa.Field, wanted: NestedField) -> pa.Array:
         if not _SHAPES.get(type(wanted.type), _any_shape)(array.type):
-            raise ValueError(f"its column {stored.name!r} is {array.type}, where {wanted.type} belongs")
+            raise ValueError(f"its column {stored.name!r} is {array.type}, expected {wanted.type}")
         match wanted.type:
             case StructType(fields):
                 return self._project_struct(array, stored, fields)

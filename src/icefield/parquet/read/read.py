@@ -5,7 +5,7 @@
 Row positions are those of the whole file, whatever was skipped: deletes and row ids go by them. Memory is bounded by
 the batches on their way and the deletes of one file, not by the file.
 
-Raises MissingFile, CorruptFile (with the file's location), Unsupported for files whose columns cannot be told.
+Raises MissingFile, CorruptFile (with the file's location), Unsupported for files whose columns cannot be identified.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -107,7 +107,7 @@ class TableReader:
         if where == TRUE:
             return batches
         keep = arrow_filter(where, lambda reference: wanted.paths[reference.field_id])
-        # As tables: an Arrow batch that keeps no row fails where uuids stand inside other types.
+        # As tables: an Arrow batch that keeps no row fails where UUIDs are inside other types.
         tables = (pa.Table.from_batches([batch]) for batch in batches)
         return (kept for table in tables for kept in table.filter(keep).to_batches())
 
@@ -131,4 +131,4 @@ class TableReader:
             opened = OpenFile(self._store, task, map_schema(schema))
             return pa.Table.from_batches(opened.rows(schema, TRUE, NOTHING_DELETED), arrow_schema(schema))
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise CorruptFile(location, f"it is no delete file: {error}") from error
+            raise CorruptFile(location, f"it is not a valid delete file: {error}") from error

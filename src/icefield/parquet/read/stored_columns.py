@@ -6,7 +6,7 @@ There are two proofs.
 
     the file's name   files of this package end in a fingerprint of their columns, such as `-s0b1f3a22c94e.parquet`. It
                       tells which of the known schemas is that of the file, or that none is.
-    the file's footer read for files of others.
+    from the file's footer for files of other writers.
 
     stored_columns(schema "id long, s struct<x: int>")
       → {1: ("id", "long"), 2: ("s", "struct<3:'x':int>")}
@@ -161,7 +161,7 @@ def _describe_stored_inner(field: pa.Field, columns: Iterator[Any]) -> str:
 
 
 def _describe_column(column: Any) -> str:
-    """Write the type that is stored in the way of the format, else how it is stored. (spec: Appendix A, Parquet)"""
+    """Write the type if it is stored as the spec says, else how it is stored. (spec: Appendix A, Parquet)"""
     physical, logical = column.physical_type, column.logical_type.to_json()
     for (stored_as, says), kind in _STORED.items():
         if physical == stored_as and logical.startswith(says):

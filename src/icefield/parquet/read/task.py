@@ -62,7 +62,7 @@ class FileTask:
 
     @property
     def is_part(self) -> bool:
-        """Say whether only a part of the file is to be read."""
+        """Return whether only a part of the file is to be read."""
         return self.start > 0 or self.end < MAX_BYTE
 
     @property

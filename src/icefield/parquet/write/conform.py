@@ -60,7 +60,7 @@ def check_schema(incoming: Schema, schema: Schema, *, is_partial: bool = False) 
     faults = list(_struct_faults(incoming.struct, schema.struct, "", is_partial=is_partial))
     if faults:
         raise SchemaMismatch(
-            f"the rows do not fit the table: {'; '.join(faults)}",
+            f"the rows do not match the table schema: {'; '.join(faults)}",
             hint=f"The table's columns: {', '.join(f'{f.name} {f.type}' for f in schema.fields)}",
         )
 
@@ -140,8 +140,8 @@ def _news(incoming: tuple[NestedField, ...], wanted: tuple[NestedField, ...]) ->
         if ours is None and field.name.lower() in lower:
             raise SchemaMismatch(
                 f"cannot merge the schema of the rows: the table has {lower[field.name.lower()]!r}, the rows "
-                f"{field.name!r}, and Spark would not tell one from the other",
-                hint="Rename the column of the rows; if the table shall have both, add it by table.evolve()",
+                f"{field.name!r}, which differ only in case, and Spark cannot distinguish them",
+                hint="Rename the column of the rows; to keep both, add it with table.evolve()",
             )
         if ours is None:
             yield field
@@ -227,7 +227,7 @@ def _cast(array: pa.Array, kind: PrimitiveType, path: str) -> pa.Array:
     try:
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaMismatch(f"column {path!r} holds a value that {kind} cannot: {error}") from error
+        raise SchemaMismatch(f"column {path!r} holds a value that is not a valid {kind}: {error}") from error
 
 
 def _conform_struct(array: pa.Array, fields: tuple[NestedField, ...], path: str) -> pa.Array:
@@ -250,12 +250,12 @@ def struct_of(array: pa.StructArray, fields: tuple[NestedField, ...], columns: S
 
 
 def _is_null_with(parent: pa.Array, column: pa.Array) -> bool:
-    """Say whether a column has nulls, and all of them where its struct is null."""
+    """Return whether a column has nulls, and all of them where its struct is null."""
     return column.null_count > 0 and not pc.any(pc.and_(column.is_null(), parent.is_valid())).as_py()
 
 
 def _all_valid(array: pa.Array) -> pa.Array:
-    """Return the array with no value marked as null; what stands there instead is never looked at."""
+    """Return the array with no value marked as null; the values under nulls are never read."""
     if isinstance(array.type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(array.type, _all_valid(array.storage))
     if pa.types.is_struct(array.type):
@@ -300,7 +300,7 @@ def _uuid_bytes(text: str | None, path: str) -> bytes | None:
     try:
         return uuid.UUID(text).bytes
     except ValueError as error:
-        raise SchemaMismatch(f"column {path!r} holds {text!r}, which is no uuid") from error
+        raise SchemaMismatch(f"column {path!r} holds {text!r}, which is not a valid UUID") from error
 
 
 def _check_nulls(array: pa.Array, field: NestedField, path: str, parent: pa.Array | None) -> None:

@@ -1,4 +1,4 @@
-"""Texts and binaries that are too long for a footer: their bounds are kept beside it.
+"""Strings and binaries that are too long for a footer: their bounds are kept beside it.
 
 Arrow leaves minimum and maximum of a row group out when one of them is longer than a limit. A manifest holds them cut
 to a few characters, so for it no value is too long.

@@ -33,7 +33,7 @@ from icefield.storage.store import NewFile
 from icefield.types.datatypes import BooleanType
 from icefield.types.schema import Schema
 
-# Where the reference puts the schema that a file was written with.
+# Where Iceberg Java puts the schema that a file was written with.
 SCHEMA_KEY = "iceberg.schema"
 # The least and the most that a codec takes; the others take no level.
 LEVELS = {"zstd": (-7, 22), "gzip": (1, 9), "brotli": (0, 11), "lz4": (1, 12)}

@@ -85,7 +85,7 @@ def _check_inserted(field: NestedField, given: Type | None, replaced: RowNumbers
         raise SchemaMismatch(
             f"{inserted} of the rows to upsert {'is' if inserted == 1 else 'are'} new, but the rows do not name the "
             f"required column {field.name!r}, which has no default",
-            hint="Name all required columns; only rows that are there already keep their values",
+            hint="Include all required columns; only existing rows keep their values",
         )
 
 

@@ -40,7 +40,7 @@ class RowCheck:
             shown = shown if len(shown) <= MOST_SHOWN else shown[:MOST_SHOWN] + "…"
             raise InvalidInput(
                 f"cannot overwrite the rows with {describe(self.where)}: a row to write does not match it: {shown}",
-                hint="Write only rows that match, or write them all the same with check_rows=False",
+                hint="Write only rows that match, or skip the check with check_rows=False",
             )
 
     def checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -45,7 +45,7 @@ def _check(array: pa.Array, path: str) -> None:
         except pa.ArrowInvalid as error:
             raise SchemaMismatch(
                 f"column {path!r} holds text that is not UTF-8",
-                hint="Decode it with the encoding that it has, or store it in a column of type binary",
+                hint="Decode it with its actual encoding, or store it in a binary column",
             ) from error
         return
     for inner, name in _inside(array):

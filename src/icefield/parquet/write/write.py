@@ -3,7 +3,7 @@
 A `WritePlan` says everything that a task needs and travels to Spark's workers; a `DataWriter` takes batches, splits
 them by partition, rolls files at the target size and returns one row per file. Files are written once, under their
 final name, which holds the write id and the task: a retry never meets another attempt's file, and files of a write
-that did not commit can be told from all others. It ends in a fingerprint of the file's columns (`stored_columns`).
+that did not commit can be identified. It ends in a fingerprint of the file's columns (`stored_columns`).
 
 Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
 """
@@ -69,7 +69,7 @@ class WritePlan:
     """What a writing task must know; immutable and picklable.
 
     distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
-    then, about. order: the one that rows shall come in; a file in which they do says so. check: what new rows must
+    then, about. order: the one that rows should have; a file whose rows have it records it. check: what new rows must
     match; rows that are moved are not new.
     """
 
@@ -116,7 +116,7 @@ def _check_promises(properties: Mapping[str, str]) -> None:
     """Refuse to write plain files into an encrypted table, and warn of a format that the files will not have."""
     if ENCRYPTION_KEY in properties:
         raise Unsupported(
-            f"cannot write: the table is encrypted ({ENCRYPTION_KEY}), and icefield writes plain files",
+            f"cannot write: the table is encrypted ({ENCRYPTION_KEY}), and icefield cannot encrypt",
             hint="Write with an engine that encrypts",
         )
     wanted = properties.get(FILE_FORMAT.key, FILE_FORMAT.default)
@@ -225,7 +225,7 @@ def partition_path(values: tuple[Value | None, ...], plan: WritePlan) -> Iterato
 
 @dataclass(frozen=True)
 class _Partition:
-    """A partition: its values, and the key by which it is told from others (-0.0 equals 0.0, NaN not even itself)."""
+    """A partition: its values, and the key that identifies it (-0.0 equals 0.0, NaN not even itself)."""
 
     key: bytes = b""
     values: tuple[Value | None, ...] = ()

@@ -77,7 +77,7 @@ class Clients:
         parsed = parse_location(location)
         prefix = PREFIX_OF_SCHEME.get(parsed.scheme)
         if prefix is None:
-            raise LocationRefused(f"{location} is in no object store: its scheme is {parsed.scheme}")
+            raise LocationRefused(f"{location} is not in an object store: its scheme is {parsed.scheme}")
         key = (prefix, parsed.authority, writes)
         with self._lock:
             if key not in self._made:
@@ -96,8 +96,8 @@ def _refuse_fork() -> None:
     # All clients share threads that do not live through a fork: any call in the child would wait for them for ever.
     if _process_of_clients() != os.getpid():
         raise StorageError(
-            "object stores were in use when this process was forked, and cannot be used in it",
-            hint="Start processes with the method spawn or forkserver",
+            "this process was forked while object stores were in use, so it cannot use them",
+            hint="Start processes with the spawn or forkserver method",
         )
 
 
@@ -118,7 +118,7 @@ def _make(prefix: str, bucket: str, properties: Mapping[str, str], retries: "Ret
         client: Client = make(bucket, config=config, client_options=options, retry_config=retries, **more)
     except (BaseError, ValueError, TypeError) as error:
         why = str(error).partition("\n")[0]
-        raise InvalidInput(f"the settings of {prefix}://{bucket} cannot be used: {why}") from error
+        raise InvalidInput(f"the settings of {prefix}://{bucket} are invalid: {why}") from error
     return client
 
 
@@ -135,9 +135,9 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         if _ALIASES.get(key, key) == key and not key.startswith(
             tuple(f"{prefix}." for prefix in PREFIX_OF_SCHEME.values())
         ):
-            raise InvalidInput(f"unknown property {key!r} of an object store", hint="Known are s3.*, gs.* and az.*")
+            raise InvalidInput(f"unknown object store property {key!r}", hint="Known are s3.*, gs.* and az.*")
         if not isinstance(value, str):
-            raise InvalidInput(f"the property {key} of an object store must be text, not {type(value).__name__}")
+            raise InvalidInput(f"the property {key} of an object store must be a string, not {type(value).__name__}")
         if key.endswith(("endpoint", "endpoint-url")):
             _check_endpoint(key, value)
         if key == "s3.path-style-access" and value not in ("true", "false"):
@@ -145,16 +145,16 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 
 def _check_endpoint(key: str, value: str) -> None:
-    """Refuse what is no address, without quoting it: there may be a password in it."""
+    """Reject an invalid URL, without quoting it: there may be a password in it."""
     try:
         parts = urlsplit(value)
         _ = parts.port
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInput(f"the property {key} is no address", hint="Write it as https://host[:port]")
+        raise InvalidInput(f"the property {key} is not a valid URL", hint="Write it as https://host[:port]")
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise InvalidInput(
-            f"the property {key} has a user, a password or a query in it",
-            hint="Write it as https://host[:port], and give credentials as properties of their own",
+            f"the property {key} must not contain a user, a password or a query",
+            hint="Write it as https://host[:port], and pass credentials as separate properties",
         )

@@ -26,7 +26,7 @@ class ConditionalStore(Protocol):
     """Keys that are read with their version and replaced by naming it."""
 
     def read_versioned(self, location: str) -> Versioned | None:
-        """Return what stands at a key right now; None if nothing does."""
+        """Return the current object of a key; None if there is none."""
         ...
 
     def put_if_match(self, location: str, data: bytes, version: str | None) -> None:

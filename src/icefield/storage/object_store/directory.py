@@ -51,11 +51,11 @@ class DirectoryStore:
         number = int(version or 0) + 1
         numbers = self._numbers(location)
         if (numbers[-1] if numbers else 0) != number - 1:
-            raise CommitConflict(f"{location} is not at the version that was read")
+            raise CommitConflict(f"{location} has changed since it was read")
         try:
             self._files.put_new(_numbered(location, number), data)
         except FileAlreadyExists as error:
-            raise CommitConflict(f"{location} is not at the version that was read") from error
+            raise CommitConflict(f"{location} has changed since it was read") from error
         except StorageError as error:
             if self._numbers_after(location)[-1:] == numbers[-1:]:
                 raise
@@ -94,7 +94,7 @@ class _LinkingStore(LocalStore):
 
     def _put_in_place(self, path: Path, data: bytes) -> None:
         raise Unsupported(
-            f"cannot keep a catalog in {path.parent}: the file system has no hard links",
+            f"cannot create a catalog in {path.parent}: the file system does not support hard links",
             hint="Use a SQLite catalog, or another file system",
         )
 

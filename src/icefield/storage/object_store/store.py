@@ -161,7 +161,7 @@ class ObjectStore:
         if self._native_scheme is None:
             raise Unsupported(
                 f"Spark cannot read {location} by itself",
-                hint="Give the scheme under which the cluster's own file system reads the bucket, such as s3a",
+                hint="Set the scheme that the cluster's file system uses for the bucket, such as s3a",
             )
         return f"{self._native_scheme}://{parsed.authority}{quote(parsed.path)}"
 
@@ -189,10 +189,10 @@ class ObjectStore:
         if error is None:
             return
         if lost:
-            raise CommitStateUnknown(f"the answer to writing {location} was lost") from error
+            raise CommitStateUnknown(f"the response to writing {location} was lost") from error
         # An object that is gone answers If-Match with 404 in S3 and with 412 elsewhere.
         if find_failure(error) in (Failure.TAKEN, Failure.MISSING):
-            raise CommitConflict(f"{location} is not at the version that was read") from error
+            raise CommitConflict(f"{location} has changed since it was read") from error
         raise explain(error, "write", location) from error
 
     def list_keys(self, prefix: str) -> Iterator[str]:
@@ -207,11 +207,11 @@ class ObjectStore:
         if find_failure(error) is not Failure.TAKEN:
             raise explain(error, "write", location) from error
         if not (lost and self.find_write_id(location) == write_id):
-            raise FileAlreadyExists(f"cannot write {location}: it exists already") from error
+            raise FileAlreadyExists(f"cannot write {location}: it already exists") from error
 
     @_protected
     def put_parts_with_id(self, location: str, parts: Iterator[bytes], write_id: str) -> None:
-        """Write an object from parts, whatever stands at its key; an error of the iterator ends it without a trace."""
+        """Write an object from parts, replacing any at its key; an error of the iterator aborts without a trace."""
         key, client = self._key(location), self._clients.reading(location)
         try:
             obstore.put(
@@ -239,13 +239,13 @@ class ObjectStore:
             return None
 
     def __reduce__(self) -> tuple[Callable[..., "ObjectStore"], tuple[Any, ...]]:
-        # Clients and the Ambient stay behind: they hold threads, locks and the dice of this process.
+        # Clients and the Ambient stay behind: they hold threads, locks and the rng of this process.
         return _restore, (self._clients.properties, self._roots, self._native_scheme)
 
     def _parse(self, location: str) -> Location:
         parsed = parse_location(location)
         if parsed.scheme not in PREFIX_OF_SCHEME:
-            raise LocationRefused(f"{location} is in no object store: its scheme is {parsed.scheme}")
+            raise LocationRefused(f"{location} is not in an object store: its scheme is {parsed.scheme}")
         if self._roots is not None:
             check_inside(location, self._roots)
         return parsed
@@ -314,7 +314,7 @@ class _Target:
             self.store.size(self.location)
         except MissingFile:
             return
-        raise FileAlreadyExists(f"cannot write {self.location}: it exists already")
+        raise FileAlreadyExists(f"cannot write {self.location}: it already exists")
 
     def put_whole(self, data: bytes) -> None:
         self.store.put_with_id(self.location, data, self.write_id)

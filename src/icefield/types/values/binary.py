@@ -41,12 +41,12 @@ SURROGATES = range(0xD800, 0xE000)
 
 
 def encode_value(value: Value, kind: PrimitiveType) -> bytes:
-    """Encode a value as the bytes that stand in bounds."""
+    """Encode a value as the bytes of a bound."""
     if isinstance(kind, DecimalType):
         return encode_unscaled(unscaled(value, kind.scale))  # type: ignore[arg-type]
     encode = _ENCODE.get(type(kind))
     if encode is None:
-        raise ValueError(f"{kind} has no single values")
+        raise ValueError(f"values of type {kind} have no single-value serialization")
     return encode(value)
 
 
@@ -56,11 +56,11 @@ def decode_value(data: bytes, kind: PrimitiveType) -> Value:
         return scaled(int.from_bytes(data, "big", signed=True), kind.scale)
     decode = _DECODE.get(type(kind))
     if decode is None:
-        raise ValueError(f"{kind} has no single values")
+        raise ValueError(f"values of type {kind} have no single-value serialization")
     try:
         return decode(data)
     except (struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"{len(data)} bytes are no {kind}: {error}") from error
+        raise ValueError(f"{len(data)} bytes are not a valid {kind}: {error}") from error
 
 
 def unscaled(value: Decimal, scale: int) -> int:
@@ -131,7 +131,7 @@ def _decode_moment(data: bytes, units_per_day: int) -> int:
         return int(LONG.unpack(data)[0])
     moment = int(INT.unpack(data)[0]) * units_per_day
     if not -(1 << 63) <= moment < 1 << 63:
-        raise ValueError(f"the day {moment // units_per_day} is beyond what the wider type holds")
+        raise ValueError(f"the day {moment // units_per_day} is out of range for the wider type")
     return moment
 
 

@@ -22,7 +22,7 @@ from icefield.types.calendar import (
     NANOS_PER_MICRO,
     clock_micros,
     date_text,
-    days_from_civil,
+    days_from_date,
 )
 from icefield.types.datatypes import (
     EMPTY_STRUCT,
@@ -76,12 +76,12 @@ def decode_json_value(value: Any, kind: Type) -> Default:
     try:
         return decode(value, kind)
     except ValueError as error:
-        raise ValueError(f"{repr(value)[:60]} is no value of type {kind}: {error}") from error
+        raise ValueError(f"{repr(value)[:60]} is not a valid {kind}: {error}") from error
 
 
 def _codec(kind: Type) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Default]]:
     if isinstance(kind, OPAQUE_TYPES):
-        raise ValueError(f"a column of type {kind} has no default but null")
+        raise ValueError(f"the only default of a column of type {kind} is null")
     found = _CODECS.get(type(kind))
     if found is None:
         raise ValueError(f"defaults of type {kind} are not supported")
@@ -94,13 +94,13 @@ def _same(value: Any, _kind: Type) -> Any:
 
 def _boolean(value: Any, _kind: Type) -> bool:
     if not isinstance(value, bool):
-        raise ValueError("true or false is needed")
+        raise ValueError("expected true or false")
     return value
 
 
 def _integer(value: Any, kind: Type) -> int:
     if type(value) is not int:
-        raise ValueError("a whole number is needed")
+        raise ValueError("expected an integer")
     return _fitting(value, 32 if isinstance(kind, IntegerType) else 64)
 
 
@@ -112,13 +112,13 @@ def _fitting(number: int, bits: int) -> int:
 
 def _floating(value: Any, kind: Type) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("a number is needed")
+        raise ValueError("expected a number")
     try:
         number = _FLOAT.unpack(_FLOAT.pack(value))[0] if isinstance(kind, FloatType) else float(value)
     except OverflowError as error:
         raise ValueError("the number is too large") from error
     if not math.isfinite(number):
-        raise ValueError("JSON has no such number")
+        raise ValueError("JSON has no such number (NaN or infinity)")
     return float(number)
 
 
@@ -129,14 +129,14 @@ def _encode_float(value: Any, kind: Type) -> float:
 
 def _encode_decimal(value: Any, kind: DecimalType) -> str:
     if not isinstance(value, Decimal):
-        raise ValueError(f"{value!r} is no decimal")
+        raise ValueError(f"{value!r} is not a decimal")
     return f"{scaled(unscaled(value, kind.scale), kind.scale):f}"
 
 
 def _decode_decimal(value: Any, kind: DecimalType) -> Decimal:
     places = rf"\.\d{{{kind.scale}}}" if kind.scale else ""
     if not re.fullmatch(rf"-?\d+{places}", _text(value), re.ASCII):
-        raise ValueError(f"a text of digits with {kind.scale} decimal places is needed")
+        raise ValueError(f"expected a string of digits with {kind.scale} decimal places")
     # Counted in the text: to make an integer of a million digits takes half a minute.
     if len(value.replace(".", "").lstrip("-0")) > kind.precision:
         raise ValueError(f"it has more than {kind.precision} digits")
@@ -145,7 +145,7 @@ def _decode_decimal(value: Any, kind: DecimalType) -> Decimal:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is needed")
+        raise ValueError("expected a string")
     return value
 
 
@@ -160,22 +160,22 @@ def _encode_uuid(value: Any, _kind: Type) -> str:
 
 def _decode_uuid(value: Any, _kind: Type) -> uuid.UUID:
     if not _UUID.fullmatch(_text(value)):
-        raise ValueError("a text such as f79c3e09-677c-4bbd-a479-3f349cb785e7 is needed")
+        raise ValueError("expected a string such as f79c3e09-677c-4bbd-a479-3f349cb785e7")
     return uuid.UUID(value)
 
 
 def _encode_bytes(value: Any, _kind: Type) -> str:
     if not isinstance(value, bytes):
-        raise ValueError(f"{value!r} is no bytes")
+        raise ValueError(f"{value!r} is not bytes")
     return value.hex()
 
 
 def _decode_bytes(value: Any, kind: Type) -> bytes:
     if not _HEX.fullmatch(_text(value)):
-        raise ValueError("a text of hexadecimal digits is needed")
+        raise ValueError("expected a string of hexadecimal digits")
     data = bytes.fromhex(value)
     if isinstance(kind, FixedType) and len(data) != kind.length:
-        raise ValueError(f"{kind.length} bytes are needed")
+        raise ValueError(f"expected {kind.length} bytes")
     return data
 
 
@@ -190,7 +190,7 @@ def _decode_date(value: Any, _kind: Type) -> int:
 def _encode_time(value: Any, _kind: Type) -> str:
     micros = _whole(value)
     if not 0 <= micros < MICROS_PER_DAY:
-        raise ValueError(f"{micros} is no time of day in microseconds")
+        raise ValueError(f"{micros} is not a time of day in microseconds")
     return _clock_text(micros, digits=6)
 
 
@@ -219,12 +219,12 @@ def _decode_timestamp(value: Any, kind: Type) -> int:
 def _match(pattern: re.Pattern[str], value: Any, example: str) -> re.Match[str]:
     found = pattern.fullmatch(_text(value))
     if found is None:
-        raise ValueError(f"a text such as {example} is needed")
+        raise ValueError(f"expected a string such as {example}")
     return found
 
 
 def _days(found: re.Match[str]) -> int:
-    return days_from_civil(int(found["year"]), int(found["month"]), int(found["day"]))
+    return days_from_date(int(found["year"]), int(found["month"]), int(found["day"]))
 
 
 def _clock_nanos(found: re.Match[str]) -> int:
@@ -235,7 +235,7 @@ def _clock_nanos(found: re.Match[str]) -> int:
 def _micros(nanos: int) -> int:
     micros, rest = divmod(nanos, NANOS_PER_MICRO)
     if rest:
-        raise ValueError("it is finer than a microsecond")
+        raise ValueError("it has more than microsecond precision")
     return micros
 
 
@@ -246,13 +246,13 @@ def _clock_text(clock: int, digits: int) -> str:
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r} is no count of days, microseconds or nanoseconds")
+        raise ValueError(f"{value!r} is not a number of days, microseconds or nanoseconds")
     return value
 
 
 def _encode_struct(value: Any, _kind: Type) -> dict[str, Any]:
     if not isinstance(value, EmptyStruct):
-        raise ValueError(f"{value!r} is no empty struct")
+        raise ValueError(f"{value!r} is not an empty struct")
     return {}
 
 

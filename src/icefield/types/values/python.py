@@ -41,5 +41,5 @@ def python_default(given: object, kind: Type) -> Default | None:
     if isinstance(kind, StructType) and given in ({}, EMPTY_STRUCT):
         return EMPTY_STRUCT
     if not isinstance(kind, PrimitiveType):
-        raise ValueError(f"a column of type {kind} can have no default")
+        raise ValueError(f"a column of type {kind} cannot have a default")
     return python_value(given, kind)
