@@ -110,7 +110,7 @@ def test_the_guide_has_every_table_property() -> None:
 
 
 def test_the_guide_and_the_help_have_every_metadata_table() -> None:
-    section = GUIDE.read_text().partition("## Looking inside\n")[2].partition("\n## ")[0]
+    section = GUIDE.read_text().partition("## Metadata tables and changes\n")[2].partition("\n## ")[0]
     words = re.findall(r"\w+", inspect_command.help or "")
     assert [name for name in METADATA_TABLES if f"`{name}`" not in section] == []
     assert [name for name in METADATA_TABLES if name not in words] == []

@@ -1,4 +1,4 @@
-"""The command line as one group with its commands loaded, for the reference.
+"""The command line as one group with its commands loaded, for the API reference pages.
 
 Options that every command shares are shown once, with the group.
 """

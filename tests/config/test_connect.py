@@ -160,7 +160,7 @@ def test_is_there_looks_at_local_lakes_only() -> None:
             "https://host/x",
             None,
             {"tokne": "hunter2"},
-            "'tokne' of a REST catalog. Did you mean 'token'?",
+            "unknown REST catalog property 'tokne'. Did you mean 'token'?",
         ),
         ("https://host/x", None, {"token": "hunter2", "credential": "hunter3"}, "a token or a credential, not both"),
         ("s3:///lake", None, {}, "names no bucket or host"),

@@ -220,7 +220,7 @@ def test_strings_have_one_spelling_without_substitution(sql: str, expected: str)
         ("MAP a USING 'cat' FROM t", Unsupported, "TRANSFORM"),
         ("SELECT /*+ REPARTITION(2), SKEW(t) */ a FROM t", Unsupported, "hint SKEW"),
         ("SELECT /*+ MERGE(t), x */ a FROM t", Unsupported, "hint x"),
-        ("SELECT /*+ REPARTITION(1 + 1) */ a FROM t", Unsupported, "whole numbers"),
+        ("SELECT /*+ REPARTITION(1 + 1) */ a FROM t", Unsupported, "names and integers"),
         ("SELECT /*+ BROADCAST(reflect('a')) */ a FROM t", Unsupported, "hint"),
         ("SELECT a /*+ BROADCAST(t) */ FROM t", InvalidInput, "hint is not allowed"),
         ("SELECT :p", Unsupported, "parameters"),

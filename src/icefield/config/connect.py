@@ -274,7 +274,7 @@ def _open_postgres(settings: LakeSettings, ambient: Ambient) -> Lake:
 
 def _open_rest(settings: LakeSettings, ambient: Ambient) -> Lake:
     known = (*REST_PROPERTIES, HEADER, *STORE_PROPERTIES)
-    _check_properties(settings, "a REST catalog", known)
+    _check_properties(settings, "REST catalog", known)
     options = RestSettings(settings.warehouse, settings.properties)
     catalog = open_rest_catalog(settings.target, name=settings.catalog, settings=options, ambient=ambient)
     try:
@@ -333,7 +333,7 @@ def _store(warehouse: str, settings: LakeSettings, ambient: Ambient) -> Store:
 
 def _bucket_store(location: str, settings: LakeSettings, ambient: Ambient) -> Any:
     """Return a store that is a ConditionalStore too."""
-    _check_properties(settings, "an object store", STORE_PROPERTIES)
+    _check_properties(settings, "object store", STORE_PROPERTIES)
     # The settings are tried here, without a word to the server, so that a wrong one shows before any work.
     import_module(OBJECT_STORE_CLIENT).Clients(settings.properties).reading(location)
     roots = [location, *settings.roots]

@@ -87,7 +87,7 @@ class RelationCheck:
             raise self._wrong(at)
 
     def _begins_values(self, at: int) -> bool:
-        """Return whether a value stands here, and nothing that could be the alias of a relation called values."""
+        """Return whether a value is here, and nothing that could be the alias of a relation called values."""
         token = self._tokens[at]
         following = self._tokens[at + 1].kind if at + 1 < len(self._tokens) else None
         is_typed = token.kind is TokenKind.WORD and following is TokenKind.STRING  # DATE '2026-01-01'
