@@ -62,9 +62,9 @@ def test_verbs_on_the_wrong_kind_say_what_it_is(lake: Lake) -> None:
     for verb in on_views:
         with pytest.raises(NotFound, match="shop.t is a table, not a view"):
             verb("shop.t")
-    with pytest.raises(AlreadyExists, match="taken by a view"):
+    with pytest.raises(AlreadyExists, match="already used by a view"):
         lake.create_table("shop.v", "id long")
-    with pytest.raises(AlreadyExists, match="taken by a table"):
+    with pytest.raises(AlreadyExists, match="already used by a table"):
         lake.create_view("shop.t", "SELECT 1", schema="id int")
     with pytest.raises(NotFound, match="is a table"):
         lake.create_view("shop.t", "SELECT 1", schema="id int", replace=True)

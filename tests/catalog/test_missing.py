@@ -93,7 +93,7 @@ def test_a_catalog_that_was_cut_is_damaged(tmp_path: Path, size: int) -> None:
     catalog.write_bytes(catalog.read_bytes()[:size])
     with (
         icefield.connect(tmp_path) as lake,
-        pytest.raises(CatalogError, match=r"(is damaged|is not a SQLite database)"),
+        pytest.raises(CatalogError, match=r"(is corrupt|is not a SQLite database)"),
     ):
         lake.tables()
     assert catalog.stat().st_size == size

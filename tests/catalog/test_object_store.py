@@ -232,7 +232,7 @@ def test_a_name_taken_while_a_rename_runs_ends_the_rename(catalog: ObjectStoreCa
             # The record is written as a client would whose check came before the intent.
             catalog.swap([PointerSwap(NEW, None, "n0")])
 
-    with pytest.raises(AlreadyExists, match="taken by a table"):
+    with pytest.raises(AlreadyExists, match="already used by a table"):
         ObjectStoreCatalog(InterruptedStore(take), root).rename_table(T, NEW)
     assert catalog.pointers([T, NEW]) == {T: "t0", NEW: "n0"}
     catalog.swap([PointerSwap(T, "t0", "t1")])

@@ -148,5 +148,5 @@ def test_r22_without_the_guard_ids_that_are_counted_up_meet(postgres_url: str, t
         icefield.connect(postgres_url, ambient=Counting(), **place) as second,  # type: ignore[arg-type]
     ):
         first.create_table("a.t", "id long").append(rows(1))
-        with pytest.raises(IcefieldError, match="id 1 is taken"):
+        with pytest.raises(IcefieldError, match="id 1 already exists"):
             second.table("a.t").append(rows(2))

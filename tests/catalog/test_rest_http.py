@@ -65,7 +65,7 @@ def test_a_compressed_answer_is_not_inflated_beyond_its_bound() -> None:
 @pytest.mark.parametrize(
     ("pieces", "why"),
     [
-        (lambda: [whole(gzip.compress(CONFIG)[:-9], b"Content-Encoding: gzip")], "the compressed body is not whole"),
+        (lambda: [whole(gzip.compress(CONFIG)[:-9], b"Content-Encoding: gzip")], "the compressed body is truncated"),
         (lambda: [OK + b"Content-Length: 100\r\n\r\n{"], "IncompleteRead"),
         (lambda: itertools.chain([OK + b"Content-Length: 60\r\n\r\n"], drip()), "TimeoutError"),
         (lambda: itertools.chain([OK + b"X-A: "], itertools.islice(drip(), 60), [b"\r\n\r\n"]), "TimeoutError"),

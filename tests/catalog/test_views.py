@@ -58,13 +58,13 @@ def test_tables_and_views_are_listed_apart(catalog: Catalog) -> None:
 
 
 def test_a_name_stands_for_one_thing(catalog: Catalog) -> None:
-    with pytest.raises(AlreadyExists, match="taken by a view"):
+    with pytest.raises(AlreadyExists, match="already used by a view"):
         catalog.swap([PointerSwap(V, None, "t")])
-    with pytest.raises(AlreadyExists, match="taken by a table"):
+    with pytest.raises(AlreadyExists, match="already used by a table"):
         catalog.swap([PointerSwap(T, None, "v", Kind.VIEW)])
-    with pytest.raises(AlreadyExists, match="taken by a view"):
+    with pytest.raises(AlreadyExists, match="already used by a view"):
         catalog.rename_table(T, V)
-    with pytest.raises(AlreadyExists, match="taken by a table"):
+    with pytest.raises(AlreadyExists, match="already used by a table"):
         catalog.rename_view(V, T)
     check_untouched(catalog)
 

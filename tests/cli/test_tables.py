@@ -108,7 +108,7 @@ def test_upgrade_asks_and_raises_the_version(orders: Icefield, monkeypatch: pyte
     assert done == {"table": "shop.orders", "from": 3, "to": 3, "upgraded": False}
 
 
-@pytest.mark.parametrize(("version", "why"), [("1", "back to 1"), ("4", "supports versions 1, 2, 3")])
+@pytest.mark.parametrize(("version", "why"), [("1", "from format version 2 to 1"), ("4", "supports versions 1, 2, 3")])
 def test_upgrade_refuses_what_cannot_be(orders: Icefield, version: str, why: str) -> None:
     ran = orders("upgrade", "shop.orders", "--to", version, "--dry-run")
     assert (ran.code, why in ran.err) == (1, True)

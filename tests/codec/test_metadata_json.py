@@ -205,7 +205,7 @@ def test_other_versions_are_refused_with_the_version_and_the_file(version: int) 
 
 @pytest.mark.parametrize("version", ["2", 2.5, True, [2], {"v": 2}, 1 << 70])
 def test_what_is_no_version_is_corrupt(version: object) -> None:
-    with pytest.raises(CorruptFile, match="no table metadata"):
+    with pytest.raises(CorruptFile, match="not valid table metadata"):
         decode_metadata(encoded(format_version=version), AT)
 
 

@@ -124,7 +124,7 @@ def test_a_view_recreated_is_another_view(lake: Lake) -> None:
 
 def test_a_creation_that_is_refused_leaves_no_file(lake: Lake) -> None:
     store = RecordingStore(lake.store)
-    with pytest.raises(AlreadyExists, match="taken by a view"):
+    with pytest.raises(AlreadyExists, match="already used by a view"):
         committer(lake, None, store).create("memory://lake/x", definition("SELECT 1"), {})
     assert store.deleted == store.written
     assert len(store.written) == 1

@@ -158,11 +158,11 @@ def test_without_any_name_there_is_the_callers_default_or_an_error(place: Place)
         ("[lakes.a]\ntargit = 'x'", "lakes.a: unknown setting 'targit'. Did you mean 'target'?"),
         ("[lakes.a]\nwarehouse = 'x'", "lakes.a has no target"),
         ("[lakes.a]\ntarget = 'x'\ndurable = 'hunter2'", "durable must be true or false, but is of type str"),
-        ("[lakes.a]\ntarget = 5", "target must be text, but is of type int"),
-        ("[lakes.a]\ntarget = ''", "target must be text, but is empty"),
+        ("[lakes.a]\ntarget = 5", "target must be a string, but is of type int"),
+        ("[lakes.a]\ntarget = ''", "target must be a string, but is empty"),
         ("[lakes.a]\ntarget = 'x'\nroots = 'y'", "roots must be a list of strings, but is of type str"),
         ("[lakes.a]\ntarget = 'x'\nproperties = 'hunter2'", "properties must be a table of properties"),
-        ("[lakes.a]\ntarget = 'x'\nproperties.s3.port = 1.5", "properties.s3.port must be text, but is of type float"),
+        ("[lakes.a]\ntarget = 'x'\nproperties.s3.port = 1.5", "properties.s3.port must be a string, but is of type float"),
         ("[lakes.a]\ntarget = { env = 'NOT_SET' }", "lakes.a.target: the variable NOT_SET is not set"),
         ("lakes.a = 'x'", "lakes.a must be a table"),
         ("lakes = 'x'", "lakes must be a table"),
@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_read_is_refused(place: Place) -> None:
         ("ICEFIELD_DURABLE", "maybe", "ICEFIELD_DURABLE must be true or false"),
         ("ICEFIELD_PROPERTIES", "{hunter2", "ICEFIELD_PROPERTIES is not valid JSON (at character 1)"),
         ("ICEFIELD_PROPERTIES", '["hunter2"]', "properties must be a table of properties, but is of type list"),
-        ("ICEFIELD_PROPERTIES", '{"token": null}', "properties.token must be text, but is of type NoneType"),
+        ("ICEFIELD_PROPERTIES", '{"token": null}', "properties.token must be a string, but is of type NoneType"),
         ("ICEFIELD_LAKE", "prd", "no lake is called 'prd'"),
     ],
 )
@@ -209,9 +209,9 @@ def test_a_wrong_variable_is_refused_by_its_name(place: Place, variable: str, va
     ("said", "message"),
     [
         ({"durable": "hunter2"}, "connect(): durable must be true or false, but is of type str"),
-        ({"properties": {"token": b"hunter2"}}, "connect(): properties.token must be text, but is of type bytes"),
-        ({"properties": {1: "hunter2"}}, "a name must be text, but is of type int"),
-        ({"catalog": 5}, "connect(): catalog must be text, but is of type int"),
+        ({"properties": {"token": b"hunter2"}}, "connect(): properties.token must be a string, but is of type bytes"),
+        ({"properties": {1: "hunter2"}}, "a name must be a string, but is of type int"),
+        ({"catalog": 5}, "connect(): catalog must be a string, but is of type int"),
     ],
 )
 def test_a_wrong_argument_is_refused(place: Place, said: dict[str, Any], message: str) -> None:

@@ -105,7 +105,7 @@ def test_vectors_apply_by_the_position_in_the_whole_file(gone: set[int], group: 
 
 def test_a_vector_that_holds_another_number_of_positions_is_refused() -> None:
     store = ten_rows()
-    with pytest.raises(CorruptFile, match="promised"):
+    with pytest.raises(CorruptFile, match="cardinality"):
         read(store, vector(store, [1, 2], claimed=3))
 
 

@@ -353,7 +353,7 @@ def test_an_endpoint_where_nobody_listens_is_named() -> None:
     [
         ({"s3.endpoint": "localhost:9000"}, "Write it as https://"),
         ({"s3.nonsense": "x"}, "nonsense"),
-        ({"endpoint": "http://x"}, "unknown property"),
+        ({"endpoint": "http://x"}, "unknown object store property"),
         ({"s3.region": 3}, "must be a string"),
         ({"s3.path-style-access": "yes"}, "true or false"),
     ],
