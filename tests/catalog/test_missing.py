@@ -57,7 +57,7 @@ def test_a_file_of_another_application_is_no_catalog(tmp_path: Path, kind: str, 
     before = catalog.read_bytes()
     with icefield.connect(target, warehouse=warehouse) as lake:
         for verb in (lake.tables, lambda: lake.table("a.t"), lambda: lake.create_table("a.u", "id long")):
-            with pytest.raises(InvalidInput, match=r"no table iceberg_tables, but .* holds tables.*create=True"):
+            with pytest.raises(InvalidInput, match=r"missing tables: iceberg_tables, but .* holds tables.*create=True"):
                 verb()
     assert catalog.read_bytes() == before
     if "notes" in statement:

@@ -160,8 +160,8 @@ def test_a_file_that_is_cut_off_is_corrupt_or_ends_between_blocks(size: int) -> 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "does not begin"),
-        (b"PAR1" + bytes(100), "does not begin"),
+        (b"", "not an Avro file"),
+        (b"PAR1" + bytes(100), "not an Avro file"),
         (b"Obj\x01" + bytes(40), "no schema"),
         (WHOLE.replace(b"avro.schema", b"avro.scheme"), "no schema"),
         (WHOLE[:-1] + b"\xff", "sync marker"),

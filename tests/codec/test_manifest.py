@@ -137,7 +137,7 @@ def test_the_bytes_of_a_data_file_can_be_had() -> None:
 
 
 def test_columns_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="no columns distance"):
+    with pytest.raises(InvalidInput, match="unknown manifest columns: distance"):
         ManifestColumns(("status", "distance"))
 
 

@@ -151,8 +151,8 @@ def test_values_of_maps_may_be_optional() -> None:
     [
         ("lower_bounds", {"type": "map", "values": "bytes"}, "not a map"),
         ("lower_bounds", {"type": "array", "items": "bytes"}, "not a map"),
-        ("file_path", "long", "holds long where string belongs"),
-        ("record_count", "string", "holds string where int64 belongs"),
+        ("file_path", "long", "holds long, expected string"),
+        ("record_count", "string", "holds string, expected int64"),
         ("record_count", ["null", "long", "string"], "union"),
         ("record_count", "unheard", "does not define"),
         ("split_offsets", {"type": "array", "items": "null"}, "no bytes"),

@@ -187,7 +187,7 @@ def test_defaults_inside_structs_follow_the_table_of_the_spec() -> None:
 
 def test_a_missing_required_column_without_default_is_a_damaged_file() -> None:
     new = NestedField(7, "n", SCHEMA.fields[0].type, required=True)
-    with pytest.raises(CorruptFile, match="lacks the required column 'n'"):
+    with pytest.raises(CorruptFile, match="the required column 'n' is missing"):
         read(ten_rows(), TASK, schema=with_new(new))
 
 

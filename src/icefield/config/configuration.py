@@ -68,7 +68,7 @@ def _parser(key: str, source: str) -> Callable[[object, str], Any]:
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise _wrong(where, "text", value)
+        raise _wrong(where, "a string", value)
     return value
 
 
@@ -94,7 +94,7 @@ def _flatten(table: Mapping[object, object], where: str) -> Iterable[tuple[str, 
     """Read `s3.endpoint = ...` as TOML does, a table in a table, like `"s3.endpoint" = ...`."""
     for key, value in table.items():
         if not isinstance(key, str):
-            raise _wrong(f"{where}: a name", "text", key)
+            raise _wrong(f"{where}: a name", "a string", key)
         if isinstance(value, Mapping):
             for inner, text in _flatten(value, f"{where}.{key}"):
                 yield f"{key}.{inner}", text
