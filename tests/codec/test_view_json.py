@@ -117,7 +117,10 @@ def test_another_format_version_is_unsupported() -> None:
         (encoded(versions=[version(schema_id=9)]), "no schema with id 9"),
         (encoded(versions=[version(summary=None)]), "not valid view metadata"),
         (encoded(versions=[version(representations=[{"sql": "x"}])]), "not valid view metadata"),
-        (encoded(versions=[version(representations=[{"type": "sql", "sql": 1, "dialect": "x"}])]), "not valid view metadata"),
+        (
+            encoded(versions=[version(representations=[{"type": "sql", "sql": 1, "dialect": "x"}])]),
+            "not valid view metadata",
+        ),
         (encoded(versions=[version(representations=version()["representations"] * 2)]), "in one dialect"),
         (encoded(schemas=[{"type": "list"}]), "not valid view metadata"),
         (encoded(properties={"a": 1}), "not valid view metadata"),

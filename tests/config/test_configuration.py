@@ -162,7 +162,10 @@ def test_without_any_name_there_is_the_callers_default_or_an_error(place: Place)
         ("[lakes.a]\ntarget = ''", "target must be a string, but is empty"),
         ("[lakes.a]\ntarget = 'x'\nroots = 'y'", "roots must be a list of strings, but is of type str"),
         ("[lakes.a]\ntarget = 'x'\nproperties = 'hunter2'", "properties must be a table of properties"),
-        ("[lakes.a]\ntarget = 'x'\nproperties.s3.port = 1.5", "properties.s3.port must be a string, but is of type float"),
+        (
+            "[lakes.a]\ntarget = 'x'\nproperties.s3.port = 1.5",
+            "properties.s3.port must be a string, but is of type float",
+        ),
         ("[lakes.a]\ntarget = { env = 'NOT_SET' }", "lakes.a.target: the variable NOT_SET is not set"),
         ("lakes.a = 'x'", "lakes.a must be a table"),
         ("lakes = 'x'", "lakes must be a table"),

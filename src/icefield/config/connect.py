@@ -127,9 +127,7 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
     with _paths_checked():
         lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
     if scheme == "memory" and CACHE_DIRECTORY in own:
-        raise InvalidInput(
-            f"{CACHE_DIRECTORY} cannot be used with a lake in memory", hint="Its files end with the process"
-        )
+        raise InvalidInput(f"{CACHE_DIRECTORY} cannot be used with a lake in memory", hint="Leave it out")
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
     cache = open_manifest_cache(own, "\n".join([lake.warehouse, *servers]))

@@ -48,7 +48,7 @@ def explain(error: sqlite3.Error | UnicodeDecodeError, path: Path, waited_s: flo
     if _code(error) == sqlite3.SQLITE_NOTADB:
         return CatalogError(f"{path} is not a SQLite database", hint="Give the path of the catalog's own file")
     if _code(error) == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
-        return CatalogError(f"the catalog {path} is corrupt: {error}", hint="Restore it from a copy")
+        return CatalogError(f"the catalog {path} is corrupt: {error}", hint="Restore it from a backup")
     return CatalogError(f"the catalog {path} failed: {error}")
 
 

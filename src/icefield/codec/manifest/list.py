@@ -92,7 +92,7 @@ def check_list_of(snapshot_id: int, data: bytes, location: str) -> None:
             location,
             f"it is the manifest list of snapshot {said.decode(errors='replace')}, and metadata names it for snapshot"
             f" {snapshot_id}",
-            hint="It was replaced, or the metadata is of another table; restore it from a copy",
+            hint="It was replaced, or the metadata is of another table; restore it from a backup",
         )
 
 

@@ -67,5 +67,5 @@ class FileTask:
 
     @property
     def has_key_deletes(self) -> bool:
-        """Say whether rows of the file are deleted by their keys."""
+        """Return whether rows of the file are deleted by their keys."""
         return any(delete.kind is DeleteType.EQUALITY for delete in self.deletes)
