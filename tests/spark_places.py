@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefield.spark.session.java import find_java_home
 from icefield.spark.session.session import LOGGING, session
+from tests.jvm import OPTIONS
 
 VARIABLE = "ICEFIELD_SPARK"
 # Few, because the tests have few rows.
@@ -143,7 +144,7 @@ def _start_daemon(home: str, name: str, host: str, *options: str) -> "subprocess
     environment = {
         **os.environ,
         "JAVA_HOME": str(find_java_home().path),
-        "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {OPTIONS}",
         "SPARK_LOCAL_IP": host,
     }
     with Path(home, f"{name}.log").open("ab") as log:

@@ -1,11 +1,11 @@
 """A session can be handed in, frames are written through their own, and one that is dead is never kept."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.jvm import own_environment
 from tests.spark.test_everywhere import ROOT, python_without_icefield
 from tests.spark_places import SparkPlace, chosen_place
 
@@ -68,11 +68,10 @@ def test_workers_that_cannot_run_tasks_are_told_of_with_what_to_set(fault: str, 
 
 
 def run(arguments: list[str], directory: Path, **more: str) -> "subprocess.CompletedProcess[str]":
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SPARK_", "PYSPARK_"))}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=directory,
-        env={**kept, **more},
+        env=own_environment("PYSPARK_", **more),
         capture_output=True,
         text=True,
         check=False,

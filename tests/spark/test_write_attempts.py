@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.jvm import EXECUTOR_OPTIONS, own_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("everywhere")]
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,7 @@ from icefield.spark.session.session import session
 
 MARKS = Path(sys.argv[1], "marks")
 MARKS.mkdir()
-ROWS = 400_000
+ROWS = 240_000
 
 
 def mark(name):
@@ -93,11 +94,10 @@ with running_hosts() as master, icefield.connect(Path(sys.argv[1], "lake"), dura
 
 
 def test_rows_are_written_once_whatever_runs_twice(tmp_path: Path) -> None:
-    # Without what a session of Spark Connect says to the processes that it starts.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment = own_environment()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
     settings = [f"--conf {key}={value}" for key, value in SPECULATION.items()]
-    environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, "pyspark-shell"])
+    environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, EXECUTOR_OPTIONS, "pyspark-shell"])
     command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.stdout.splitlines() == [

@@ -3,12 +3,12 @@
 The session of the suite tries no task twice, so these run in a process of their own.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.jvm import own_environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -50,26 +50,24 @@ def dying(last_attempt):
 
 with icefield.connect(Path(sys.argv[1], "lake"), durable=False) as lake:
     table = lake.create_table("s.t", "id long", properties={"write.target-file-size-bytes": "20000"})
-    frame = spark.range(0, 400_000, 1, 4)
+    frame = spark.range(0, 160_000, 1, 4)
     table.append(frame.mapInArrow(dying(0), "id long"))
     retried = any(ATTEMPTS.iterdir())
     ids = sorted(table.scan().to_arrow().read_all()["id"].to_pylist())
-    print("retried", retried, "exact", ids == list(range(400_000)))
+    print("retried", retried, "exact", ids == list(range(160_000)))
     files = table.scan().files()["file_path"].to_pylist()
     print("distinct", len(set(files)) == len(files))
 
     try:
         table.append(frame.mapInArrow(dying(99), "id long"))
     except Exception:  # whatever Spark makes of a dead worker
-        print("failed", len(table.snapshots()) == 1, table.count() == 400_000)
+        print("failed", len(table.snapshots()) == 1, table.count() == 160_000)
 spark.stop()
 """
 
 
 def test_a_task_that_died_is_written_once_and_a_job_that_failed_not_at_all(tmp_path: Path) -> None:
-    # Without what a session of Spark Connect says to the processes that it starts.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
     command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run(command, env=own_environment(), capture_output=True, text=True, timeout=500, check=False)
     expected = ["retried True exact True", "distinct True", "failed True True"]
     assert done.stdout.splitlines() == expected, done.stderr[-4000:]
