@@ -300,7 +300,7 @@ def test_streams_are_bounded_in_number(table: Table, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("icefield.commit.validate.key_history.MAX_STREAMS", 2)
     for name in ("a", "b"):
         table.append(rows(1), idempotency_key=StreamBatch(name, 1))
-    with pytest.raises(InvalidInput, match="2 streams already"):
+    with pytest.raises(InvalidInput, match="already has 2 streams"):
         table.append(rows(1), idempotency_key=StreamBatch("c", 1))
     table.append(rows(2), idempotency_key=StreamBatch("b", 2))
     table.set_properties({}, removals=["icefield.stream.a@main"])
