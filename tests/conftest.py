@@ -40,6 +40,7 @@ SLOW_NAMES = (
     "test_put_race",
     "test_relocate",
     "test_rewrite",
+    "test_zookeeper",
 )
 
 

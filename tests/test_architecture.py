@@ -109,7 +109,8 @@ LATE = {
     "icefield/engine/rows.py": "icefield.spark.engine, .session.session",
     "icefield/__init__.py": "icefield.*",
     "icefield/codec/avro/engine.py": "icefield.codec.avro.compiled",
-    "icefield/config/connect.py": "icefield.catalog.sql.postgres, .commit_queue.postgres, .storage.object_store",
+    "icefield/config/connect.py": "icefield.catalog.sql.postgres, .zookeeper, .commit_queue.postgres, "
+    ".storage.object_store",
 }
 # Suites that are about the whole, not about one room; tests/README.md says what each answers.
 SUITES = {"bank", "crash", "fuzz", "golden", "histories", "interop", "matrix", "peers", "sim"}

@@ -7,11 +7,16 @@ import re
 import select
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
-_COMMIT = b"COMMIT\x00"
 _BACKEND_KEY = re.compile(rb"(K\x00\x00\x00\x0c)(....)", re.DOTALL)
+
+
+def is_sql_commit(data: bytes) -> bool:
+    """Return whether a client of PostgreSQL sends COMMIT."""
+    return b"COMMIT\x00" in data
 
 
 class Loss(Enum):
@@ -24,8 +29,9 @@ class Loss(Enum):
 class DroppingProxy:
     """Listens on loopback and passes bytes on to a port of loopback."""
 
-    def __init__(self, target: int, *, pools: bool = False) -> None:
+    def __init__(self, target: int, *, pools: bool = False, is_commit: Callable[[bytes], bool] = is_sql_commit) -> None:
         self._target = target
+        self._is_commit = is_commit
         self._pools = pools
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -53,7 +59,7 @@ class DroppingProxy:
                     data = ready.recv(65536)
                     if not data:
                         return
-                    if ready is client and _COMMIT in data and self.next_loss:
+                    if ready is client and self.next_loss and self._is_commit(data):
                         self._lose(server, data)
                         return
                     if self._pools and ready is server:

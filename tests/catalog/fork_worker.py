@@ -1,6 +1,6 @@
 """Use one catalog on both sides of a fork: `fork_worker.py <scenario> <place>`.
 
-The place is the path of a SQLite file or the URL of a PostgreSQL database.
+The place is the path of a SQLite file, or the URL of a PostgreSQL database or a ZooKeeper server.
 
 Prints what a fresh catalog finds afterwards, where the scenario did not print something else.
 """
@@ -10,23 +10,27 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
-from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.sql.catalog import SqlCatalog
+from icefield.ambient import SystemAmbient
+from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.sql.database import Session
 from icefield.catalog.sql.postgres import open_postgres_catalog
 from icefield.catalog.sql.sqlite import open_sqlite_catalog
+from icefield.catalog.zookeeper import open_zookeeper_catalog
 from icefield.errors import CatalogError
 from icefield.model.names import parse_table_name
 
 TABLE = parse_table_name("a.t")
 
 
-def open_at(place: str) -> SqlCatalog:
+def open_at(place: str) -> Catalog:
+    if place.startswith("zookeeper://"):
+        return open_zookeeper_catalog(place, "default", SystemAmbient())
     return open_postgres_catalog(place) if place.startswith("postgresql://") else open_sqlite_catalog(place)
 
 
-def move(catalog: SqlCatalog, before: str, after: str) -> None:
+def move(catalog: Catalog, before: str, after: str) -> None:
     catalog.swap([PointerSwap(TABLE, before, after)])
 
 
@@ -49,7 +53,7 @@ def run_child(work: Callable[[], None]) -> Callable[[], None]:
     return wait
 
 
-def share(catalog: SqlCatalog, prepare_child: Callable[[], None]) -> None:
+def share(catalog: Catalog, prepare_child: Callable[[], None]) -> None:
     """Commit in the child, close in the parent, commit in the child again."""
     committed, closed = os.pipe(), os.pipe()
 
@@ -67,13 +71,13 @@ def share(catalog: SqlCatalog, prepare_child: Callable[[], None]) -> None:
     wait()
 
 
-def guarded(catalog: SqlCatalog) -> None:
+def guarded(catalog: Catalog) -> None:
     share(catalog, lambda: None)
 
 
-def unguarded(catalog: SqlCatalog) -> None:
+def unguarded(catalog: Any) -> None:
     """With the hook switched off (see main), and the child made to believe that the pool is its own."""
-    connections = catalog._database._connections  # type: ignore[attr-defined]
+    connections = catalog._database._connections
 
     def prepare_child() -> None:
         connections._process = os.getpid()
@@ -84,7 +88,7 @@ def unguarded(catalog: SqlCatalog) -> None:
     del kept
 
 
-def unhooked(catalog: SqlCatalog) -> None:
+def unhooked(catalog: Catalog) -> None:
     """With the hook switched off (see main): the child must refuse."""
 
     def work() -> None:
@@ -96,7 +100,7 @@ def unhooked(catalog: SqlCatalog) -> None:
     run_child(work)()
 
 
-def busy(catalog: SqlCatalog) -> None:
+def busy(catalog: Any) -> None:
     """Fork while another thread is in the middle of a transaction."""
     inside, order = threading.Event(), list[str]()
 

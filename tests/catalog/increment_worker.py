@@ -1,6 +1,6 @@
 """Race processes for one pointer: `increment_worker.py <kind> <place> <processes> <increments>`.
 
-The place is the path of a SQLite file or the URL of a PostgreSQL database.
+The place is the path of a SQLite file, or the URL of a PostgreSQL database or a ZooKeeper server.
 
 Each process counts the pointer up. In the first turn all have read it before any moves it, so that a catalog which does
 not check what it replaces must lose increments. Prints the final count.
@@ -13,10 +13,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from icefield.catalog.catalog import PointerSwap
+from icefield.ambient import SystemAmbient
+from icefield.catalog.catalog import Catalog, PointerSwap
+from icefield.catalog.nodes import NodeCatalog, Transaction
 from icefield.catalog.sql.catalog import SqlCatalog
 from icefield.catalog.sql.postgres import open_postgres_catalog
 from icefield.catalog.sql.sqlite import open_sqlite_catalog
+from icefield.catalog.zookeeper import ZooKeeperNodes, open_zookeeper_catalog
 from icefield.errors import CommitConflict
 from icefield.model.names import parse_table_name
 
@@ -36,16 +39,30 @@ class BlindCatalog(SqlCatalog):
             )
 
 
-def open_at(place: str) -> SqlCatalog:
+class BlindNodes(ZooKeeperNodes):
+    """Wrong: writes without looking at versions."""
+
+    def commit(self, transaction: Transaction) -> bool:
+        return super().commit(Transaction({}, [write._replace(version=-1) for write in transaction.writes]))
+
+
+def open_at(place: str) -> Catalog:
+    if place.startswith("zookeeper://"):
+        return open_zookeeper_catalog(place, "default", SystemAmbient())
     return open_postgres_catalog(place) if place.startswith("postgresql://") else open_sqlite_catalog(place)
 
 
-def open_catalog(kind: str, place: str) -> SqlCatalog:
+def open_catalog(kind: str, place: str) -> Catalog:
+    if kind == "blind" and place.startswith("zookeeper://"):
+        ambient = SystemAmbient()
+        return NodeCatalog(BlindNodes(place, "default", 15.0, ambient), "default", ambient=ambient)
     catalog = open_at(place)
-    return BlindCatalog(catalog._database, catalog.name) if kind == "blind" else catalog
+    if kind == "blind" and isinstance(catalog, SqlCatalog):
+        return BlindCatalog(catalog._database, catalog.name)
+    return catalog
 
 
-def increment(catalog: SqlCatalog, between: Callable[[], None]) -> None:
+def increment(catalog: Catalog, between: Callable[[], None]) -> None:
     while True:
         pointer = catalog.pointer(TABLE)
         between()

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.zookeeper import ZOOKEEPER
 
+from icefield.ambient import SystemAmbient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.sql.postgres import open_postgres_catalog
 from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
+from icefield.catalog.zookeeper import open_zookeeper_catalog
 from icefield.errors import (
     AlreadyExists,
     CommitConflict,
@@ -70,8 +73,15 @@ def postgres_v1_catalog(request: pytest.FixtureRequest) -> Catalog:
     return on_postgres(request.getfixturevalue("postgres_url"), JDBC_V1)
 
 
+def zookeeper_catalog(request: pytest.FixtureRequest) -> Catalog:
+    return open_zookeeper_catalog(request.getfixturevalue("zookeeper_url"), "default", SystemAmbient())
+
+
 V0_CATALOGS = (sqlite_v0_catalog, postgres_v0_catalog)
-CATALOGS_WITH_VIEWS = (memory_catalog, sqlite_catalog, sqlite_v1_catalog, postgres_catalog, postgres_v1_catalog)
+CATALOGS_WITH_VIEWS = (
+    *(memory_catalog, sqlite_catalog, sqlite_v1_catalog, postgres_catalog, postgres_v1_catalog),
+    pytest.param(zookeeper_catalog, marks=ZOOKEEPER),
+)
 
 
 def sqlite_file(request: pytest.FixtureRequest) -> Path:
@@ -352,7 +362,7 @@ def test_a_property_without_a_value_which_jdbc_allows_reads_as_empty(tmp_path: P
             assert catalog.namespace_properties(("a",)) == {"k": ""}
 
 
-@pytest.mark.parametrize("make", [sqlite_catalog, postgres_catalog])
+@pytest.mark.parametrize("make", [sqlite_catalog, postgres_catalog, pytest.param(zookeeper_catalog, marks=ZOOKEEPER)])
 def test_a_catalog_with_connections_is_not_pickled(
     make: Callable[[pytest.FixtureRequest], Catalog], request: pytest.FixtureRequest
 ) -> None:

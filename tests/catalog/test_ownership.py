@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.zookeeper import ZOOKEEPER
 
 import icefield
 from icefield.backend import Backend
@@ -25,14 +26,14 @@ SHORT_LOG = {"write.metadata.previous-versions-max": "1"}
 ROWS = pa.table({"id": [1]})
 
 
-@pytest.fixture(params=["memory", "sqlite", "files", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "files", "postgres", pytest.param("zookeeper", marks=ZOOKEEPER)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Lake]:
     """Open the same lake again and again."""
     if request.param == "memory":
         made = icefield.connect("memory:")
         return lambda: made
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
+    if request.param in ("postgres", "zookeeper"):
+        url = request.getfixturevalue(f"{request.param}_url")
         return lambda: icefield.connect(url, warehouse=tmp_path / "lake", durable=False)
     target = f"{'files:' if request.param == 'files' else ''}{tmp_path / 'lake'}"
     return lambda: icefield.connect(target, durable=False)

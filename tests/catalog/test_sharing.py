@@ -21,8 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 from tests.catalog.increment_worker import open_at
 
-from icefield.catalog.catalog import PointerSwap
-from icefield.catalog.sql.catalog import SqlCatalog
+from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.errors import AlreadyExists, CommitConflict, NoSuchTable
 from icefield.model.names import TableName, parse_table_name
 
@@ -88,7 +87,7 @@ def shared(request: pytest.FixtureRequest, place: str, tmp_path: Path) -> Iterat
         yield shared
 
 
-def rewrite_metadata(ours: SqlCatalog, warehouse: Path, count: str) -> None:
+def rewrite_metadata(ours: Catalog, warehouse: Path, count: str) -> None:
     """Count a property up in the current metadata, write it as a new file and swap: a whole commit, made by hand."""
     pointer = ours.pointer(T)
     metadata = json.loads(Path(pointer.removeprefix("file://")).read_text())

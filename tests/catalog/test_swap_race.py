@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 from tests.catalog.increment_worker import open_at
 from tests.postgres import PostgresServer
+from tests.zookeeper import ZOOKEEPER, ZooKeeperServer
 
+from icefield.ambient import SystemAmbient
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.sql.postgres import open_postgres_catalog
 from icefield.catalog.sql.sqlite import open_sqlite_catalog
+from icefield.catalog.zookeeper import open_zookeeper_catalog
 from icefield.errors import AlreadyExists, CommitConflict
 from icefield.model.names import parse_table_name
 
@@ -35,16 +38,19 @@ class BlindMemoryCatalog(MemoryCatalog):
             self._move(change)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", pytest.param("zookeeper", marks=ZOOKEEPER)])
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
     """A function that returns where to make another catalog which processes can share."""
     if request.param == "sqlite":
         return lambda: str(tmp_path / f"{uuid.uuid4()}.db")
+    if request.param == "zookeeper":
+        zookeeper: ZooKeeperServer = request.getfixturevalue("zookeeper_server")
+        return zookeeper.url
     server: PostgresServer = request.getfixturevalue("postgres_server")
     return server.new_schema
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", pytest.param("zookeeper", marks=ZOOKEEPER)])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     """An empty catalog that threads can share."""
     made: Catalog = MemoryCatalog()
@@ -52,6 +58,8 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]
         made = open_sqlite_catalog(tmp_path / "c.db")
     elif request.param == "postgres":
         made = open_postgres_catalog(request.getfixturevalue("postgres_url"))
+    elif request.param == "zookeeper":
+        made = open_zookeeper_catalog(request.getfixturevalue("zookeeper_url"), "default", SystemAmbient())
     with closing(made):
         yield made
 

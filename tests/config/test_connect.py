@@ -185,6 +185,7 @@ def test_what_cannot_be_opened_is_refused_without_its_secrets(
     ("package", "target", "warehouse", "extra"),
     [
         ("psycopg", "postgresql://host/db", "w", "icefield[postgres]"),
+        ("kazoo", "zookeeper://host/lake", "w", "icefield[zookeeper]"),
         ("obstore", "s3://bucket/lake", None, "icefield[object-store]"),
     ],
 )

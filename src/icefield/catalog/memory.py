@@ -21,16 +21,24 @@ from icefield.model.names import Namespace, TableName
 
 
 class MemoryCatalog:
-    """Two dictionaries under one lock; every method is one critical section."""
+    """Two dictionaries under one lock; every method is one critical section.
+
+    entries, namespaces: what it holds at first; namespaces are those that were created, with their properties.
+    """
 
     swaps_many = True
 
-    def __init__(self, name: str = "default") -> None:
+    def __init__(
+        self,
+        name: str = "default",
+        entries: Mapping[TableName, Entry] | None = None,
+        namespaces: Mapping[Namespace, Mapping[str, str]] | None = None,
+    ) -> None:
         self.name = name
         self.identity = f"memory:{id(self)}"
         self._lock = threading.RLock()
-        self._entries: dict[TableName, Entry] = {}
-        self._namespaces: dict[Namespace, dict[str, str]] = {}
+        self._entries: dict[TableName, Entry] = dict(entries or {})
+        self._namespaces: dict[Namespace, dict[str, str]] = {key: dict(of) for key, of in (namespaces or {}).items()}
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         check_changes(changes)
@@ -59,6 +67,11 @@ class MemoryCatalog:
     def entries(self) -> dict[TableName, Entry]:
         with self._lock:
             return dict(self._entries)
+
+    def created_namespaces(self) -> dict[Namespace, dict[str, str]]:
+        """Return the namespaces that were created, with their properties; others exist by what is in them."""
+        with self._lock:
+            return {namespace: dict(properties) for namespace, properties in self._namespaces.items()}
 
     def pointed_at(self, locations: Iterable[str]) -> set[str]:
         return {entry.pointer for entry in self.entries().values()} & set(locations)

@@ -8,7 +8,6 @@ their settings first.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,7 +23,7 @@ from icefield.cache.settings import PREFIX as CACHE_PREFIX
 from icefield.cache.settings import open_manifest_cache
 from icefield.cache.store import CachedStore
 from icefield.catalog.catalog import Catalog
-from icefield.catalog.commit_queue.queue import CommitQueue, FileQueue
+from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue, FileQueue
 from icefield.catalog.memory import MemoryCatalog
 from icefield.catalog.missing import refuse_lost_catalog
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
@@ -36,12 +35,13 @@ from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.config.configuration import LakeSettings, suggest
 from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import find_settings
+from icefield.config.target import local_path_of, scheme_of
 from icefield.engine.choose import AUTO, ENGINE, check_engine
 from icefield.errors import InvalidInput, Unsupported
 from icefield.lake import Lake
 from icefield.secrets import without_secrets
 from icefield.storage.local import LocalStore
-from icefield.storage.location import join_location, local_path, location_of_path, parse_location
+from icefield.storage.location import join_location, location_of_path, parse_location
 from icefield.storage.memory import MemoryStore
 from icefield.storage.object_store.directory import DirectoryStore
 from icefield.storage.routed import RoutedStore
@@ -52,21 +52,13 @@ CATALOG_FOLDER = "catalog.names"  # no namespace has a dot in its name, so that 
 QUEUE_FOLDER = "catalog.queue"
 # Loaded when they are asked for: their drivers are extras.
 POSTGRES_CATALOG, POSTGRES_QUEUE = "icefield.catalog.sql.postgres", "icefield.catalog.commit_queue.postgres"
+ZOOKEEPER_CATALOG = "icefield.catalog.zookeeper"
 OBJECT_STORE, OBJECT_STORE_CLIENT = "icefield.storage.object_store.store", "icefield.storage.object_store.client"
 # What the catalog of a local lake is, below its target.
 _MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
 _SHOWN = 200  # characters of a path in a message
 BUCKET_SCHEMES = ("s3", "s3a", "s3n", "gs", "az")
 STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
-
-# What libpq's keywords and URLs with a slash too few look like: no names of directories.
-_LIKE_A_SERVER = re.compile(
-    r"\bpassword\s*=|^(postgres(ql)?(\+\w+)?|https?|s3[an]?|gs|az|sqlite|mysql):(?!//)|^[^/]*:[^/]*@"
-)
-# Servers of databases and catalogs take a user and a password; buckets and files do not, and must not see them.
-_USER_OF_NO_SERVER = re.compile(
-    r"(s3[an]?|gs|gcs|az|azure|adls?|abfss?|wasbs?|sqlite|files?)(\+\w+)?://[^/?#]*:[^/?#]*@", re.IGNORECASE
-)
 
 
 def connect(  # noqa: PLR0913 - one parameter per setting
@@ -87,7 +79,7 @@ def connect(  # noqa: PLR0913 - one parameter per setting
             environment or the configuration file names.
         warehouse: The directory or bucket of the tables, if the catalog is elsewhere. For a REST catalog, the name that
             the server has for it.
-        catalog: The name of the catalog, in a database that several catalogs share.
+        catalog: The name of the catalog, in a database or below a ZooKeeper path that several catalogs share.
         properties: Client, cache and engine settings by Iceberg's names, such as `s3.endpoint`, `cache.dir`, `engine`.
         roots: Further directories that tables of this lake may have files in.
         durable: False skips fsync. That is faster, but a power failure may lose the last commits or their files; the
@@ -169,37 +161,6 @@ def _guarded_warehouse(settings: LakeSettings) -> Path | None:
     return local_path_of(place)
 
 
-def scheme_of(target: str) -> str:
-    """Return the scheme of a target, without a driver as SQLAlchemy writes it; a directory has none."""
-    if _LIKE_A_SERVER.search(target):
-        # The target is not quoted: there may be a password in it.
-        raise InvalidInput(
-            "the target must be a directory or a URL",
-            hint="A server is named as postgresql://user:password@host/database or https://host/path",
-        )
-    if "\0" in target:
-        raise InvalidInput("the target contains a NUL character")
-    if _USER_OF_NO_SERVER.match(target):
-        raise InvalidInput(
-            f"a {target.partition('://')[0]}:// target must not contain a user or password",
-            hint="Pass keys as properties, such as s3.access-key-id and s3.secret-access-key",
-        )
-    for word in ("memory", "files", "file"):
-        if target.startswith(f"{word}:"):
-            return word
-    scheme, separator, _ = target.partition("://")
-    return scheme.lower().partition("+")[0] if separator else ""
-
-
-def local_path_of(target: str) -> Path:
-    """Return the directory or file of a target that is local."""
-    if target.startswith("file:"):
-        return Path(local_path(target)).resolve()
-    for prefix in ("files:", "sqlite:///"):
-        target = target.removeprefix(prefix)
-    return Path(target).resolve()
-
-
 def _anchored(settings: LakeSettings) -> LakeSettings:
     """Return the same settings for a process that works in another directory."""
     prefixes = {"": "", "file": "", "files": "files:", "sqlite": "sqlite:///"}
@@ -258,16 +219,28 @@ def _open_sqlite(settings: LakeSettings, ambient: Ambient) -> Lake:
 
 def _open_postgres(settings: LakeSettings, ambient: Ambient) -> Lake:
     warehouse = _warehouse(settings)
-    try:
-        postgres, queue = import_module(POSTGRES_CATALOG), import_module(POSTGRES_QUEUE)
-    except ImportError as error:
-        hint = "Run pip install 'icefield[postgres]'"
-        raise Unsupported(f"cannot connect to PostgreSQL: {error}", hint=hint) from error
+    postgres, queue = (_load_driver(each, "PostgreSQL", "postgres") for each in (POSTGRES_CATALOG, POSTGRES_QUEUE))
     url = f"postgresql://{settings.target.partition('://')[2]}"
     options = postgres.PostgresSettings(durable=settings.durable)
     catalog = postgres.open_postgres_catalog(url, name=settings.catalog, settings=options, ambient=ambient)
     # After the catalog: see PostgresQueue.
     return _lake(catalog, warehouse, settings, ambient, queue.PostgresQueue(url, settings.catalog))
+
+
+def _open_zookeeper(settings: LakeSettings, ambient: Ambient) -> Lake:
+    warehouse = _warehouse(settings)
+    zookeeper = _load_driver(ZOOKEEPER_CATALOG, "ZooKeeper", "zookeeper")
+    url = f"zookeeper://{settings.target.partition('://')[2]}"
+    catalog = zookeeper.open_zookeeper_catalog(url, settings.catalog, ambient)
+    return _lake(catalog, warehouse, settings, ambient, NO_QUEUE)
+
+
+def _load_driver(module: str, server: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        hint = f"Run pip install 'icefield[{extra}]'"
+        raise Unsupported(f"cannot connect to {server}: {error}", hint=hint) from error
 
 
 def _open_rest(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -393,6 +366,7 @@ _OPENERS: Mapping[str, Callable[[LakeSettings, Ambient], Lake]] = {
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
     "postgres": _open_postgres,
+    "zookeeper": _open_zookeeper,
     "http": _open_rest,
     "https": _open_rest,
     **dict.fromkeys(BUCKET_SCHEMES, _open_bucket),

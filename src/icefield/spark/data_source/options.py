@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from icefield.config.configuration import suggest
-from icefield.config.connect import is_there, open_lake, scheme_of
+from icefield.config.connect import is_there, open_lake
 from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import find_settings
+from icefield.config.target import scheme_of
 from icefield.errors import InvalidInput, NotFound, Unsupported
 from icefield.lake import Lake, LakeOpener
 from icefield.model.metadata import TableMetadata
