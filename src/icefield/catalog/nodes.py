@@ -90,7 +90,7 @@ class NodeStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the connection; the store cannot be used afterwards."""
+        """Close the connection; the store cannot be used afterwards."""
         ...
 
 
