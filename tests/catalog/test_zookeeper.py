@@ -215,7 +215,7 @@ def test_a_table_and_a_view_that_are_created_concurrently_do_not_share_a_name(
     catalog: NodeCatalog, slow: tuple[NodeCatalog, Between]
 ) -> None:
     slow[1].event = lambda: catalog.swap([PointerSwap(V, None, "view", Kind.VIEW)])
-    with pytest.raises(IcefieldError, match="taken by a view"):
+    with pytest.raises(IcefieldError, match="used by a view"):
         slow[0].swap([PointerSwap(V, None, "table")])
     assert catalog.entries()[V] == Entry(Kind.VIEW, "view")
 
