@@ -5,7 +5,7 @@
 
 A stamp in the environment records what it was built from, so a second run ends at once. When the lock changes, the
 environment is brought in line with it; when the interpreter or the place changes, or a run was cut short, it is built
-anew. pip does the work, so the user's own settings of pip (mirror, proxy, certificates, cache) hold.
+again. pip does the work, so the user's own settings of pip (mirror, proxy, certificates, cache) hold.
 """
 
 import argparse
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def main() -> None:
-    """Build what the command line names, unless it stands already."""
+    """Build what the command line names, unless it is there already."""
     parser = argparse.ArgumentParser(description="Build a virtual environment from a lock file with hashes, once.")
     parser.add_argument("place", type=ROOT.joinpath, help="directory of the environment, from the root of the project")
     parser.add_argument("lock", type=ROOT.joinpath, help="lock file, from the root of the project")
@@ -123,7 +123,7 @@ def _create(environment: Path) -> None:
     # In a process of its own: a freshly installed ensurepip is not seen by this one.
     command = [sys.executable, "-m", "venv", str(environment)]
     if subprocess.run(command, check=False).returncode:
-        _fail(f"cannot make a virtual environment with {sys.executable} -m venv; its message stands above")
+        _fail(f"cannot make a virtual environment with {sys.executable} -m venv; its message is above")
 
 
 def _provide_ensurepip() -> None:
@@ -140,7 +140,7 @@ def _provide_ensurepip() -> None:
     if subprocess.run(install, env=quiet, check=False).returncode:
         subprocess.run([apt, "update", "--quiet"], env=quiet, check=False)
         if subprocess.run(install, env=quiet, check=False).returncode:
-            _fail(f"cannot install {package}; the message of apt-get stands above")
+            _fail(f"cannot install {package}; the message of apt-get is above")
 
 
 def _install_locks(wanted: Wanted) -> None:
@@ -183,7 +183,7 @@ def _python(environment: Path, module: str, *arguments: str, capture: bool = Fal
         command, env=settings, stdout=subprocess.PIPE if capture else sys.stderr, text=True, check=False
     )
     if done.returncode:
-        _fail(f"cannot build {environment.name}: the message of {module} stands above")
+        _fail(f"cannot build {environment.name}: the message of {module} is above")
     return done.stdout or ""
 
 

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks Iceberg's REST protocol, for tests; and fails where it is told to.
+"""A real HTTP server that speaks Iceberg's REST protocol, for tests; and fails on purpose.
 
     with running_server(store, warehouse) as server:
         server.fail("POST", "/tables/", lose_reply)
@@ -83,7 +83,7 @@ def answer(status: int, kind: str = "ServiceFailure", *, lands: bool = False) ->
     def fault(effect: Effect) -> Reply:
         if lands:
             effect()
-        return failure(status, kind, "told to fail")
+        return failure(status, kind, "failed on purpose")
 
     return fault
 

@@ -154,7 +154,7 @@ def test_what_fits_is_handed_on_as_it_is() -> None:
     assert caught.value.hint == "Write strings=['id']"
 
 
-# Frames of others.
+# Frames of other libraries.
 
 
 class Frame:

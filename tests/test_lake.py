@@ -207,6 +207,6 @@ def test_unsigned_integers_beyond_long_are_refused(lake: Lake) -> None:
 
 def test_a_catalog_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "catalog.db").write_text("this is no database, but long enough to be looked at " * 20)
+    (tmp_path / "bad" / "catalog.db").write_text("not a database, but long enough to be looked at " * 20)
     with icefield.connect(tmp_path / "bad") as lake, pytest.raises(CatalogError):
         lake.tables()

@@ -28,7 +28,7 @@ def _is_hidden(part: str) -> bool:
 
 
 def links(text: str) -> Iterator[str]:
-    """Yield what a page links to inside of the project; what stands in code is no link."""
+    """Yield what a page links to inside of the project; code is not a link."""
     for inline, reference in LINK.findall(CODE.sub("", text)):
         target = inline or reference
         if not re.match(r"[a-z][a-z0-9+.-]*:", target):

@@ -183,8 +183,8 @@ def test_passwords_in_targets_are_not_shown(url: str, tmp_path: Path, capsys: py
     assert_hidden(shown(raised.value))
     assert run(["--lake", url, "--warehouse", str(tmp_path / "w"), "--debug", "tables"]) == 1
     assert run(["--lake", url, "--warehouse", str(tmp_path / "w"), "--json", "tables"]) == 1
-    told = capsys.readouterr()
-    assert_hidden(told.out + told.err)
+    printed = capsys.readouterr()
+    assert_hidden(printed.out + printed.err)
     assert [path.name for path in Path.cwd().iterdir() if PLANTED.partition("/")[0] in path.name] == []
 
 
@@ -274,8 +274,8 @@ def test_configuration_shows_no_value(
         monkeypatch.setenv("ICEFIELD_PROPERTIES", value)
         assert run(["--debug", "tables"]) == 1
     assert run(["--lake-property", PLANTED, "--debug", "tables"]) == 1
-    told = capsys.readouterr()
-    assert_hidden(told.out + told.err)
+    printed = capsys.readouterr()
+    assert_hidden(printed.out + printed.err)
 
 
 def test_reprs_and_pickles_of_settings() -> None:

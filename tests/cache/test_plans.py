@@ -93,10 +93,10 @@ def test_an_older_version_keeps_its_own_plan(table: Table, elsewhere: Lake) -> N
 def test_a_table_made_anew_under_its_name_is_not_the_old_one(lake: Lake, table: Table, elsewhere: Lake) -> None:
     assert files_of(table).num_rows == 1
     elsewhere.drop_table("a.t")
-    anew = elsewhere.create_table("a.t", "id long")
+    recreated = elsewhere.create_table("a.t", "id long")
     assert files_of(lake.table("a.t")).num_rows == 0
-    anew.append(pa.table({"id": [5]}))
-    anew.append(pa.table({"id": [6]}))
+    recreated.append(pa.table({"id": [5]}))
+    recreated.append(pa.table({"id": [6]}))
     assert files_of(lake.table("a.t")).num_rows == 2
 
 

@@ -1,4 +1,4 @@
-"""A proxy before a server that loses one COMMIT when told to: on its way there, or the answer on its way back.
+"""A proxy before a server that loses one COMMIT on request: on its way there, or the answer on its way back.
 
 It can also look like a pooler, which tells each client a process id of its own.
 """

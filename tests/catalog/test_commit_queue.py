@@ -1,4 +1,4 @@
-"""Lanes: turns in the order of arrival, and nobody is held up by the dead."""
+"""Commit queues: slots in the order of arrival, and dead writers block nobody."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icefield.ambient import SystemAmbient
-from icefield.catalog.commit_queue import queue as lane
+from icefield.catalog.commit_queue import queue as queue_module
 from icefield.catalog.commit_queue import wake_up as wake_up
 from icefield.catalog.commit_queue.queue import NO_QUEUE, FileQueue
 from icefield.model.names import parse_table_name
@@ -65,7 +65,7 @@ def test_a_writer_that_died_in_its_turn_is_passed(tmp_path: Path) -> None:
 def test_a_writer_that_lives_is_waited_for_longer_and_then_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(queue_module, "PATIENCE_S", 0.2)
     order: list[str] = []
 
     def sleep_in_turn(entered: threading.Event, leave: threading.Event) -> None:

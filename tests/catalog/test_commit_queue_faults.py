@@ -1,4 +1,4 @@
-"""Lanes when things go wrong: writers that are killed or stopped, damaged files, places that cannot be written.
+"""Commit queues when things go wrong: writers that are killed or stopped, damaged files, places that cannot be written.
 
 The queue is best effort: a commit goes on in each case, and soon.
 """
@@ -20,7 +20,7 @@ import pytest
 
 import icefield
 from icefield.ambient import SystemAmbient
-from icefield.catalog.commit_queue import queue as lane
+from icefield.catalog.commit_queue import queue as queue_module
 from icefield.catalog.commit_queue import tickets as tickets
 from icefield.catalog.commit_queue.queue import FileQueue
 from icefield.catalog.commit_queue.tickets import QueueFile
@@ -101,9 +101,9 @@ def numbers_of(file: Path) -> tickets.Numbers:
 def test_writers_that_were_killed_in_the_queue_are_passed_in_one_step(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", NEVER_S)
-    monkeypatch.setattr(lane, "PATIENCE_WITH_SILENT_S", NEVER_S)
-    monkeypatch.setattr(lane, "LONGEST_STALL_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "PATIENCE_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "PATIENCE_WITH_SILENT_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "LONGEST_STALL_S", NEVER_S)
     with child(QUEUES, folder, 40) as writers:
         writers.send_signal(signal.SIGKILL)
         writers.wait()
@@ -113,8 +113,8 @@ def test_writers_that_were_killed_in_the_queue_are_passed_in_one_step(
 
 
 def test_thousands_of_dead_tickets_are_passed_in_one_step(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", NEVER_S)
-    monkeypatch.setattr(lane, "LONGEST_STALL_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "PATIENCE_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "LONGEST_STALL_S", NEVER_S)
     file = queue_file(folder)
     file.write_bytes(struct.pack("<QQQ", 50_000, 7, 0))
     take_turns(folder)
@@ -138,8 +138,8 @@ def test_of_dead_and_living_writers_the_first_living_one_comes_next(folder: Path
 
 
 def test_a_stopped_writer_that_has_the_turn_is_passed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(lane, "LONGEST_STALL_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(queue_module, "LONGEST_STALL_S", NEVER_S)
     with child(QUEUES, folder, 3) as writers:
         writers.send_signal(signal.SIGSTOP)
         take_turns(folder)
@@ -147,26 +147,26 @@ def test_a_stopped_writer_that_has_the_turn_is_passed(folder: Path, monkeypatch:
         assert numbers_of(file).served == 5
 
 
-class QuickBell(WakeUp):
-    """A bell whose time passes at once, and is counted."""
+class QuickWakeUp(WakeUp):
+    """A wake-up whose time passes at once, and is counted."""
 
     waited_s = 0.0
 
     def wait(self, places: int) -> float:
-        QuickBell.waited_s += LOOK_S
+        QuickWakeUp.waited_s += LOOK_S
         return LOOK_S
 
 
 def test_many_stopped_writers_hold_nobody_up_for_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "WakeUp", QuickBell)
+    monkeypatch.setattr(queue_module, "WakeUp", QuickWakeUp)
     with child(QUEUES, folder, 40) as writers:
         writers.send_signal(signal.SIGSTOP)
-        QuickBell.waited_s = 0.0
+        QuickWakeUp.waited_s = 0.0
         take_turns(folder, 1)
-        assert QuickBell.waited_s <= lane.LONGEST_STALL_S + LOOK_S
-        QuickBell.waited_s = 0.0
+        assert QuickWakeUp.waited_s <= queue_module.LONGEST_STALL_S + LOOK_S
+        QuickWakeUp.waited_s = 0.0
         take_turns(folder, 1)
-        assert QuickBell.waited_s <= LOOK_S  # the queue is past them
+        assert QuickWakeUp.waited_s <= LOOK_S  # the queue is past them
 
 
 def test_a_stopped_holder_of_the_lock_stops_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,15 +198,15 @@ DAMAGED = {
     "as high as numbers go": struct.pack("<QQQ", (1 << 64) - 1, (1 << 64) - 1, 0),
     "served before drawn": struct.pack("<QQQ", 3, 70, 0),
     "more waiting than can be": struct.pack("<QQQ", 1 << 50, 5, 0),
-    "text": b"this is no queue at all, but some text of somebody",
+    "text": b"not a queue at all, but some text of somebody",
     **{f"random {seed}": random.Random(seed).randbytes(24) for seed in range(8)},
 }
 
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_file_is_repaired(folder: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", NEVER_S)
-    monkeypatch.setattr(lane, "LONGEST_STALL_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "PATIENCE_S", NEVER_S)
+    monkeypatch.setattr(queue_module, "LONGEST_STALL_S", NEVER_S)
     file = queue_file(folder)
     file.write_bytes(content)
     take_turns(folder)
@@ -289,7 +289,7 @@ def test_a_place_that_cannot_be_written_has_no_queue(folder: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_that_outlives_its_parent_holds_nobody_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(queue_module, "PATIENCE_S", 0.1)
     with queue(folder).slot(TABLE):
         reader, writer = os.pipe()
         if (forked := os.fork()) == 0:

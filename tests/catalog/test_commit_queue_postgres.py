@@ -1,4 +1,4 @@
-"""Lanes in PostgreSQL: turns in the order of arrival, nobody held up by the dead, and no commit that fails for want."""
+"""Commit queues in PostgreSQL: slots in the order of arrival; a dead writer or a missing slot stops no commit."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ with PostgresQueue(sys.argv[1], "c").slot(parse_table_name("shop.orders")):
 
 
 def waiting(server: PostgresServer, granted: bool = False) -> int:
-    """Count who waits for a lane's lock, or holds one."""
+    """Count who waits for a queue's lock, or holds one."""
     (found,) = server.query(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = {granted}")
     return int(str(found[0]))
 

@@ -174,7 +174,7 @@ def test_a_rename_that_crashed_is_whole_for_readers_and_is_finished_by_the_next_
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize(
-    "other", ["commit", "take", "finish and drop", "finish and make anew", "drop", "commit to new", "drop new"]
+    "other", ["commit", "take", "finish and drop", "finish and recreate", "drop", "commit to new", "drop new"]
 )
 def test_a_rename_met_by_another_change_at_any_step_ends_as_if_one_came_after_the_other(
     catalog: ObjectStoreCatalog, root: str, at: int, other: str
@@ -185,7 +185,7 @@ def test_a_rename_met_by_another_change_at_any_step_ends_as_if_one_came_after_th
         attempt(changes["commit"])
         catalog.swap([PointerSwap(NEW, "t0", None)])
 
-    def finish_and_make_anew() -> None:
+    def finish_and_recreate() -> None:
         attempt(changes["commit"])
         catalog.swap([PointerSwap(T, None, "again")])
 
@@ -193,7 +193,7 @@ def test_a_rename_met_by_another_change_at_any_step_ends_as_if_one_came_after_th
         "commit": lambda: catalog.swap([PointerSwap(T, "t0", "t1")]),
         "take": lambda: catalog.swap([PointerSwap(NEW, None, "n0")]),
         "finish and drop": finish_and_drop,
-        "finish and make anew": finish_and_make_anew,
+        "finish and recreate": finish_and_recreate,
         "commit to new": lambda: catalog.swap([PointerSwap(NEW, "t0", "t1")]),
         "drop new": lambda: catalog.swap([PointerSwap(NEW, "t0", None)]),
         "drop": lambda: catalog.swap([PointerSwap(T, "t0", None)]),
@@ -219,7 +219,7 @@ def test_a_rename_met_by_another_change_at_any_step_ends_as_if_one_came_after_th
         "commit to new": {NEW: "t1"} if landed else {NEW: "t0"},
         "drop new": {} if landed else {NEW: "t0"},
         "finish and drop": {} if landed else {NEW: "t1"} if at == 1 else {NEW: "t0"},
-        "finish and make anew": {T: "again", NEW: "t0"} if landed else {NEW: "t1"},
+        "finish and recreate": {T: "again", NEW: "t0"} if landed else {NEW: "t1"},
         "drop": {} if landed else {NEW: "t0"},
     }[other]
     assert found == expected

@@ -81,18 +81,18 @@ def test_what_the_server_refuses_at_commit_certainly_did_not_happen(
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE EXCEPTION 'told to' USING ERRCODE = '{code}'; END $$"
+            f"$$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '{code}'; END $$"
         )
         connection.execute(
             "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON iceberg_tables DEFERRABLE INITIALLY DEFERRED "
             "FOR EACH ROW EXECUTE FUNCTION refuse()"
         )
-    with pytest.raises(CatalogError if certain else CommitStateUnknown, match="told to"):
+    with pytest.raises(CatalogError if certain else CommitStateUnknown, match="on purpose"):
         catalog.swap([PointerSwap(T, "0", "1")])
     assert catalog.pointer(T) == "0"
 
 
-class Meanwhile(PostgresDatabase):
+class Concurrent(PostgresDatabase):
     """Something happens between the first transaction's last statement and its commit."""
 
     event: Callable[[], None] | None = None
@@ -107,14 +107,14 @@ class Meanwhile(PostgresDatabase):
 
 
 @pytest.fixture
-def slow(postgres_url: str, catalog: SqlCatalog) -> Iterator[tuple[SqlCatalog, Meanwhile]]:
-    database = Meanwhile(postgres_url, SCHEMA)
+def slow(postgres_url: str, catalog: SqlCatalog) -> Iterator[tuple[SqlCatalog, Concurrent]]:
+    database = Concurrent(postgres_url, SCHEMA)
     with closing(SqlCatalog(database, "default")) as slow:
         yield slow, database
 
 
 def test_of_two_swaps_that_each_need_the_others_pointer_to_stay_one_lands(
-    catalog: SqlCatalog, slow: tuple[SqlCatalog, Meanwhile]
+    catalog: SqlCatalog, slow: tuple[SqlCatalog, Concurrent]
 ) -> None:
     slow[1].event = lambda: catalog.swap([PointerSwap(T, "0", "1"), PointerSwap(U, "u", "u")])
     with pytest.raises(CommitConflict):
@@ -123,7 +123,7 @@ def test_of_two_swaps_that_each_need_the_others_pointer_to_stay_one_lands(
 
 
 def test_no_table_is_made_in_a_namespace_that_is_dropped_meanwhile(
-    catalog: SqlCatalog, slow: tuple[SqlCatalog, Meanwhile]
+    catalog: SqlCatalog, slow: tuple[SqlCatalog, Concurrent]
 ) -> None:
     catalog.create_namespace(("b",))
     slow[1].event = lambda: catalog.drop_namespace(("b",))
@@ -133,7 +133,7 @@ def test_no_table_is_made_in_a_namespace_that_is_dropped_meanwhile(
 
 
 def test_a_swap_that_meets_one_of_another_table_lands_at_once(
-    postgres_server: PostgresServer, postgres_url: str, catalog: SqlCatalog, slow: tuple[SqlCatalog, Meanwhile]
+    postgres_server: PostgresServer, postgres_url: str, catalog: SqlCatalog, slow: tuple[SqlCatalog, Concurrent]
 ) -> None:
     # With statistics the planner would rather read the whole of a small table.
     postgres_server.query("ANALYZE iceberg_tables", postgres_url)
@@ -252,7 +252,7 @@ def test_a_catalog_outlives_a_restart_and_a_crash_of_the_server(
 
 
 def test_a_connection_on_which_a_transaction_was_refused_is_used_again(
-    catalog: SqlCatalog, slow: tuple[SqlCatalog, Meanwhile]
+    catalog: SqlCatalog, slow: tuple[SqlCatalog, Concurrent]
 ) -> None:
     def session() -> list[tuple[Value, ...]]:
         return slow[1].read(lambda session: session.execute("SELECT pg_backend_pid()").values)
@@ -285,7 +285,7 @@ def test_each_thing_wrong_with_the_place_is_one_clear_error(postgres_server: Pos
 def test_a_table_that_cannot_be_made_is_an_error_and_not_tried_for_ever(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    postgres_server.query("CREATE TYPE iceberg_tables AS ENUM ('in the way')", postgres_url)
+    postgres_server.query("CREATE TYPE iceberg_tables AS ENUM ('taken')", postgres_url)
     check_unusable(postgres_url, 'type "iceberg_tables" already exists')
 
 

@@ -321,7 +321,7 @@ def test_a_success_that_does_not_decode_is_looked_at(server: RestServer, table: 
 
 def test_what_is_refused_although_nothing_moved_is_refused(server: RestServer, table: Table) -> None:
     server.fail("POST", COMMIT, answer(400, "BadRequestException"))
-    with pytest.raises(CatalogError, match="cannot commit to a.t: the catalog responded with 400: told to fail"):
+    with pytest.raises(CatalogError, match="cannot commit to a.t: the catalog responded with 400: failed on purpose"):
         table.append(rows(1))
     assert lists_of(server.service.store) == set()
 

@@ -1,4 +1,4 @@
-"""Manifest lists: what is encoded is decoded, by us and by others; splicing is the same as writing anew."""
+"""Manifest lists: what is encoded is decoded, by us and by others; splicing is the same as rewriting."""
 
 import io
 import json

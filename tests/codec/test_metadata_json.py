@@ -305,7 +305,7 @@ BROKEN = {
     "no uuid": encoded(table_uuid="12"),
     "snapshot without manifests": encoded(snapshots=[{"snapshot-id": 40, "timestamp-ms": 1}, *document()["snapshots"]]),
     "broken snapshot": encoded(snapshots=[{"snapshot-id": 42}]),
-    "snapshot is no object": encoded(snapshots=[42]),
+    "snapshot is not an object": encoded(snapshots=[42]),
 }
 
 

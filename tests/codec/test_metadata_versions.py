@@ -1,4 +1,4 @@
-"""metadata.json of every format version: what each leaves out, what each must have, and the reference's own files."""
+"""metadata.json of every format version: what each leaves out, what each must have, and Iceberg Java's own files."""
 
 import json
 import uuid
@@ -231,7 +231,7 @@ def test_what_icefield_does_not_change_survives_in_every_version() -> None:
         assert {key: bytes(raw[key]) for key in odd} == odd
 
 
-# Files of others.
+# Files written by other engines.
 
 VALID = ["V1Valid", "V2Valid", "V2ValidMinimal", "V3ValidMinimal", "StatisticsFiles", "PartitionStatisticsFiles"]
 INVALID = {

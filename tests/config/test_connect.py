@@ -120,7 +120,7 @@ def test_a_lake_of_the_file_is_opened_by_its_name(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("ICEFIELD_LAKE", "memory:")
     with icefield.connect() as lake:
         assert lake.tables() == []
-    with icefield.connect(Path("dev")) as directory:  # a path is no name
+    with icefield.connect(Path("dev")) as directory:  # a path is not a name
         assert directory.tables() == []
 
 

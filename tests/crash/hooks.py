@@ -1,4 +1,4 @@
-"""Put a step before every I/O call that a commit makes: files, the lane, and the statements of both databases.
+"""Put a step before every I/O call that a commit makes: files, the commit queue, and the statements of both databases.
 
 Only for a process that is thrown away afterwards: nothing is put back.
 """

@@ -30,7 +30,7 @@ SESSIONS_END_S = 30
 
 @dataclass(frozen=True)
 class Crash:
-    """What the doomed process told before its end: the steps it took, the signal it got, the error it met."""
+    """What the doomed process reported before its end: the steps it took, the signal it got, the error it met."""
 
     steps: list[tuple[str, bool]]
     signal: int
@@ -49,8 +49,8 @@ class Zygote:
         assert self._process.stdout
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
-        return Crash([(label, effect) for label, effect in told["steps"]], told["signal"], told["error"])
+        report = json.loads(self._process.stdout.readline())
+        return Crash([(label, effect) for label, effect in report["steps"]], report["signal"], report["error"])
 
     def close(self) -> None:
         assert self._process.stdin
@@ -143,7 +143,7 @@ class Scene:
 
     def _check(self) -> Content:
         """Check that the lake is as before or as after, whole, and can go on; return which it was."""
-        # The place of the dead in a lane is passed, but only after a while, and that is for the tests of lanes.
+        # A dead writer in the queue is passed, but only after a while, which the tests of the queue check.
         shutil.rmtree(self.folder / "catalog.queue", ignore_errors=True)
         with self.open(LATER_SEED) as lake:
             files = fingerprint(lake, self.folder)

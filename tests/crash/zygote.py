@@ -48,9 +48,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
+        report = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return {"steps": [], "error": None, **(json.loads(told) if told else {}), "signal": -status}
+    return {"steps": [], "error": None, **(json.loads(report) if report else {}), "signal": -status}
 
 
 def run(request: dict[str, Any], writing: int) -> None:
@@ -66,7 +66,7 @@ def run(request: dict[str, Any], writing: int) -> None:
             OPERATIONS[request["operation"]].run(lake)
         except BaseException as raised:
             error = describe(raised)
-        # The end is a step too: everything was done, and nobody was told.
+        # The end is a step too: everything was done, and nobody knows.
         steps.take("end", lambda: None, RuntimeError, effect=True)
         steps.end()
     os.write(writing, json.dumps({"steps": steps.taken, "error": error}).encode())

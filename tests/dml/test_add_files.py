@@ -21,7 +21,7 @@ DAY = datetime.date(2026, 1, 1)
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A directory of others that the lake may read."""
+    """A directory of another program that the lake may read."""
     folder = tmp_path / "others"
     folder.mkdir()
     return folder

@@ -140,7 +140,7 @@ def _bytes(least: int, most: int) -> st.SearchStrategy[Value]:
 
 
 def constants_of(kind: PrimitiveType) -> st.SearchStrategy[Value]:
-    """Values that may stand in a leaf: never NaN, and zero without a sign."""
+    """Values that may be in a leaf: never NaN, and zero without a sign."""
     plain = values_of(kind).filter(lambda v: not is_nan(v))
     return plain.map(lambda v: v + 0.0 if isinstance(v, float) else v)
 

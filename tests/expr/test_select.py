@@ -1,4 +1,4 @@
-"""The tables of a query: found, renamed in place, and told from what only looks like them."""
+"""The tables of a query: found, renamed in place, and distinguished from what only looks like them."""
 
 import random
 

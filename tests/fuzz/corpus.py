@@ -88,7 +88,7 @@ def puffin_payload(data: bytes) -> bytes:
 
 
 def puffin_body(data: bytes) -> bytes:
-    """Return what stands before the footer."""
+    """Return what is before the footer."""
     return data[: -footer_size(data, "")]
 
 

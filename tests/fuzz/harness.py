@@ -54,7 +54,7 @@ class Broken(AssertionError):
 
 
 def run(decoder: Decoder, seeds: Iterable[int], before: Callable[[int], None] = lambda seed: None) -> Outcome:
-    """Try the mutants of some seeds; `before` is told which one is next."""
+    """Try the mutants of some seeds; `before` is called with the next one."""
     outcome, files = Outcome(), decoder.files()
     with engine(decoder.engine):
         for seed in seeds:

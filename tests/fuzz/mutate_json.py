@@ -24,7 +24,7 @@ _VALUES = (
 
 
 def mutate_json(data: bytes, rng: Random, other: bytes) -> Damage:
-    """Change one to three places of a document; what is no JSON is damaged as bytes."""
+    """Change one to three places of a document; what is not JSON is damaged as bytes."""
     done = []
     for _ in range(1 if rng.random() < 0.7 else rng.randint(2, 3)):
         try:

@@ -151,7 +151,7 @@ def _type(text: str) -> PrimitiveType:
 
 
 def _of_text(parse: Callable[[str], Any]) -> Callable[[File], None]:
-    """Return the decoder of a file from that of a text; bytes that are no UTF-8 become half surrogates."""
+    """Return the decoder of a file from that of a text; bytes that are not UTF-8 become half surrogates."""
 
     def decode(file: File) -> None:
         parse(file.data.decode("utf-8", "surrogateescape"))

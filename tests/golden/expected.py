@@ -75,7 +75,7 @@ def plain_value(value: Any) -> Any:
 
 
 def _layout(value: Any, indent: str) -> str:
-    """Spread objects, and lists of objects or lists, over lines; leave the rest on one line."""
+    """Spread objects, and lists of objects or lists, over lines; leave other values on one line."""
     inner = indent + " "
     if isinstance(value, dict) and len(indent) < 4 and len(json.dumps(value)) > 100:
         lines = (f"{inner}{json.dumps(key)}: {_layout(item, inner)}" for key, item in value.items())

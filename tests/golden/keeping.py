@@ -26,9 +26,9 @@ class WriteContext(Protocol):
         ...
 
 
-def keep_all(workshops: Iterable[WriteContext]) -> int:
+def keep_all(contexts: Iterable[WriteContext]) -> int:
     """Make and keep tables; return how many failed."""
-    return sum(not _made(context) for context in workshops)
+    return sum(not _made(context) for context in contexts)
 
 
 def _made(context: WriteContext) -> bool:

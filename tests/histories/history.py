@@ -189,7 +189,7 @@ class History:
             self.model.map_names()
         try:
             rows, given = self._draw_adoptable()
-            location = f"{self.table.location}/adopted/{self._files}.parquet"
+            location = f"{self.table.location}/added/{self._files}.parquet"
             self._files += 1
             self.lake.store.put_new(location, _parquet(given))
             self.table.add_files(location)

@@ -116,7 +116,7 @@ class Model:
             struct[field_id] = convert(struct[field_id])
 
     def parent_of(self, field_id: int) -> int:
-        """Return the struct that a field stands in; of lists and maps the field that holds them."""
+        """Return the struct that a field is in; of lists and maps the field that holds them."""
         for parent, fields in self.parents().items():
             if any(f.field_id == field_id for f in fields):
                 return parent

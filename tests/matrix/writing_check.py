@@ -191,7 +191,7 @@ def _array(values: list[Any], kind: Type) -> pa.Array:
 
 
 def _offsets(values: list[Any]) -> pa.Array:
-    """Return where each list begins; a null one is told by a null, which stands before its end."""
+    """Return where each list begins; a null one is marked by a null before its end."""
     ends, at = [], 0
     for value in values:
         ends.append(None if value is None else at)

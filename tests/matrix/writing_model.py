@@ -51,7 +51,7 @@ def transformed(value: Any, kind: PrimitiveType, transform: Transform) -> Any:
 
 
 def precedes(left: Any, right: Any, kind: PrimitiveType, field: SortField) -> bool | None:
-    """Return whether one transformed value stands before another; None if neither must."""
+    """Return whether one transformed value comes before another; None if neither must."""
     if left is None or right is None:
         if left is None and right is None:
             return None

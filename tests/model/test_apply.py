@@ -367,7 +367,7 @@ def assert_invariants(before: TableMetadata, after: TableMetadata) -> None:
     assert all(ref.snapshot_id in kept for ref in after.refs.values())
     assert after.last_sequence_number == max([0, *(s.sequence_number for s in kept.values())])
     numbers = [s.sequence_number for s in after.snapshots]
-    # One without a parent rests on no version, and may come with an older number.
+    # One without a parent depends on no version, and may come with an older number.
     based = [at for at, s in enumerate(after.snapshots) if s.parent_snapshot_id is not None]
     assert all(numbers[at] > max([0, *numbers[:at]]) for at in based)
     assert all(e.snapshot_id in kept for e in after.snapshot_log)

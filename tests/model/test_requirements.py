@@ -1,4 +1,4 @@
-"""What a list of changes rests on, and how it can be told whether it was made."""
+"""What a list of changes requires, and how one sees whether it was made."""
 
 import uuid
 from dataclasses import replace

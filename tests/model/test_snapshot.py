@@ -23,7 +23,7 @@ class Carried:
     loads: list[int] = field(default_factory=list)
 
     def holds(self, text: bytes) -> bool:
-        # As the stored form does: digits may stand anywhere, also in the parent's id or in a path.
+        # As the stored form does: digits may be anywhere, also in the parent's id or in a path.
         return text.decode() in repr(self.inner)
 
     def load(self) -> Snapshot:

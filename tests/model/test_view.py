@@ -1,4 +1,4 @@
-"""View metadata: versions are added, reused and let go as Iceberg's own library does it."""
+"""View metadata: versions are added, reused and dropped as Iceberg's own library does it."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Changes of a view, told from before and after, and made again."""
+"""Changes of a view, derived from before and after, and made again."""
 
 import uuid
 

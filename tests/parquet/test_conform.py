@@ -254,7 +254,7 @@ def test_a_value_that_would_lose_something_is_refused_with_its_column(array: pa.
 
 @pytest.mark.parametrize(("array", "kind"), LOSING, ids=[f"{a.type} to {k}" for a, k in LOSING])
 def test_a_bad_value_outside_of_a_slice_does_not_count(array: pa.Array, kind: str) -> None:
-    """Batches of one table share their insides: what stands in another batch must not be looked at."""
+    """Batches of one table share their insides: what is in another batch must not be looked at."""
     around = pa.concat_arrays([array, pa.nulls(2, array.type), array]).slice(len(array), 2)
     assert conformed(around, kind).null_count == 2
     if not pa.types.is_nested(array.type):

@@ -53,7 +53,7 @@ def stored(groups: Iterable[Sequence[Row]], schema: Schema, *, store_schema: boo
     store_schema: whether the file says of which Arrow types its columns were.
     """
     store = MemoryStore()
-    # A null struct may lie over required fields, which Arrow's writer takes only where it is told nothing of them.
+    # A null struct may lie over required fields, which Arrow's writer takes only where it does not know of them.
     written = arrow_schema(_all_optional(schema))
     with store.open_new(AT) as sink, pq.ParquetWriter(sink, written, store_schema=store_schema) as writer:
         for rows in groups:
@@ -472,7 +472,7 @@ def test_rows_that_are_ruled_out_may_even_be_damaged() -> None:
         read(store, AT, GROUPED)
 
 
-# Files of others.
+# Files written by other engines.
 
 
 def with_ids(*fields: pa.Field) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""What a data file stores is told by its name and by its footer, and the two agree."""
+"""What a data file stores is known from its name and from its footer, and the two agree."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -74,7 +74,7 @@ def evolve(catalog: SqlCatalog) -> Iterator[Table]:
 
 
 def rows(table: Table, numbers: Sequence[int]) -> pa.Table:
-    """Make rows that fit the table as it is: values and nulls, told by the column's name."""
+    """Make rows that fit the table as it is: values and nulls, chosen by the column's name."""
     schema = table.schema().as_arrow()
     made = [{field.name: _value(field.name, n) for field in schema} for n in numbers]
     return pa.Table.from_pylist(made, schema)

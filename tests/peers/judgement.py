@@ -27,7 +27,7 @@ from tests.peers.pyiceberg_quirks import can_judge, nulls_match
 
 @dataclass(frozen=True)
 class File:
-    """A data file with its rows, and the manifest that it stands in."""
+    """A data file with its rows, and the manifest that lists it."""
 
     manifest: ManifestFile
     entry: DataFile

@@ -102,7 +102,7 @@ def plain(row: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
 
 
 def plain_value(value: Any, kind: pa.DataType) -> Any:
-    """Return a value without what is a matter of taste: how exact a moment is told, and what stands for nothing."""
+    """Return a value without what is a matter of taste: how exact a time is, and what means nothing."""
     if pa.types.is_struct(kind) and value is not None:
         return {f.name: plain_value(value[f.name], f.type) for f in kind}
     if pa.types.is_map(kind) or pa.types.is_list(kind):

@@ -76,8 +76,8 @@ def test_a_manifest_says_in_its_header_what_it_holds(case: TableCase, gallery: G
         assert Schema.model_validate_json(header["schema"]) == table.schema()
         fields = tuple(PartitionField.model_validate(field) for field in json.loads(header["partition-spec"]))
         assert fields == table.spec().fields
-        told = {key: header[key] for key in ("schema-id", "partition-spec-id", "format-version", "content")}
-        assert told == {"schema-id": "0", "partition-spec-id": "0", "format-version": "2", "content": "data"}
+        stored = {key: header[key] for key in ("schema-id", "partition-spec-id", "format-version", "content")}
+        assert stored == {"schema-id": "0", "partition-spec-id": "0", "format-version": "2", "content": "data"}
 
 
 def test_a_manifest_list_says_in_its_header_whose_it_is(gallery: Gallery) -> None:
@@ -101,8 +101,8 @@ def test_a_manifest_list_counts_what_its_manifests_hold(case: TableCase, gallery
             files[entry.status] += 1
             rows[entry.status] += entry.data_file.record_count
         statuses = (ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED)
-        told = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
-        assert told == tuple(files[status] for status in statuses)
+        stored = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+        assert stored == tuple(files[status] for status in statuses)
         told_rows = (manifest.added_rows_count, manifest.existing_rows_count, manifest.deleted_rows_count)
         assert told_rows == tuple(rows[status] for status in statuses)
         assert manifest.manifest_length == len(table.io.new_input(manifest.manifest_path))

@@ -72,7 +72,7 @@ def test_after_every_step_both_read_the_same_rows(steps: list[Step]) -> None:
 
 def test_columns_keep_their_values_through_renames_moves_and_reuse_of_names(steps: list[Step]) -> None:
     by_key = {row["id"]: row for row in steps[-1].ours.to_pylist()}
-    # From the first file: renamed, widened and nested columns are there; what came later, or anew, is null.
+    # From the first file: renamed, widened and nested columns are there; what was added later, or again, is null.
     assert (by_key[5]["label"], by_key[5]["number"], by_key[5]["ratio"]) == ("text 5", 5, 1.25)
     assert by_key[5]["inner"] == {"w": 5, "y": "y5", "z": None}
     assert (by_key[5]["note"], by_key[5]["reused"], by_key[22]["reused"]) == (None, None, 110)
@@ -161,7 +161,7 @@ def _as_it_can_write(case: TableCase) -> TableCase:
 def _writable(rows: pa.Table, case: TableCase) -> pa.Table:
     def fits(value: Any) -> bool:
         if isinstance(value, str) and value.startswith("\ud7ff"):
-            return False  # it computes an upper bound that is no text
+            return False  # it computes an upper bound that is not text
         # It makes directories of partition values, however long.
         return not (case.partition_by and isinstance(value, str | bytes) and len(value) > 100)
 

@@ -1,4 +1,4 @@
-"""Partitions are told apart by their typed values: values that print alike are different partitions.
+"""Partitions are distinguished by their typed values: values that print alike are different partitions.
 
 Random histories of writes, whose partition values print alike, are held against a plain list of rows.
 """
@@ -27,7 +27,7 @@ from icefield.types.arrow_keys import encode_keys
 
 IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 STEPS = 10
-WINDOW = 4  # so many values a history draws from: those that stand side by side print alike
+WINDOW = 4  # so many values a history draws from: those that are side by side print alike
 LONG = "x" * 6000
 STRINGS = (
     *(
@@ -82,7 +82,7 @@ def _cut(width: int) -> Sure:
 
 SHAPES = {
     "text": Shape(("string",), ("a",), (STRINGS,)),
-    "two texts": Shape(("string", "string"), ("a", "b"), (STRINGS, STRINGS)),
+    "two strings": Shape(("string", "string"), ("a", "b"), (STRINGS, STRINGS)),
     "truncated text": Shape(("string",), ("truncate(4, a)",), (STRINGS,), (_cut(4),)),
     "double": Shape(("double",), ("a",), (FLOATS,)),
     "float": Shape(("float",), ("a",), (FLOATS[:9],)),
@@ -99,7 +99,7 @@ class History:
     lake: Lake
     table: Table
     shape: Shape
-    dice: random.Random
+    rng: random.Random
     pools: list[tuple[Any, ...]]
     rows: list[Row] = field(default_factory=list)
     next_id: int = 0
@@ -107,16 +107,16 @@ class History:
     def draw_rows(self, most: int = 4, *, like: list[Row] | None = None) -> list[Row]:
         """Draw rows, in partitions that are there or in new ones."""
         drawn = []
-        for _ in range(self.dice.randint(1, most)):
-            fresh = tuple(self.dice.choice(values[:WINDOW]) for values in self.pools)
-            of = self.dice.choice(like)[1:] if like and self.dice.random() < 0.5 else fresh
+        for _ in range(self.rng.randint(1, most)):
+            fresh = tuple(self.rng.choice(values[:WINDOW]) for values in self.pools)
+            of = self.rng.choice(like)[1:] if like and self.rng.random() < 0.5 else fresh
             drawn.append((self.next_id, *of))
             self.next_id += 1
         return drawn
 
     def draw_ids(self) -> list[int]:
         ids = [row[0] for row in self.rows]
-        return self.dice.sample(ids, min(len(ids), self.dice.randint(1, 3)))
+        return self.rng.sample(ids, min(len(ids), self.rng.randint(1, 3)))
 
     def as_arrow(self, rows: list[Row]) -> pa.Table:
         schema = self.table.scan().to_arrow().schema
@@ -223,7 +223,7 @@ VERBS: tuple[Callable[[History], None], ...] = (
 
 ALL = list(product(SHAPES, (1, 2, 3), range(10)))
 SAMPLE = [
-    *(("text", 1, 3), ("text", 2, 0), ("text", 3, 4), ("two texts", 2, 1), ("two texts", 3, 4)),
+    *(("text", 1, 3), ("text", 2, 0), ("text", 3, 4), ("two strings", 2, 1), ("two strings", 3, 4)),
     *(("truncated text", 1, 2), ("double", 3, 0), ("float", 2, 0)),
 ]
 
@@ -231,19 +231,19 @@ SAMPLE = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "version", "seed"), ALL if DEEP else SAMPLE)
 def test_partitions_that_print_alike_stay_apart(shape: str, version: int, seed: int) -> None:
-    dice = random.Random(f"{shape} {version} {seed}")
+    rng = random.Random(f"{shape} {version} {seed}")
     with icefield.connect("memory:") as lake:
-        history = _begin(lake, SHAPES[shape], version, dice)
+        history = _begin(lake, SHAPES[shape], version, rng)
         # Only deletes by position can be moved to other files.
         verbs = VERBS if version == 1 else (*VERBS, History.compact_in_a_race, History.compact_in_a_race)
         for _ in range(STEPS):
-            verb = dice.choice(verbs)
+            verb = rng.choice(verbs)
             if history.rows or verb is History.append:
                 verb(history)
                 history.check()
 
 
-def _begin(lake: Lake, shape: Shape, version: int, dice: random.Random) -> History:
+def _begin(lake: Lake, shape: Shape, version: int, rng: random.Random) -> History:
     columns = ", ".join(f"{name} {kind}" for name, kind in zip("ab", shape.types, strict=False))
     table = lake.create_table(
         "t.t",
@@ -252,9 +252,9 @@ def _begin(lake: Lake, shape: Shape, version: int, dice: random.Random) -> Histo
         properties=IN_PLACE if version > 1 else {},
         format_version=version,
     )
-    starts = [dice.choice((0, dice.randrange(len(values)))) for values in shape.values]
+    starts = [rng.choice((0, rng.randrange(len(values)))) for values in shape.values]
     pools = [values[start:] + values[:start] for start, values in zip(starts, shape.values, strict=True)]
-    history = History(lake, table, shape, dice, pools)
+    history = History(lake, table, shape, rng, pools)
     for _ in range(2):
         history.append()
     history.check()

@@ -1,6 +1,6 @@
 """Race processes for one key: `put_worker.py <kind> <location> <writers> <size>`.
 
-Forks the writers, starts them at once, and prints the numbers of those that were told they had won. Writer n writes
+Forks the writers, starts them at once, and prints the numbers of those that won by their own account. Writer n writes
 the byte n. Some kinds of store are broken on purpose, or die on the way.
 """
 

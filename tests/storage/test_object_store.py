@@ -172,7 +172,7 @@ def test_r19_racing_threads_have_one_winner(store: ObjectStore, root: str) -> No
 
 
 class CheckThenWriteStore(ObjectStore):
-    """Wrong: looks whether the key is free, then writes whatever stands there. All look before any writes."""
+    """Wrong: looks whether the key is free, then writes whatever is there. All look before any writes."""
 
     together = threading.Barrier(WRITERS)
 
@@ -186,7 +186,7 @@ class CheckThenWriteStore(ObjectStore):
 def test_r19_the_race_finds_check_then_write(root: str) -> None:
     store = CheckThenWriteStore(s3_server().properties)
     winners = race_threads(store, f"{root}/key")
-    with pytest.raises(AssertionError, match="8 writers were told"):
+    with pytest.raises(AssertionError, match="8 writers"):
         check_one_winner(store, f"{root}/key", winners)
 
 

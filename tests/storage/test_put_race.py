@@ -36,14 +36,14 @@ class CheckThenWriteStore(LocalStore):
 
 
 def race_processes(kind: str, location: str, writers: int = WRITERS) -> list[int]:
-    """Let processes put one key at once, and return those that were told they had won."""
+    """Let processes put one key at once, and return those that won by their own account."""
     command = [sys.executable, str(WORKER), kind, location, str(writers), str(SIZE)]
     output = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
     return [int(number) for number in output.split()]
 
 
 def race_threads(store: Store, location: str) -> list[int]:
-    """Let threads put one key at once, and return those that were told they had won."""
+    """Let threads put one key at once, and return those that won by their own account."""
     start = threading.Barrier(WRITERS)
 
     def put(byte: int) -> bool:
@@ -60,7 +60,7 @@ def race_threads(store: Store, location: str) -> list[int]:
 
 
 def check_one_winner(store: Store, location: str, winners: list[int]) -> None:
-    assert len(winners) == 1, f"{len(winners)} writers were told that they had won"
+    assert len(winners) == 1, f"{len(winners)} writers won by their own account"
     assert store.read(location) == bytes(winners) * SIZE
     assert [file.location for file in store.list(location.rpartition("/")[0])] == [location]
 
@@ -86,14 +86,14 @@ def test_r19_racing_threads_have_one_winner(kind: str, key: str) -> None:
 
 def test_r19_the_race_finds_a_rename_in_place_of_the_link(key: str) -> None:
     winners = race_processes("renaming", key)
-    with pytest.raises(AssertionError, match="8 writers were told"):
+    with pytest.raises(AssertionError, match="8 writers won"):
         check_one_winner(LocalStore(), key, winners)
 
 
 def test_r19_the_race_finds_check_then_write(key: str) -> None:
     store = CheckThenWriteStore()
     winners = race_threads(store, key)
-    with pytest.raises(AssertionError, match="8 writers were told"):
+    with pytest.raises(AssertionError, match="8 writers won"):
         check_one_winner(store, key, winners)
 
 
