@@ -95,9 +95,9 @@ KNOWN_BUGS = (
         "the answer is lost, and a blind retry appends again",
         (
             f"{LOOP}::test_r18_lost_reply_is_not_appended_twice_when_others_moved_on",
-            "test_tokens.py::test_r18_an_append_that_is_made_again_returns_the_first_result",
+            "dml/test_idempotency_keys.py::test_r18_an_append_that_is_made_again_returns_the_first_result",
         ),
-        ("test_tokens.py::test_r18_without_the_guard_a_second_run_appends_again",),
+        ("dml/test_idempotency_keys.py::test_r18_without_the_guard_a_second_run_appends_again",),
     ),
     KnownBug(
         19,
@@ -116,9 +116,9 @@ KNOWN_BUGS = (
         "rows that come together with deletes are deleted by them",
         (
             f"{ROW_DELTA}::test_r20_rows_that_come_with_deletes_are_not_deleted_by_them",
-            "scan/test_deletes.py::test_r20_an_equality_delete_leaves_rows_of_its_own_commit",
+            "plan/test_delete_index.py::test_r20_an_equality_delete_leaves_rows_of_its_own_commit",
         ),
-        ("scan/test_deletes.py::test_r20_without_the_guard_rows_are_deleted_by_what_came_with_them",),
+        ("plan/test_delete_index.py::test_r20_without_the_guard_rows_are_deleted_by_what_came_with_them",),
     ),
     KnownBug(
         21,
@@ -147,8 +147,8 @@ KNOWN_BUGS = (
     KnownBug(
         26,
         "a delete whose partition is not that of its data file",
-        ("scan/test_deletes.py::test_r26_a_delete_of_a_data_file_of_another_partition_is_refused",),
-        ("scan/test_deletes.py::test_r26_without_the_guard_a_delete_takes_rows_of_another_partition",),
+        ("plan/test_delete_index.py::test_r26_a_delete_of_a_data_file_of_another_partition_is_refused",),
+        ("plan/test_delete_index.py::test_r26_without_the_guard_a_delete_takes_rows_of_another_partition",),
     ),
 )
 

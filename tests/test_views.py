@@ -226,7 +226,7 @@ def test_given_columns_rename_and_widen_by_position(shop: Lake) -> None:
         ("SELECT * FROM v", NoSuchTable, "view shop.v reads shop.v"),
         ("SELECT * FROM parquet.`/etc/hosts`", InvalidInput, "name"),
         ("SELECT NULL AS x FROM orders", SchemaMismatch, "void"),
-        ("SELECT id, id FROM orders", InvalidInput, "twice"),
+        ("SELECT id, id FROM orders", InvalidInput, "duplicate column names"),
     ],
 )
 def test_a_query_that_does_not_hold_is_refused(

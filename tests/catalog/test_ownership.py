@@ -4,6 +4,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,14 @@ ROWS = pa.table({"id": [1]})
 
 
 @pytest.fixture(params=["memory", "sqlite", "files", "postgres", pytest.param("zookeeper", marks=ZOOKEEPER)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Lake]:
-    """Open the same lake again and again."""
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Lake]]:
+    """Open the same lake again and again; what a test leaves open is closed."""
+    connect = _connecting(request, tmp_path)
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(connect())
+
+
+def _connecting(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Lake]:
     if request.param == "memory":
         made = icefield.connect("memory:")
         return lambda: made

@@ -59,8 +59,8 @@ def test_overwriting_partitions_takes_options(memory_lake: Lake) -> None:
     ("options", "said"),
     [
         ({"target-file-size": "5"}, "Did you mean target-file-size-bytes"),
-        ({"fanout-enabled": "true"}, "no option 'fanout-enabled'"),
-        ({"write.delete.mode": "merge-on-read"}, "no option"),
+        ({"fanout-enabled": "true"}, "unknown write option 'fanout-enabled'"),
+        ({"write.delete.mode": "merge-on-read"}, "unknown write option"),
         ({"distribution-mode": "sideways"}, "must be one of none, hash, range"),
         ({"compression-codec": "zip"}, "write.parquet.compression-codec"),
         ({"compression-codec": "zstd", "write.parquet.compression-codec": "gzip"}, "Give it once"),

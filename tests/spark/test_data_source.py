@@ -414,7 +414,7 @@ def test_a_write_goes_to_its_branch_and_under_its_idempotency_key_once(
     lake.spark  # noqa: B018 - registers the format
     for _ in range(2):
         frame = orders(spark, 100, 101).write.format("icefield").mode("append").option("branch", "side")
-        frame.option("idempotency_key", "job-7").save("shop.orders")
+        frame.option("idempotency-key", "job-7").save("shop.orders")
     assert table.count() == 100
     assert table.at("side").count() == 101
 

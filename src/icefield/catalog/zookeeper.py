@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -94,11 +94,11 @@ class ZooKeeperNodes:
         self._client: Any = None
 
     def _disconnect(self) -> None:
-        with self._lock, suppress(kazoo.KazooException):
+        with self._lock, suppress(kazoo.KazooException), ExitStack() as ends:
             client, self._client = self._client, None
             if client is not None:
+                ends.callback(client.close)  # also where stop fails: its threads would try to connect for ever
                 client.stop()
-                client.close()
 
     def _connect(self) -> Any:
         with self._lock:
