@@ -168,7 +168,7 @@ def test_a_turn_that_raises_ends(postgres_url: str) -> None:
                 raise KeyError
 
 
-def test_commits_go_on_when_their_lane_is_lost(
+def test_commits_go_on_when_their_slot_is_lost(
     postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
 ) -> None:
     with icefield.connect(postgres_url, warehouse=tmp_path / "lake", durable=False) as lake:

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from icefield.errors import StorageError
 from icefield.lake import Lake
-from icefield.spark.read import log_directory as file_log
+from icefield.spark.read import log_directory as log_directory_module
 from icefield.spark.read.log_directory import LogDirectory, NativeFile, open_files
 from icefield.spark.session.session import is_remote
 from icefield.spark.types import physical_field
@@ -62,7 +62,7 @@ def test_a_table_that_cannot_be_written_is_read_by_a_server_on_this_machine_only
     files = [NativeFile(Path(local_path(file["file_path"])).as_uri(), file["file_size_in_bytes"], 0)]
     stored = StructType([physical_field(f) for f in table.schema.fields])
     assert open_files(spark, files, stored, log_directory).count() == 10
-    monkeypatch.setattr(file_log, "is_on_this_machine", lambda _: False)
+    monkeypatch.setattr(log_directory_module, "is_on_this_machine", lambda _: False)
     if is_remote(spark):
         with pytest.raises(StorageError, match="where the Spark Connect server can read it"):
             open_files(spark, files, stored, log_directory)

@@ -54,7 +54,7 @@ def retry(
 ) -> Result:
     """Load and attempt until an attempt does not conflict, or until the retries of the base's properties are used up.
 
-    turn: held from the load to the end of an attempt, so that writers commit one after another.
+    slot: held from the load to the end of an attempt, so that writers commit one after another.
     """
     started = ambient.monotonic()
     tries = 0

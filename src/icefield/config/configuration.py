@@ -22,7 +22,7 @@ PROPERTIES = "properties"
 class LakeSettings:
     """One lake.
 
-    target: a directory or a URL, see `connection.connect`. catalog: its name where several share a database.
+    target: a directory or a URL, see `config.connect`. catalog: its name where several share a database.
     create: make an empty catalog even where tables lie without one.
     """
 
