@@ -2,7 +2,7 @@
 
 Each case has a number, which is its seed, and is run again alone by it:
 
-    ICEFIELD_DEEP=1 python -m pytest tests/matrix/test_writing.py -k 'case-137]'
+    ICEFIELD_SEEDS=137:138 python -m pytest tests/matrix/test_writing.py
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.effort import DEEP
+from tests.effort import seeds
 from tests.matrix.writing_cases import FIRST_NEW, Case, make_case, spelled
 from tests.matrix.writing_check import (
     arrow_rows,
@@ -29,8 +29,8 @@ from icefield.table.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SPARK_CASES = range(400 if DEEP else 16)
-ARROW_CASES = range(2000 if DEEP else 12)
+SPARK_CASES = seeds(16, deep=400)
+ARROW_CASES = seeds(12, deep=2000)
 
 
 @pytest.mark.spark
