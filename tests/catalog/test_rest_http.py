@@ -2,14 +2,19 @@
 
 import gzip
 import itertools
+import os
+import signal
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.catalog.test_rest_hostile import CONFIG, FLOODS, OK, drip, raw_server, whole
 
 from icefield.ambient import SystemAmbient
-from icefield.catalog.rest.http import FAILURE_BYTES, HttpClient, Request
+from icefield.catalog.rest.auth import ClientCredentials, OAuthTokens
+from icefield.catalog.rest.http import FAILURE_BYTES, MAX_IDLE, HttpClient, Request
 from icefield.errors import CommitStateUnknown
 
 MAX_BYTES = 1_000
@@ -76,3 +81,40 @@ def test_an_answer_that_is_not_whole_or_not_in_time_is_none(pieces: Callable[[],
     with raw_server(lambda _: pieces()) as url, pytest.raises(CommitStateUnknown, match=why):
         client.send(Request("GET", url))
     client.close()
+
+
+def test_a_bounded_number_of_connections_is_kept() -> None:
+    requests = MAX_IDLE + 2
+    together = threading.Barrier(requests)
+
+    def answer(_: bytes) -> list[bytes]:
+        together.wait()  # until every request has a connection of its own
+        return [whole(b"x")]
+
+    client = HttpClient(LONG_ENOUGH_S, SystemAmbient())
+    with raw_server(answer) as url, ThreadPoolExecutor(requests) as pool:
+        answers = list(pool.map(client.send, [Request("GET", url)] * requests))
+    assert [answer.body for answer in answers] == [b"x"] * requests
+    assert [len(kept) for kept in client._idle.values()] == [MAX_IDLE]
+    client.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent() -> None:
+    client = HttpClient(LONG_ENOUGH_S, SystemAmbient())
+    with raw_server(lambda _: [whole(b'{"access_token": "t"}')]) as url:
+        tokens = OAuthTokens(ClientCredentials(url, "me:secret"), client, SystemAmbient())
+        with tokens._lock, client._lock:  # as if two threads of the parent were at work
+            if (child := os.fork()) == 0:
+                signal.alarm(int(LONG_ENOUGH_S))  # kills a child that waits for ever
+                os._exit(0 if _token_of(tokens) == "Bearer t" else 1)
+            _, status = os.waitpid(child, 0)
+    assert status == 0
+    client.close()
+
+
+def _token_of(tokens: OAuthTokens) -> str | None:
+    try:
+        return tokens.headers()["Authorization"]
+    except BaseException:
+        return None

@@ -6,7 +6,6 @@ its first token. Nothing here shows a secret: not in a repr, not in an error.
 Raises CatalogError, InvalidInput.
 """
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from icefield.ambient import Ambient
-from icefield.catalog.rest.http import Answer, HttpClient, Request
+from icefield.catalog.rest.http import Answer, HttpClient, ProcessLock, Request
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
 from icefield.secrets import Secret, redact, reveal
 
@@ -103,7 +102,7 @@ class OAuthTokens:
         self._credentials = credentials
         self._http = http
         self._ambient = ambient
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._token: str | None = None
         self._good_until: float | None = None
 

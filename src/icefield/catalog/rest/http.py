@@ -64,6 +64,19 @@ class Answer:
         return 200 <= self.status < 300
 
 
+class ProcessLock:
+    """A lock between the threads of one process: in a forked child it is free, where the thread that had it is not."""
+
+    def __init__(self) -> None:
+        self._of_process: dict[int, threading.Lock] = {}
+
+    def __enter__(self) -> None:
+        self._of_process.setdefault(os.getpid(), threading.Lock()).acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._of_process[os.getpid()].release()
+
+
 class HttpClient:
     """Sends requests to any host, one at a time per connection; safe for threads and forks.
 
@@ -73,7 +86,7 @@ class HttpClient:
     def __init__(self, timeout_seconds: float, ambient: Ambient) -> None:
         self._timeout = timeout_seconds
         self._ambient = ambient
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._idle: dict[tuple[str, str], list[http.client.HTTPConnection]] = {}
         self._process = os.getpid()
 
