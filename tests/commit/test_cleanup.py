@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.commit.faults import Around
+from tests.commit.faults import Around, RacingCatalog
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -14,6 +14,7 @@ from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.action import CommitTarget
 from icefield.commit.actions.append import AppendFiles
+from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import OwnFiles
 from icefield.commit.validate.references import find_referenced
 from icefield.dml.write import TableWrite
@@ -38,11 +39,14 @@ class FailsAt(Around):
     def __init__(self, real: Any, at: int, error: BaseException, *, after: bool) -> None:
         super().__init__(real)
         self.left, self.error, self.after = at, error, after
+        self.written: set[str] = set()
 
     def put_new(self, location: str, data: bytes) -> None:
+        self.written.add(location)
         self._write(lambda: self.real.put_new(location, data))
 
     def open_new(self, location: str) -> Any:
+        self.written.add(location)
         return self._write(lambda: self.real.open_new(location))
 
     def _write(self, effect: Callable[[], Any]) -> Any:
@@ -119,6 +123,57 @@ def test_nothing_is_left_of_a_change_that_could_not_be_written(
         assert at > 1
         return
     raise AssertionError("it never came through")
+
+
+def _met(operation: Callable[[Lake], object], lake: Lake, store: FailsAt) -> set[str] | None:
+    """Run an operation that meets a concurrent delete; return the files without its own, or None if it succeeds."""
+    others = set[str]()
+
+    def let_another_land_first() -> None:
+        lake.table(NAME).delete("id = 13")
+        others.update(files(lake) - store.written)
+
+    catalog: Any = RacingCatalog(lake.catalog, [let_another_land_first])
+    failing: Any = store
+    try:
+        operation(Lake(Backend(catalog, failing, lake.ambient), lake.warehouse))
+    except StorageError:
+        return others
+    return None
+
+
+MEETING: dict[str, Callable[[Lake], object]] = {
+    "delete": lambda lake: lake.table(NAME).delete("id = 10"),
+    "upsert": lambda lake: lake.table(NAME).upsert(rows(10, 7), on=["id"]),
+    "compact": OPERATIONS["compact"],
+}
+
+
+@pytest.mark.parametrize(("operation", "version"), [("compact", 2), ("compact", 3), ("delete", 3), ("upsert", 2)])
+def test_nothing_is_left_of_a_change_that_met_another_and_could_not_be_written(operation: str, version: int) -> None:
+    # A second attempt applies the concurrent delete to its own files, which it writes for that base alone.
+    for at in range(1, 60):
+        lake = open_lake("merge-on-read", version)
+        lake.table(NAME).append(rows(10, 13, 16))
+        mine = FailsAt(lake.store, at, StorageError("the disk is full"), after=at % 2 == 0)
+        met = _met(MEETING[operation], lake, mine)
+        if met is None:
+            return
+        assert met in (set(), files(lake)), f"write {at}"
+    raise AssertionError("it never came through")
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_file_is_recorded_before_it_is_written(lake: Lake, is_written: bool) -> None:
+    store: Any = FailsAt(lake.store, 1, StorageError("no"), after=is_written)
+    put, opened = f"{lake.warehouse}/put", f"{lake.warehouse}/opened"
+    attempt = begin_attempt(store)
+    with pytest.raises(StorageError):
+        attempt.store.put_new(put, b"x")
+    store.left = 1
+    with pytest.raises(StorageError):
+        attempt.store.open_new(opened)
+    assert attempt.written == [put, opened]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
