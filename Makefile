@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+# Tests in their own order, which is the longest first (tests/conftest.py).
+PARALLEL = -n auto --dist loadgroup --no-loadscope-reorder
 MAKEFLAGS += --no-print-directory
 # Bytecode is kept: the suite starts hundreds of Pythons, and without it each compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -31,14 +33,14 @@ demo: environment
 test: environment
 	@status=0; \
 	$(MAKE) lint || status=1; \
-	.venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup --durations=20 $(ARGS) || status=1; \
+	.venv/bin/python -m pytest -m 'not interop' $(PARALLEL) --durations=20 $(ARGS) || status=1; \
 	exit $$status
 
 quick: environment
-	@ICEFIELD_EFFORT=0.2 .venv/bin/python -m pytest -m 'not interop and not spark and not slow' -n auto --dist loadgroup $(ARGS)
+	@ICEFIELD_EFFORT=0.2 .venv/bin/python -m pytest -m 'not interop and not spark and not slow' $(PARALLEL) $(ARGS)
 
 deep: environment
-	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' -n auto --dist loadgroup $(ARGS)
+	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' $(PARALLEL) --durations=20 $(ARGS)
 
 # One place after the other: each has JVMs of its own.
 everywhere: environment

@@ -1,8 +1,8 @@
 """Fixtures that the whole suite shares: a lake of one's own, and one Spark session for all."""
 
+import gc
 import os
 import re
-from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ settings.load_profile("icefield")
 
 os.environ.setdefault(jvm.SUBMIT_OPTIONS, jvm.OPTIONS)
 
+HERE = Path(__file__).parent
+
 # Suites that search, or that run other engines and servers: `make quick` does without them.
 SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "test_conflicts.py", "test_read_only.py"}
 SLOW_NAMES = (
@@ -47,8 +49,18 @@ SLOW_NAMES = (
 # So many cases of a test with parameters are run with less than the usual effort, times that effort.
 CASES_OF_A_TEST = 5
 
-# Processes that run the tests of Spark beside each other, each with one session for all of its tests.
-SPARK_GROUPS = 2
+# What takes longest comes first, and then the other tests of Spark, so that all processes end at about the same time.
+LONGEST = (
+    "everywhere",
+    "test_sessions.py",
+    "test_write_retries.py",
+    "test_examples.py",
+    "test_concurrency.py",
+    "test_bank.py",
+    "test_demo.py",
+    "test_readme.py",
+    "kernels",
+)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -56,6 +68,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int,
     """Run one process more than there are cores where tests of Spark run: half of their time is waiting for the JVM."""
     cores = yield
     return cores + ("spark" not in _excluded_marks(config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Keep the garbage collector away from what lives as long as the process: modules and tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -80,34 +103,32 @@ def _marks_of_file(path: Path) -> set[str]:
 
 
 def _is_slow(path: Path) -> bool:
-    return path.relative_to(Path(__file__).parent).parts[0] in SLOW or path.name.startswith(SLOW_NAMES)
+    return path.relative_to(HERE).parts[0] in SLOW or path.name.startswith(SLOW_NAMES)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of Spark in few processes, mark those that take long, and take a sample for `make quick`."""
-    groups = _spark_groups(items)
+    """Mark the tests that take long, take a sample for `make quick`, and put the longest first."""
     for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
         if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+        # One process for a file, whose tests share what they load; slow tests are spread over all processes.
+        is_shared = item.get_closest_marker("spark") or not item.get_closest_marker("slow")
+        if is_shared and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
     if EFFORT < 1:
         excluded = _excluded_marks(config)
         possible = [item for item in items if not any(map(item.get_closest_marker, excluded))]
         chosen = sample(possible, CASES_OF_A_TEST, lambda item: item.nodeid.partition("[")[0])
         config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
         items[:] = chosen
+    items.sort(key=_place)
 
 
-def _spark_groups(items: list[pytest.Item]) -> dict[Path, str]:
-    """Divide the files with tests of Spark into groups of about as many tests."""
-    files = Counter(item.path for item in items if item.get_closest_marker("spark"))
-    sizes = dict.fromkeys((f"spark-{number}" for number in range(SPARK_GROUPS)), 0)
-    groups = {}
-    for path, tests in files.most_common():
-        groups[path] = min(sizes, key=sizes.__getitem__)
-        sizes[groups[path]] += tests
-    return groups
+def _place(item: pytest.Item) -> int:
+    """Return the place of a test in the order of the run."""
+    names = {item.path.name, *(mark.args[0] for mark in item.iter_markers("xdist_group"))}
+    places = [place for place, name in enumerate(LONGEST) if name in names]
+    return min(places, default=len(LONGEST) + (item.get_closest_marker("spark") is None))
 
 
 @pytest.fixture

@@ -129,26 +129,36 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@cache
+def is_package(parts: tuple[str, ...]) -> bool:
+    return SOURCE.joinpath(*parts).is_dir()
+
+
 def room_of(path: Path) -> str:
     inside = path.relative_to(SOURCE)
     return inside.parts[0] if len(inside.parts) > 1 else inside.stem
 
 
 def imports_of(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree_of(path)):
+    for node in import_nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}:{node.lineno} imports by a relative name"
             yield node.module or "", node.lineno
 
 
 def imported_modules(path: Path) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the modules of this package that a module imports, as their parts below `icefield`."""
-    for node in ast.walk(tree_of(path)):
+    for node in import_nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("icefield."):
             parts = tuple(str(node.module).split(".")[1:])
-            if SOURCE.joinpath(*parts).is_dir():
+            if is_package(parts):
                 yield from (((*parts, alias.name), node.lineno) for alias in node.names)
             else:
                 yield parts, node.lineno

@@ -1,8 +1,13 @@
 """Run tests under both engines: the kernels as plain Python and as machine code."""
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 
 from icefield.codec.avro import engine as avro_engine
+
+HERE = Path(__file__).parent
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -10,4 +15,14 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Force one engine for a whole test."""
     budget = 1 << 60 if request.param == "plain" else 0
     monkeypatch.setattr(avro_engine, "BUDGET", avro_engine.Budget(budget))
+    if request.param == "plain":
+        # As in a process that has not loaded the compiled one: from then on it is used whatever the budget.
+        monkeypatch.setattr(avro_engine, "compiled_engine", cache(avro_engine.CompiledEngine))
     return str(request.param)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Compile the kernels in one process: it takes long, and the others find them on disk."""
+    for item in items:
+        if item.path.parent == HERE and item.path.name.startswith(("test_avro_engine", "test_manifest")):
+            item.add_marker(pytest.mark.xdist_group("kernels"))
