@@ -3,9 +3,11 @@
 `make site` renders the pages; what can go wrong without a build is checked here.
 """
 
+import ast
 import doctest
 import inspect
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,43 @@ from icefield.config.file import CONFIG_VARIABLE
 from icefield.inspect.metadata_tables import METADATA_TABLES
 from icefield.properties.table import COLUMN_PROPERTIES, OPTIONAL_PROPERTIES, TABLE_PROPERTIES
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
-SITE = Path(__file__).parent.parent / "docs" / "site"
+REPOSITORY = Path(__file__).parent.parent
+GUIDE = REPOSITORY / "docs" / "guide.md"
+SITE = REPOSITORY / "docs" / "site"
 PAGES = sorted(SITE.rglob("*.rst"))
 # For engines and tests; the verbs of users do not need them.
 INTERNAL = {"Lake.ambient", "Lake.catalog", "Lake.head", "Lake.store", "TableEvolution.steps", "using", "noting"}
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)\n((?:   :.*\n)*)", re.MULTILINE)
+
+
+# What the docs call the handles of users.
+HANDLES = {
+    "change": icefield.TableEvolution,
+    "lake": icefield.Lake,
+    "orders": icefield.Table,
+    "scan": icefield.TableScan,
+    "staging": icefield.Table,
+    "stock": icefield.Table,
+    "table": icefield.Table,
+    "tx": icefield.Transaction,
+    "view": icefield.View,
+}
+CALL = re.compile(rf"(?<![\w.])({'|'.join(HANDLES)})\.(\w+)(\([^()\n]*\))?")
+PROSE = [*(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "examples").glob("*.md")]
+PROSE += [page for page in REPOSITORY.glob("*.md") if page.name != "CHANGELOG.md"]  # which may name what was removed
+
+
+def unknown_calls(text: str) -> Iterator[str]:
+    """Yield the calls of handles in a text that name no verb, or a keyword that the verb does not have."""
+    for name, verb, arguments in CALL.findall(text):
+        if not arguments:
+            continue
+        found = getattr(HANDLES[name], verb, None)
+        if found is None:
+            yield f"{name}.{verb}"
+        elif callable(found):
+            known = inspect.signature(found).parameters
+            yield from (f"{name}.{verb}({key}=)" for key in re.findall(r"[(,] *(\w+)=", arguments) if key not in known)
 
 
 def documented() -> dict[str, Any]:
@@ -118,6 +151,26 @@ def test_the_guide_and_the_help_have_every_metadata_table() -> None:
 
 def sources() -> list[Path]:
     return sorted(Path(inspect.getfile(icefield)).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+def test_verbs_that_the_docs_name_exist_with_their_keywords(page: Path) -> None:
+    assert list(unknown_calls(page.read_text())) == []
+
+
+def test_verbs_that_messages_and_docstrings_name_exist() -> None:
+    constants = (
+        node.value
+        for module in sorted((REPOSITORY / "src").rglob("*.py"))
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Constant)
+    )
+    assert [call for text in constants if isinstance(text, str) for call in unknown_calls(text)] == []
+
+
+def test_finds_verbs_that_do_not_exist() -> None:
+    planted = "with `change.widen_column(…)`, orders.append(rows, token=1)\n    orders.count(engine='local')\n"
+    assert list(unknown_calls(planted)) == ["change.widen_column", "orders.append(token=)"]
 
 
 def test_every_example_script_is_on_the_site() -> None:
