@@ -166,3 +166,19 @@ def test_keys_that_tell_no_row_from_another_are_refused(memory_lake: Lake, keys:
     with pytest.raises(InvalidInput, match=says):
         table.upsert(pa.table({"id": pa.array(keys, pa.int64()), "a": ["y", "z"]}), on=["id"])
     assert memory_lake.table("t.t").metadata_location == before
+
+
+@pytest.mark.parametrize("identifiers", [["id"], ["id", "s.id"], ["s.id"]], ids="+".join)
+def test_identifier_fields_are_keys_unless_they_are_inside_a_struct(memory_lake: Lake, identifiers: list[str]) -> None:
+    table = make(memory_lake, "id long not null, s struct<id: long not null> not null, x string")
+    with table.evolve() as change:
+        change.set_identifier_fields(identifiers)
+    table.append(pa.table({"id": [1, 2], "s": [{"id": 10}, {"id": 20}], "x": ["a", "b"]}))
+    rows = pa.table({"id": [1], "s": [{"id": 20}], "x": ["new"]})
+    if identifiers == ["id"]:
+        table.upsert(rows)
+        assert [row["x"] for row in rows_of(table)] == ["new", "b"]
+        return
+    with pytest.raises(InvalidInput, match=r"identifier field 's\.id' of the table is inside a struct"):
+        table.upsert(rows)
+    assert [row["x"] for row in rows_of(table)] == ["a", "b"]

@@ -73,7 +73,7 @@ class Upserted:
 
 def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema) -> tuple[str, ...]:
     """Return the key columns, checked against the table and the rows."""
-    columns = tuple(on) if on is not None else tuple(schema.by_id[i].name for i in schema.identifier_field_ids)
+    columns = tuple(on) if on is not None else _identifier_columns(schema)
     if isinstance(on, str) or not columns:
         raise InvalidInput("upsert needs key columns", hint="Pass on=['id'], or set identifier fields on the table")
     named = {f.name for f in incoming.fields}
@@ -82,6 +82,17 @@ def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema)
         if name not in named:
             raise InvalidInput(f"the rows to upsert have no key column {name!r}")
     return columns
+
+
+def _identifier_columns(schema: Schema) -> tuple[str, ...]:
+    paths = [schema.paths[i] for i in schema.identifier_field_ids]
+    for path in paths:
+        if len(path) > 1:
+            raise InvalidInput(
+                f"the identifier field {'.'.join(path)!r} of the table is inside a struct, and cannot be a key column",
+                hint="Pass on=[…] with columns of the table",
+            )
+    return tuple(path[0] for path in paths)
 
 
 def index_keys(rows: pa.Table, columns: Sequence[str]) -> KeyRows:
