@@ -2,7 +2,7 @@
 
 import datetime
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
@@ -19,6 +19,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition, WriterCo
 from tests.spark_places import SparkPlace, chosen_place
 
 import icefield
+from icefield.commit.action import ProposedChange, WriteContext
 from icefield.errors import (
     InvalidFilter,
     InvalidInput,
@@ -29,6 +30,8 @@ from icefield.errors import (
     Unsupported,
 )
 from icefield.lake import Lake
+from icefield.model.metadata import TableMetadata
+from icefield.model.updates import RemovePartitionSpecs, RemoveSchemas
 from icefield.plan.versions import resolve_version
 from icefield.spark.data_source.data_source import IcefieldSource
 from icefield.spark.data_source.read import FilteringReader, SourceReader, SourceTable
@@ -342,6 +345,33 @@ def test_a_frame_outlives_the_expiry_of_its_snapshot_and_of_its_schema(lake: Lak
     table.delete("number < 60")
     lake.store.delete(location)
     assert frame.count() == held
+
+
+class CleanExpiredMetadata:
+    """Removes the schema and the partition spec of expired snapshots, as Iceberg Java does on request."""
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        return ProposedChange([RemoveSchemas(frozenset({0})), RemovePartitionSpecs(frozenset({0}))])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def test_a_loaded_source_outlives_the_partition_spec_of_its_files(lake: Lake) -> None:
+    table = lake.create_table("shop.orders", "id long, p long", partition_by=["p"])
+    first = table.append(pa.table({"id": [1, 2], "p": [1, 2]}))
+    assert first
+    loaded = source(lake, where="p = 2")
+    columns = loaded.schema()
+    with table.evolve() as change:
+        change.drop_partition_field("p")
+        change.rename_column("id", "number")
+    table.overwrite(pa.table({"number": [3], "p": [2]}))
+    table.remove_snapshots([first.snapshot_id])
+    lake.head("shop.orders").commit([CleanExpiredMetadata()])
+    made = loaded.reader(columns)
+    assert isinstance(made, SourceReader)
+    assert batches_of(made).to_pylist() == [{"id": 2, "p": 2}]
 
 
 def test_an_empty_table_and_a_filter_that_nothing_matches_give_no_rows(lake: Lake, table: Table) -> None:
