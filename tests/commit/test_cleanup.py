@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.commit.faults import Around, RacingCatalog
+from tests.commit.faults import Around, RacingCatalog, RecordingStore
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -14,11 +14,11 @@ from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.action import CommitTarget
 from icefield.commit.actions.append import AppendFiles
-from icefield.commit.attempt import begin_attempt
+from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.loop import OwnFiles
 from icefield.commit.validate.references import find_referenced
 from icefield.dml.write import TableWrite
-from icefield.errors import ConcurrentChange, IcefieldError, StorageError
+from icefield.errors import CommitStateUnknown, ConcurrentChange, IcefieldError, StorageError
 from icefield.lake import Lake
 from icefield.table.table import Table
 
@@ -174,6 +174,45 @@ def test_a_file_is_recorded_before_it_is_written(lake: Lake, is_written: bool) -
     with pytest.raises(StorageError):
         attempt.store.open_new(opened)
     assert attempt.written == [put, opened]
+
+
+def test_an_interrupt_between_two_attempts_leaves_nothing(lake: Lake) -> None:
+    class Interrupted(Around):
+        def sleep(self, seconds: float) -> None:
+            raise KeyboardInterrupt
+
+    others = set[str]()
+    mine: Any = RecordingStore(lake.store)
+
+    def let_another_land_first() -> None:
+        lake.table(NAME).append(rows(10))
+        others.update(files(lake) - set(mine.written))
+
+    catalog: Any = RacingCatalog(lake.catalog, [let_another_land_first])
+    ambient: Any = Interrupted(lake.ambient)
+    with pytest.raises(KeyboardInterrupt):
+        OPERATIONS["append"](Lake(Backend(catalog, mine, ambient), lake.warehouse))
+    assert files(lake) == others
+
+
+@pytest.mark.parametrize(
+    ("sent", "landed", "error", "may_have_landed"),
+    [
+        (False, False, StorageError("no"), False),
+        (False, False, KeyboardInterrupt(), False),
+        (True, False, ConcurrentChange("no"), False),
+        (True, False, CommitStateUnknown("no"), True),
+        (True, False, StorageError("no"), True),
+        (True, False, KeyboardInterrupt(), True),
+        (True, True, ConcurrentChange("no"), True),
+        (True, True, KeyboardInterrupt(), True),
+    ],
+)
+def test_what_the_catalog_confirmed_has_landed_whatever_fails_afterwards(
+    lake: Lake, sent: bool, landed: bool, error: BaseException, may_have_landed: bool
+) -> None:
+    attempt = Attempt(lake.store, is_sent=sent, is_landed=landed)
+    assert attempt.may_have_landed(error) == may_have_landed
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
