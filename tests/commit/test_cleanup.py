@@ -18,7 +18,14 @@ from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.loop import OwnFiles
 from icefield.commit.validate.references import find_referenced
 from icefield.dml.write import TableWrite
-from icefield.errors import CommitStateUnknown, ConcurrentChange, IcefieldError, StorageError
+from icefield.errors import (
+    CatalogError,
+    CommitStateUnknown,
+    ConcurrentChange,
+    IcefieldError,
+    NoSuchTable,
+    StorageError,
+)
 from icefield.lake import Lake
 from icefield.table.table import Table
 
@@ -269,12 +276,20 @@ def test_the_same_files_committed_twice_under_one_key_stay(
     )
 
 
-def test_files_that_landed_stay_when_a_second_commit_of_them_fails(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_files_that_landed_stay_when_a_second_commit_of_them_fails(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
+) -> None:
     table = lake.table(NAME)
     write, written = write_files(table, 7, 8)
     write.append_files(written)
 
+    def fail(*_: object) -> None:
+        raise CatalogError("no answer")
+
     def refuse(*_: object) -> None:
+        for name in () if is_reachable else ("pointer", "pointers", "find"):
+            monkeypatch.setattr(lake.catalog, name, fail)
         raise ConcurrentChange("no")
 
     monkeypatch.setattr(AppendFiles, "propose", refuse)
@@ -283,6 +298,29 @@ def test_files_that_landed_stay_when_a_second_commit_of_them_fails(lake: Lake, m
         again.append_files(written)
     monkeypatch.undo()
     assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_nothing_is_left_of_a_change_to_a_table_that_was_dropped(lake: Lake) -> None:
+    table = lake.table(NAME)
+    before = files(lake)
+    write, written = write_files(table, 7, 8)
+    lake.drop_table(NAME)
+    with pytest.raises(NoSuchTable):
+        write.append_files(written)
+    assert files(lake) == before
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_files_that_another_run_committed_stay_when_the_table_is_renamed(lake: Lake, is_taken: bool) -> None:
+    write, written = write_files(lake.table(NAME), 7, 8, idempotency_key="x")
+    other = TableWrite(lake.head(NAME), write.target, write.base)
+    other.append_files(written)
+    lake.rename_table(NAME, "t.renamed")
+    if is_taken:
+        lake.create_table(NAME, "id long, p long")
+    with pytest.raises(NoSuchTable):
+        write.append_files(written)
+    assert ids(lake.table("t.renamed")) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_an_action_that_is_committed_again_is_made_once(lake: Lake) -> None:

@@ -94,15 +94,18 @@ class Committer:
     def discard(self, part: TableCommit) -> None:
         """Remove the files of a part that was certainly not committed, on any base."""
         reusable = [location for action in part.actions for location in action.reusable_files()]
-        for own in (*part.own, OwnFiles(reusable)):
+        is_optional = any(own.is_optional for own in part.own)
+        for own in (*part.own, OwnFiles(reusable, is_optional=is_optional)):
             if own.locations:
                 self._remove_unreferenced(part, own)
 
     def _remove_unreferenced(self, part: TableCommit, own: OwnFiles) -> None:
         try:
-            now = self._operations(self.backend.store).load(part.table, part.known).metadata
+            now = self._load_base(part).metadata
         except NoSuchTable:
-            remove_quietly(self.backend.store, own.locations)  # without a table nothing references them
+            # Another run of the change may have committed the files to the table, under the name that it has now.
+            if not own.is_optional:
+                remove_quietly(self.backend.store, own.locations)
             return
         except IcefieldError:
             return
