@@ -254,7 +254,7 @@ def _literal(value: Any, kind: PrimitiveType, *, ours: bool) -> str:
             return f"{value}L"
         case FloatType() | DoubleType():
             word = "FLOAT" if isinstance(kind, FloatType) else "DOUBLE"
-            return f"CAST('{_float_text(value)}' AS {word})"
+            return f"CAST('{float_text(value)}' AS {word})"
         case DecimalType(precision, scale):
             return f"CAST('{value:f}' AS DECIMAL({precision},{scale}))"
         case StringType():
@@ -281,7 +281,8 @@ def _moment(value: int, kind: PrimitiveType, *, ours: bool) -> str:
     return f"TIMESTAMP_LTZ '{text}+00:00'" if zoned else f"TIMESTAMP_NTZ '{text}'"
 
 
-def _float_text(value: float) -> str:
+def float_text(value: float) -> str:
+    """Write a number as SQL's casts read it."""
     if math.isinf(value):
         return "-Infinity" if value < 0 else "Infinity"
     return "NaN" if math.isnan(value) else repr(value)
