@@ -36,6 +36,12 @@ def test_names_of_nodes_are_plain_and_differ_where_names_differ(one: list[str], 
         "zookeeper://host/lake#hunter2",
         "zookeeper://host,,host/lake",
         "https://me:hunter2@host/lake",
+        "zookeeper://host//lake",
+        "zookeeper://host/a//lake",
+        "zookeeper://host/./lake",
+        "zookeeper://host/a/../lake",
+        "zookeeper://host/a\0lake",
+        "zookeeper://host/\ue000",
     ],
 )
 def test_a_url_that_is_wrong_is_refused_without_its_password(url: str) -> None:

@@ -5,13 +5,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
 from tests.catalog.dropping_proxy import DroppingProxy, Loss
-from tests.zookeeper import ZOOKEEPER, ZooKeeperServer
+from tests.effort import DEEP
+from tests.zookeeper import ZOOKEEPER, ZooKeeperServer, running_ensemble
 
 import icefield
 from icefield.ambient import SystemAmbient
@@ -25,12 +29,14 @@ from icefield.errors import (
     IcefieldError,
     InvalidInput,
     NoSuchNamespace,
+    Unsupported,
 )
 from icefield.model.names import TableName, parse_table_name
 
 pytestmark = ZOOKEEPER
 
 T, U, V = (parse_table_name(f"a.{name}") for name in "tuv")
+WRITERS, APPENDS = 4, 12
 FORK_WORKER = Path(__file__).with_name("fork_worker.py")
 
 
@@ -47,10 +53,14 @@ def catalog(zookeeper_url: str) -> Iterator[NodeCatalog]:
 
 
 def is_transaction(data: bytes) -> bool:
-    """Return whether one of the requests (length, id, type, ...) in the data is a transaction."""
+    return has_request(data, 14)
+
+
+def has_request(data: bytes, wanted: int) -> bool:
+    """Return whether one of the requests (length, id, type, ...) in the data is of a type."""
     while data:
         length, kind = int.from_bytes(data[:4]), int.from_bytes(data[8:12])
-        if kind == 14:
+        if kind == wanted:
             return True
         data = data[4 + length :]
     return False
@@ -315,17 +325,120 @@ def test_two_catalogs_at_one_path_are_apart(zookeeper_url: str, catalog: NodeCat
     assert catalog.list_namespaces() == [("a",)]
 
 
+def change_by_hand(server: ZooKeeperServer, url: str, change: Callable[[KazooClient, str], object]) -> None:
+    client = KazooClient(f"127.0.0.1:{server.port}")
+    client.start()
+    change(client, f"/{url.rpartition('/')[2]}/catalog:default")
+    client.stop()
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        *("table:", "table:a..b", "table:a.", "table:a.b c", "table:a.%2e", "table:a.%zz", "table:a.%ED%A0%80"),
+        *("view:a.t", "namespace:", "namespace:a.", "namespace:ä"),
+    ],
+)
+def test_a_node_that_was_named_by_hand_is_one_clear_error(
+    zookeeper_server: ZooKeeperServer, zookeeper_url: str, catalog: NodeCatalog, node: str
+) -> None:
+    change_by_hand(zookeeper_server, zookeeper_url, lambda client, root: client.create(f"{root}/{node}", b"{}"))
+    calls: list[Callable[[], object]] = [
+        lambda: catalog.list_tables(("a",)),
+        catalog.list_namespaces,
+        catalog.entries,
+        lambda: catalog.swap([PointerSwap(V, None, "v")]),
+    ]
+    for call in calls:
+        with pytest.raises(CatalogError, match=r"the node \S.* (does not have the name|has the name of another)"):
+            call()
+    catalog.swap([PointerSwap(U, "u", "v")])
+    assert catalog.pointer(U) == "v"
+    change_by_hand(zookeeper_server, zookeeper_url, lambda client, root: client.delete(f"{root}/{node}"))
+    assert catalog.list_tables(("a",)) == [T, U]
+
+
+def test_nodes_of_other_kinds_are_left_alone(
+    zookeeper_server: ZooKeeperServer, zookeeper_url: str, catalog: NodeCatalog
+) -> None:
+    change_by_hand(zookeeper_server, zookeeper_url, lambda client, root: client.create(f"{root}/lock", b"x"))
+    catalog.swap([PointerSwap(V, None, "v")])
+    assert catalog.list_tables(("a",)) == [T, U, V]
+
+
+@pytest.mark.parametrize("size_bytes", [700_000, 801_000, 1_048_576, 5_000_000])
+def test_what_is_too_large_for_a_request_is_refused_before_it_is_sent(catalog: NodeCatalog, size_bytes: int) -> None:
+    tables = [PointerSwap(parse_table_name(f"a.{n}"), None, "x" * 100) for n in range(size_bytes // 300)]
+    changes: list[Callable[[], None]] = [
+        lambda: catalog.update_namespace_properties(("a",), [], {"k": "x" * size_bytes}),
+        lambda: catalog.create_namespace(("b",), {"k": "x" * size_bytes}),
+        lambda: catalog.swap([PointerSwap(V, None, "x" * size_bytes)]),
+        lambda: catalog.swap(tables),
+    ]
+    before = catalog.entries(), catalog.namespace_properties(("a",))
+    for change in changes:
+        if size_bytes < ZooKeeperNodes.most_bytes:
+            change()
+            continue
+        with pytest.raises(Unsupported, match="Nothing was changed"):
+            change()
+        assert (catalog.entries(), catalog.namespace_properties(("a",))) == before
+
+
+class HastyClock(SystemAmbient):
+    """A clock that is a second later whenever it is looked at."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += 1
+        return self.seconds
+
+
+def test_a_long_read_goes_on_as_long_as_the_server_answers(zookeeper_url: str, catalog: NodeCatalog) -> None:
+    catalog.swap([PointerSwap(parse_table_name(f"a.t{n}"), None, "x") for n in range(50)])
+    with closing(open_zookeeper_catalog(zookeeper_url, "default", HastyClock(), 10.0)) as hasty:
+        assert len(hasty.entries()) == 52
+
+
+def test_a_read_whose_sync_was_lost_is_repeated(
+    catalog: NodeCatalog, zookeeper_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = ZooKeeperNodes(zookeeper_url, "default", 15.0, SystemAmbient())
+    with closing(NodeCatalog(nodes, "default", ambient=SystemAmbient())) as reader:
+        client = nodes._connect()
+        sync, syncs = client.sync_async, list[str]()
+
+        def lose_first(path: str) -> Any:
+            syncs.append(path)
+            if len(syncs) > 1:
+                return sync(path)
+            lost = client.handler.async_result()
+            lost.set_exception(ConnectionLoss())
+            return lost
+
+        monkeypatch.setattr(client, "sync_async", lose_first)
+        assert (reader.pointer(T), len(syncs)) == ("0", 2)
+
+
 @pytest.mark.parametrize(("node", "data"), [("table:a.t", b"\xff"), ("table:a.t", b""), ("namespace:a", b"{")])
 def test_a_node_that_was_overwritten_is_one_clear_error(
     zookeeper_server: ZooKeeperServer, zookeeper_url: str, catalog: NodeCatalog, node: str, data: bytes
 ) -> None:
-    client = KazooClient(f"127.0.0.1:{zookeeper_server.port}")
-    client.start()
-    client.set(f"/{zookeeper_url.rpartition('/')[2]}/catalog:default/{node}", data)
-    client.stop()
-    client.close()
+    change_by_hand(zookeeper_server, zookeeper_url, lambda client, root: client.set(f"{root}/{node}", data))
     with pytest.raises(CatalogError, match=f"the node {node} "):
         catalog.pointer(T) if node.startswith("table") else catalog.namespace_properties(("a",))
+
+
+def test_no_log_shows_the_password(zookeeper_server: ZooKeeperServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(1)
+    url = zookeeper_server.url().replace("://", "://me:hunt%2Fer2@")
+    with closing(open_at(url)) as catalog:
+        catalog.create_namespace(("a",))
+        assert "hunt" not in f"{catalog!r}{vars(catalog)!r}{vars(catalog._store)!r}"
+    assert "Sending request" in caplog.text
+    assert "hunt" not in caplog.text
 
 
 def test_nodes_belong_to_the_login_that_created_them(zookeeper_server: ZooKeeperServer) -> None:
@@ -358,3 +471,41 @@ def test_a_closed_catalog_says_so(catalog: NodeCatalog) -> None:
     for call in (lambda: catalog.pointer(T), lambda: catalog.swap([PointerSwap(T, "0", "1")])):
         with pytest.raises(CatalogError, match="was closed"):
             call()
+
+
+@pytest.mark.skipif(not DEEP, reason="three servers take long to start: make deep")
+def test_writers_that_race_while_the_leader_dies_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    with running_ensemble() as servers:
+        url = f"zookeeper://{','.join(f'127.0.0.1:{server.port}' for server in servers)}/lake"
+        with icefield.connect(url, warehouse=tmp_path / "lake", durable=False) as lake:
+            lake.create_table("a.t", "id long")
+        outcomes: dict[int, IcefieldError | None] = {}
+
+        def append(writer: int) -> None:
+            with icefield.connect(url, warehouse=tmp_path / "lake", durable=False) as own:
+                table = own.table("a.t")
+                for number in range(writer * 100, writer * 100 + APPENDS):
+                    try:
+                        table.append(pa.table({"id": [number]}))
+                        outcomes[number] = None
+                    except IcefieldError as error:
+                        outcomes[number] = error
+
+        threads = [Thread(target=append, args=(writer,)) for writer in range(WRITERS)]
+        for thread in threads:
+            thread.start()
+        while len(outcomes) < WRITERS * APPENDS // 4:
+            sleep(0.05)
+        leader = next(server for server in servers if b"Mode: leader" in server.ask(b"srvr"))
+        leader.kill()
+        while len(outcomes) < WRITERS * APPENDS // 2:
+            sleep(0.05)
+        leader.start()
+        for thread in threads:
+            thread.join()
+        with icefield.connect(url, warehouse=tmp_path / "lake") as lake:
+            found = sorted(lake.table("a.t").scan().to_arrow().read_all().column("id").to_pylist())
+        assert len(outcomes) == WRITERS * APPENDS
+        assert len(found) == len(set(found))
+        assert {number for number, error in outcomes.items() if error is None} <= set(found)
+        assert not {number for number, error in outcomes.items() if error is not None and error.cleanable} & set(found)

@@ -34,6 +34,7 @@ from icefield.model.names import Namespace, TableName
 ROOT = ""  # as the name of a node
 _NAMESPACE = "namespace"
 _KINDS = {kind.value: kind for kind in Kind}
+_NODE_BYTES = 200  # what a store adds to a name: the root, who may read it, versions
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 
 
@@ -71,15 +72,22 @@ class Transaction:
     checks: Mapping[str, int]
     writes: Sequence[Write]
 
+    @property
+    def size_bytes(self) -> int:
+        """About how large it is."""
+        named = [*self.checks, *(write.name for write in self.writes)]
+        return sum(len(name) + _NODE_BYTES for name in named) + sum(len(write.data or b"") for write in self.writes)
+
 
 class NodeStore(Protocol):
     """A root and the nodes below it.
 
     Reads see every commit that was acknowledged before they began. Raises CatalogError when nothing was changed, and
-    CommitStateUnknown when the answer to a commit was lost.
+    CommitStateUnknown when the answer to a commit was lost. most_bytes: of a transaction.
     """
 
     identity: str
+    most_bytes: int
 
     def read(self, names: Sequence[str], *, with_names: bool) -> Reading:
         """Read nodes, and the names of all others if asked to, as of one version of the root."""
@@ -207,7 +215,9 @@ class NodeCatalog:
                 writes.append(Write(ROOT, reading.root_version, b""))
             for write in writes:
                 checks.pop(write.name, None)
-            if self._store.commit(Transaction(checks, writes)):
+            transaction = Transaction(checks, writes)
+            self._check_size(transaction)
+            if self._store.commit(transaction):
                 return
             if self._ambient.monotonic() >= deadline:
                 raise CatalogError(
@@ -215,6 +225,14 @@ class NodeCatalog:
                 )
             self._ambient.sleep(self._ambient.uniform(0, pause_s))
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _check_size(self, transaction: Transaction) -> None:
+        if transaction.size_bytes > self._store.most_bytes:
+            raise Unsupported(
+                f"a change of {transaction.size_bytes:,} bytes is too large for {self.identity}, which takes "
+                f"{self._store.most_bytes:,}. Nothing was changed",
+                hint="Change fewer tables in one transaction, or set fewer or shorter properties",
+            )
 
     def _read(self, nodes: Sequence[str], *, with_names: bool, with_entries: bool) -> Reading:
         if not with_entries:
@@ -243,11 +261,18 @@ def _catalog_of(reading: Reading) -> MemoryCatalog:
     namespaces: dict[Namespace, dict[str, str]] = {}
     for node in {*reading.names, *reading.nodes}:
         kind, _, encoded = node.partition(":")
+        if kind != _NAMESPACE and kind not in _KINDS:
+            continue
         parts = tuple(unquote(part) for part in encoded.split("."))
+        if "" in parts or encode_name(kind, parts) != node:
+            raise CatalogError(f"the node {node} does not have the name of a {kind}", hint="Remove or rename it")
         if kind == _NAMESPACE:
             namespaces[parts] = _decode_properties(node, reading)
-        elif kind in _KINDS:
-            entries[TableName(parts[:-1], parts[-1])] = Entry(_KINDS[kind], _decode_pointer(node, reading))
+            continue
+        name = TableName(parts[:-1], parts[-1])
+        if name in entries:
+            raise CatalogError(f"the node {node} has the name of another one, for {name}", hint="Remove one of them")
+        entries[name] = Entry(_KINDS[kind], _decode_pointer(node, reading))
     return MemoryCatalog(entries=entries, namespaces=namespaces)
 
 

@@ -25,6 +25,7 @@ from kazoo.security import CREATOR_ALL_ACL
 from icefield.ambient import Ambient
 from icefield.catalog.nodes import ROOT, Node, NodeCatalog, Reading, Transaction, encode_name
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
+from icefield.secrets import Secret
 
 _SESSION_S, _PAUSE_S, _RETRY = 10.0, 0.05, {"max_tries": -1, "max_delay": 1.0}
 _FAILURES = (kazoo.KazooException, KazooTimeoutError)
@@ -41,6 +42,8 @@ def open_zookeeper_catalog(url: str, name: str, ambient: Ambient, timeout_s: flo
 
 class ZooKeeperNodes:
     """The nodes of one catalog. timeout_s: how long to wait for the servers."""
+
+    most_bytes = 800_000  # a request above the server's jute.maxbuffer, 1 MiB, ends the connection without an answer
 
     def __init__(self, url: str, name: str, timeout_s: float, ambient: Ambient) -> None:
         self._hosts, path, digest = _parse_url(url)
@@ -119,10 +122,10 @@ class ZooKeeperNodes:
         while True:
             client, root = self._connect(), self._root
             try:
-                client.sync_async(root)
-                asked = [client.get_async(self._path(name)) for name in (ROOT, *names)]
+                asked = [client.sync_async(root), *(client.get_async(self._path(name)) for name in (ROOT, *names))]
                 asked += [client.get_children_async(root, None, True) if with_names else client.get_async(root)]
-                return [_answer(each, deadline - self._ambient.monotonic()) for each in asked]
+                # A sync that failed leaves the requests after it to any server. One that answers has no deadline.
+                return [_answer(each, self._timeout_s) for each in asked][1:]
             except _FAILURES as error:
                 if not isinstance(error, _LOST) or self._ambient.monotonic() >= deadline:
                     raise CatalogError(f"cannot read from {self.identity}: {error!r}", hint=_CHECK) from error
@@ -131,13 +134,13 @@ class ZooKeeperNodes:
 
 def _answer(request: Any, timeout_s: float) -> Any:
     try:
-        return request.get(timeout=max(0.0, timeout_s))
+        return request.get(timeout=timeout_s)
     except kazoo.NoNodeError:
         return None
 
 
 def _parse_url(url: str) -> tuple[str, str, str]:
-    """Return the hosts, the path without a slash at its end, and `user:password`, which no message may show."""
+    """Return the hosts, the path without a slash at its end, and `user:password`, not shown in errors or logs."""
     scheme, _, rest = url.partition("://")
     server, slash, path = rest.partition("/")
     login, _, hosts = server.rpartition("@")
@@ -145,6 +148,8 @@ def _parse_url(url: str) -> tuple[str, str, str]:
         collect_hosts(hosts)
     except ValueError:
         hosts = ""
-    if scheme != "zookeeper" or not hosts or set(path) & set("@?#") or (login and ":" not in login):
+    path = f"{slash}{path}".rstrip("/")
+    is_path = all(part not in ("", ".", "..") and part.isprintable() for part in path.split("/")[1:])
+    if scheme != "zookeeper" or not hosts or not is_path or set(path) & set("@?#") or (login and ":" not in login):
         raise InvalidInput("not a valid ZooKeeper URL", hint="Write zookeeper://user:password@host1:2181,host2/path")
-    return hosts, f"{slash}{path}".rstrip("/"), unquote(login)
+    return hosts, path, Secret(unquote(login))
