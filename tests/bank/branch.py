@@ -17,14 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bank.ledger import WAYS, Transfer, open_bank, read_balances, transfer_of
+from tests.effort import DEEP
 
 import icefield
 from icefield.errors import CommitConflict, CommitStateUnknown, ConcurrentChange
 from icefield.lake import Lake
 
-TELLERS = 8
-TRANSFERS = 4
-MOST_KILLS = 8
+TELLERS = 8 if DEEP else 6
+TRANSFERS = 4 if DEEP else 3
+MOST_KILLS = 8 if DEEP else 6
 PAUSES_S = (0.02, 0.3)
 AUDIT_PAUSE_S = 0.02
 CLOSED = "closed"

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 WORKER = Path(__file__).with_name("increment_worker.py")
 TABLE, OTHER = parse_table_name("a.t"), parse_table_name("a.u")
-WORKERS, INCREMENTS = 8, 20
+WORKERS, INCREMENTS = 8, 8
 
 
 class BlindMemoryCatalog(MemoryCatalog):

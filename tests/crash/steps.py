@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.effort import sample
 
-SAMPLE = 6  # places of an operation that are hit with every run
+SAMPLE = 3  # places of an operation that are hit with every run
 
 
 class Hit(Enum):

@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.child metadata --first 0 --count 100000
 
-Without a count there are as many as in the normal run. Prints one line of JSON for each decoder. A mutant that takes
-too long ends the process with a traceback of where it hung; one that asks for too much memory fails with MemoryError,
-as with any other wrong error. The file `--note` holds the seed at work.
+Without a count there are as many as in the normal run, or with --many as in the test with many. Prints one line of JSON
+for each decoder. A mutant that takes too long ends the process with a traceback of where it hung; one that asks for too
+much memory fails with MemoryError, as with any other wrong error. The file `--note` holds the seed at work.
 """
 
 import argparse
@@ -31,13 +31,15 @@ def main() -> int:
     parser.add_argument("decoders", nargs="+")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int)
+    parser.add_argument("--many", action="store_true")
     parser.add_argument("--longest", type=float, default=LONGEST_MUTANT_S, help="seconds that a mutant may take")
     parser.add_argument("--note", type=Path)
     options = parser.parse_args()
     watch = _watch(options.note, options.longest)
     try:
         for decoder in map(find_decoder, options.decoders):
-            seeds = range(options.first, options.first + (options.count or decoder.normal))
+            count = options.count or (decoder.mutants() if options.many else decoder.normal)
+            seeds = range(options.first, options.first + count)
             print(json.dumps({"decoder": decoder.name} | _tried(decoder, seeds, watch)), flush=True)
     except Broken as error:
         print(error, file=sys.stderr)

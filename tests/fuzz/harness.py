@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.effort import DEEP, scaled
 from tests.fuzz.corpus import File
 from tests.fuzz.mutate import Mutation
 
@@ -25,7 +26,8 @@ _PLENTY_BYTES = 1 << 60
 class Decoder:
     """A decoder under test.
 
-    normal, marked: how many mutants the normal run and the marked test try; ICEFIELD_EFFORT multiplies the latter.
+    normal, many: how many mutants are tried in this process and in one of their own; ICEFIELD_EFFORT multiplies the
+    latter.
     refusals: what it may raise; pure helpers say ValueError.
     """
 
@@ -34,11 +36,15 @@ class Decoder:
     decode: Callable[[File], Any]
     mutate: Mutation
     normal: int = 1000
-    marked: int = 5000
+    many: int = 1250
     refusals: tuple[type[Exception], ...] = (IcefieldError,)
     engine: str = "compiled"
     child: bool = False
     """Foreign code decodes here, which may take the process down with it."""
+
+    def mutants(self) -> int:
+        """Return how many mutants are tried in a process of their own."""
+        return scaled(4 * self.many if DEEP else self.many)
 
 
 @dataclass

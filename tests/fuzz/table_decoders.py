@@ -130,8 +130,8 @@ def use_catalog(file: File) -> None:
 
 
 TABLE_DECODERS = (
-    Decoder("parquet", data_files, read_rows, mutate_bytes, normal=120, marked=1500, child=True),
-    Decoder("position-deletes", position_delete_files, read_rows, mutate_bytes, normal=60, marked=700, child=True),
-    Decoder("equality-deletes", equality_delete_files, read_rows, mutate_bytes, normal=60, marked=700, child=True),
-    Decoder("catalog", catalog_files, use_catalog, mutate_bytes, normal=80, marked=1000),
+    Decoder("parquet", data_files, read_rows, mutate_bytes, normal=120, many=375, child=True),
+    Decoder("position-deletes", position_delete_files, read_rows, mutate_bytes, normal=60, many=175, child=True),
+    Decoder("equality-deletes", equality_delete_files, read_rows, mutate_bytes, normal=60, many=175, child=True),
+    Decoder("catalog", catalog_files, use_catalog, mutate_bytes, normal=80, many=250),
 )

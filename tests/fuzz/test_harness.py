@@ -74,7 +74,7 @@ def test_an_error_that_names_another_file_is_reported() -> None:
 def test_a_child_that_ends_badly_is_reported_with_its_seed(name: str, fault: str, tmp_path: Path) -> None:
     longest_s = 2 if name == "HANGS" else LONGEST_MUTANT_S
     with pytest.raises(Broken, match=f"(?s){fault}"):
-        run_apart([f"tests.fuzz.test_harness:{name}"], tmp_path, "--count=100", f"--longest={longest_s}")
+        run_apart([f"tests.fuzz.test_harness:{name}"], tmp_path, "--count=40", f"--longest={longest_s}")
 
 
 @pytest.mark.parametrize(

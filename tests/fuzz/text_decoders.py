@@ -178,6 +178,6 @@ TEXT_DECODERS = (
         text_mutation(TERM_WORDS),
     ),
     Decoder("sort", lambda: TERMS, _of_text(lambda text: parse_order_by([text], SCHEMA)), text_mutation(TERM_WORDS)),
-    Decoder("byte-value", byte_values, decode_byte_value, mutate_bytes, marked=20_000, refusals=(ValueError,)),
-    Decoder("json-value", json_values, decode_json_text, any_json, marked=20_000, refusals=(ValueError,)),
+    Decoder("byte-value", byte_values, decode_byte_value, mutate_bytes, many=5000, refusals=(ValueError,)),
+    Decoder("json-value", json_values, decode_json_text, any_json, many=5000, refusals=(ValueError,)),
 )
