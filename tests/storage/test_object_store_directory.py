@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icefield.errors import CommitConflict, CommitStateUnknown, StorageError, Unsupported
+from icefield.storage import local
 from icefield.storage.location import location_of_path
 from icefield.storage.object_store.conditional import Versioned
 from icefield.storage.object_store.directory import KEPT, DirectoryStore
@@ -66,6 +67,17 @@ def test_racing_replacements_have_one_winner(store: DirectoryStore, key: str) ->
         won = list(threads.map(replace, range(8)))
     assert won.count(True) == 1
     assert store.read_versioned(key) == Versioned(bytes([won.index(True)]), "2")
+
+
+def test_a_key_whose_files_are_all_replaced_while_they_are_listed_is_still_there(
+    store: DirectoryStore, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put_if_match(key, b"1", None)
+    monkeypatch.setattr(local, "_describe", lambda entry, location: None)  # deleted since the directory was read
+    assert store.read_versioned(key) == Versioned(b"1", "1")
+    assert list(store.list_keys(key.rpartition("/")[0])) == [key]
+    with pytest.raises(CommitConflict):
+        store.put_if_match(key, b"2", None)
 
 
 @pytest.mark.slow

@@ -102,7 +102,13 @@ class LocalStore:
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         root = self._path(prefix)
-        return _walk(root, location_of_path(str(root)))
+        found = (_describe(entry, location) for entry, location in _walk(root, location_of_path(str(root))))
+        return (file for file in found if file is not None)
+
+    def list_locations(self, prefix: str) -> Iterator[str]:
+        """List files by name alone, so that one deleted since its directory was read is still listed."""
+        root = self._path(prefix)
+        return (location for _, location in _walk(root, location_of_path(str(root))))
 
     def open_input(self, location: str) -> pa.NativeFile:
         # Not memory-mapped: a file cut short by somebody else would end the process, not the read.
@@ -198,13 +204,13 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
     return any(path == root or path.startswith(root if root == "/" else f"{root}/") for root in roots)
 
 
-def _walk(directory: Path, location: str) -> Iterator[StoredFile]:
+def _walk(directory: Path, location: str) -> "Iterator[tuple[os.DirEntry[str], str]]":
     for entry in _entries(directory, location):
         inner = join_location(location, entry.name)
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), inner)
-        elif entry.is_file(follow_symlinks=False) and (found := _describe(entry, inner)):
-            yield found
+        elif entry.is_file(follow_symlinks=False):
+            yield entry, inner
 
 
 def _entries(directory: Path, location: str) -> "list[os.DirEntry[str]]":

@@ -63,7 +63,7 @@ class DirectoryStore:
         self._check_first(location, number)
 
     def list_keys(self, prefix: str) -> Iterator[str]:
-        found = (file.location.rpartition("/") for file in self._files.list(prefix))
+        found = (location.rpartition("/") for location in self._files.list_locations(prefix))
         return iter({directory for directory, _, name in found if _NUMBER.fullmatch(name)})
 
     def _check_first(self, location: str, number: int) -> None:
@@ -85,7 +85,8 @@ class DirectoryStore:
             raise CommitStateUnknown(f"{location} may have been written: {error}") from error
 
     def _numbers(self, location: str) -> list[int]:
-        names = (file.location.rpartition("/")[2] for file in self._files.list(location))
+        # By name alone: while the files of a busy key are looked at one by one, all of them may be replaced.
+        names = (name.rpartition("/")[2] for name in self._files.list_locations(location))
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
