@@ -84,7 +84,7 @@ def find_orphans(lake: Lake, table: Table) -> set[str]:
     """Return the files below a table that nothing refers to."""
     known = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     for snapshot in table.snapshots():
-        manifests = load_manifests(lake.store, snapshot)
+        manifests = load_manifests(lake.backend.reading, snapshot)
         known |= {snapshot.manifest_list or ""} | set(manifests["manifest_path"].to_pylist() if manifests else ())
     known |= set(table.scan().files()["file_path"].to_pylist())
     return {file.location for file in lake.store.list(table.location)} - known

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.codec.manifest.schema import EQUALITY_DELETES, partition_column
 from icefield.commit.action import ProposedChange, WriteContext
@@ -52,7 +53,7 @@ def delete_keys(
     sink = io.BytesIO()
     pq.write_table(rows, sink, store_schema=False)
     location = f"{table.location}/data/keys-{next(_NUMBERS)}.parquet"
-    store = table._store
+    store = table._context.store
     store.put_new(location, sink.getvalue())
     described = {
         "content": EQUALITY_DELETES,
@@ -66,7 +67,7 @@ def delete_keys(
     kinds = {partition_column(c.field_id): arrow_type(c.type) for c in spec.columns(schema)}
     values = pa.table({name: pa.array(value, kinds[name]) for name, value in columns.items()})
     files = as_delete_columns([described], values, spec, schema)
-    plan = plan_scan(store, base, resolve_version(base, MAIN), TRUE)
+    plan = plan_scan(ReadContext(store), base, resolve_version(base, MAIN), TRUE)
     read_set = ReadSet(plan, MAIN, "delete", SNAPSHOT, find_starting_snapshot(table._head.committed(base), base, MAIN))
     new = AddedFiles(files, ManifestShape(schema, spec, DELETE_MANIFEST))
     table._head.commit([AddKeyDeletes(files=new, read_set=read_set)])

@@ -12,6 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from icefield.ambient import Ambient
+from icefield.cache.reading import ReadContext
 from icefield.catalog.catalog import Kind, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.codec.json.metadata import encode_metadata
@@ -205,7 +206,7 @@ class RestService:
         )
 
     def _read(self, location: str) -> TableMetadata:
-        return load_table_metadata(self.store, location)
+        return load_table_metadata(ReadContext(self.store), location)
 
     def _place(self, name: TableName) -> str:
         return "/".join([self.warehouse, *name.namespace, f"{name.name}-{uuid4().hex[:8]}"])

@@ -54,7 +54,7 @@ INSIDE = {
 # The modules of a room that others may import; `x.*` is every module of a package. Rooms of one module have no others.
 ALL = ("*",)
 DOORS = {
-    "cache": ("manifests", "plans", "settings", "store"),
+    "cache": ("manifests", "plans", "reading", "settings"),
     "catalog": (
         *("catalog", "memory", "missing", "server", "commit_queue.queue", "object_store.catalog", "sql.sqlite"),
         *("rest.catalog", "rest.http", "rest.object_store", "rest.settings", "rest.tables"),

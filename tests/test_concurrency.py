@@ -66,7 +66,7 @@ def reachable(lake: Lake, table: Table) -> set[str]:
     """Every file that the table's metadata leads to; nothing was removed, so that the last scan has all data files."""
     found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     for snapshot in table.snapshots():
-        manifests = load_manifests(lake.store, snapshot)
+        manifests = load_manifests(lake.backend.reading, snapshot)
         assert manifests is not None
         found |= {str(snapshot.manifest_list), *manifests["manifest_path"].to_pylist()}
     return found | set(table.scan().files()["file_path"].to_pylist())

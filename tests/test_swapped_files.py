@@ -41,7 +41,7 @@ def make(lake: Lake, name: str, kind: str, rows: int) -> Table:
 
 def path_of(lake: Lake, table: Table, kind: str) -> Path:
     if kind == "manifest":
-        manifests = load_manifests(lake.store, table.metadata.current_snapshot)
+        manifests = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
         assert manifests is not None
         return Path(local_path(manifests.column("manifest_path")[0].as_py()))
     content = {"data": 0, "vector": 1, "positions": 1, "keys": 2}[kind]

@@ -1,8 +1,11 @@
-"""What a lake works on, as one value: catalog, store, clock and randomness, and the commit queue."""
+"""What a lake works on, as one value: catalog, store, clock and randomness, commit queue and cache."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from icefield.ambient import Ambient
+from icefield.cache.manifests import ManifestCache
+from icefield.cache.reading import ReadContext
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue
 from icefield.storage.store import Store
@@ -16,6 +19,12 @@ class Backend:
     store: Store
     ambient: Ambient
     queue: CommitQueue = NO_QUEUE
+    cache: ManifestCache | None = None
+
+    @cached_property
+    def reading(self) -> ReadContext:
+        """What tables are loaded and planned with."""
+        return ReadContext(self.store, self.cache)
 
     def on(self, store: Store) -> "Backend":
         """Return the same backend with files in another store, such as one that records what is written."""

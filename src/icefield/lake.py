@@ -189,7 +189,7 @@ class Lake(StaysInProcess):
             self._make_namespace(table.namespace)
             self.catalog.swap([PointerSwap(table, None, metadata_location)])
             return self._handle(table)
-        known = TableVersion(load_table_metadata(self.store, metadata_location), metadata_location)
+        known = TableVersion(load_table_metadata(self.backend.reading, metadata_location), metadata_location)
         refuse_taken(table, self.catalog.find(table))
         check_table_locations(self.store, known.metadata)
         claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)

@@ -19,7 +19,7 @@ import icefield
 from icefield.ambient import SeededAmbient
 from icefield.cache.disk import SidecarDirectory
 from icefield.cache.manifests import Key, ManifestCache, is_cacheable
-from icefield.cache.store import CachedStore, cache_of
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ALL, ManifestColumns
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
@@ -31,7 +31,6 @@ from icefield.plan.metrics import ScanMetrics
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
 from icefield.storage.memory import MemoryStore
-from icefield.storage.store import Store
 from icefield.table.table import Table
 
 Planned = tuple[list[dict[str, object]], ScanMetrics]
@@ -51,7 +50,7 @@ class CountingStore(MemoryStore):
         return super().read(location)
 
 
-def plans(store: Store, table: Table, filters: list[Predicate]) -> list[Planned]:
+def plans(context: ReadContext, table: Table, filters: list[Predicate]) -> list[Planned]:
     """Plan every version with every filter."""
     found = []
     for snapshot in table.metadata.snapshots:
@@ -61,13 +60,18 @@ def plans(store: Store, table: Table, filters: list[Predicate]) -> list[Planned]
                 bound = bind(where, version.schema)
             except icefield.errors.InvalidFilter:
                 continue  # older versions lack columns
-            plan = plan_scan(store, table.metadata, version, bound)
+            plan = plan_scan(context, table.metadata, version, bound)
             found.append((plan.files.to_pylist(), plan.metrics))
     return found
 
 
 def sidecars(folder: Path, scope: str = "lake", max_bytes: int = 1 << 30) -> SidecarDirectory:
     return SidecarDirectory(folder, scope, max_bytes, smallest_manifest_bytes=0)
+
+
+def held_bytes(context: ReadContext) -> int:
+    assert context.cache is not None
+    return context.cache.held_bytes
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -84,11 +88,11 @@ def small_table(lake: Lake) -> Table:
 FILTERS = ["id = 3", "name = 'n4'", "id > 100"]
 
 
-def all_plans(store: Store, table: Table) -> list[Planned]:
+def all_plans(context: ReadContext, table: Table) -> list[Planned]:
     found = []
     for text in FILTERS:
         bound = bind(text, table.metadata.schema)
-        plan = plan_scan(store, table.metadata, resolve_version(table.metadata, None), bound)
+        plan = plan_scan(context, table.metadata, resolve_version(table.metadata, None), bound)
         found.append((plan.files.to_pylist(), plan.metrics))
     return found
 
@@ -106,13 +110,13 @@ def test_plans_of_random_histories_are_the_same_with_and_without_a_cache(
             history.step()
         filters = [draw_filter(Random(seed + i), history.model) for i in range(3)]
         table = lake.table("a.t")
-        expected = plans(lake.store, table, filters)
-        cached = CachedStore(lake.store, ManifestCache(max_bytes, sidecars(folder) if on_disk else None))
+        expected = plans(ReadContext(lake.store), table, filters)
+        cached = ReadContext(lake.store, ManifestCache(max_bytes, sidecars(folder) if on_disk else None))
         for turn in range(4):
             assert plans(cached, table, filters) == expected
             if turn == 2 and on_disk:
                 _damage(folder, Random(seed))
-        assert cached.manifests.held_bytes <= max_bytes
+        assert held_bytes(cached) <= max_bytes
 
 
 def _damage(folder: Path, random: randoms.Random) -> None:
@@ -136,22 +140,22 @@ def test_a_manifest_is_kept_on_its_second_use_and_then_read_no_more(memory_lake:
     counting = CountingStore()
     for file in memory_lake.store.list("memory://lake"):
         counting.put_new(file.location, memory_lake.store.read(file.location))
-    store = CachedStore(counting, ManifestCache())
-    all_plans(store, table)
+    context = ReadContext(counting, ManifestCache())
+    all_plans(context, table)
     before = counting.manifests_read
-    assert store.manifests.held_bytes > 0
-    expected = all_plans(memory_lake.store, table)
-    assert all_plans(store, table) == expected
-    assert all_plans(store, table) == expected
+    assert held_bytes(context) > 0
+    expected = all_plans(ReadContext(memory_lake.store), table)
+    assert all_plans(context, table) == expected
+    assert all_plans(context, table) == expected
     # The first turn kept the columns of the second and third filter, and the second turn those of the first.
     assert counting.manifests_read <= before + 3
 
 
 def test_nothing_is_kept_of_what_is_planned_once(memory_lake: Lake) -> None:
     table = small_table(memory_lake)
-    store = CachedStore(memory_lake.store, ManifestCache())
-    plan_scan(store, table.metadata, resolve_version(table.metadata, None), bind("id = 3", table.metadata.schema))
-    assert store.manifests.held_bytes == 0
+    context = ReadContext(memory_lake.store, ManifestCache())
+    plan_scan(context, table.metadata, resolve_version(table.metadata, None), bind("id = 3", table.metadata.schema))
+    assert held_bytes(context) == 0
 
 
 def test_memory_is_bounded_and_the_least_recently_used_goes_first() -> None:
@@ -217,18 +221,18 @@ def test_every_damaged_byte_of_a_file_is_found_out(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_removed_meanwhile_costs_time_alone(tmp_path: Path, memory_lake: Lake) -> None:
     table = small_table(memory_lake)
-    expected = all_plans(memory_lake.store, table)
+    expected = all_plans(ReadContext(memory_lake.store), table)
     folder = tmp_path / "cache"
-    store = CachedStore(memory_lake.store, ManifestCache(0, sidecars(folder)))
+    context = ReadContext(memory_lake.store, ManifestCache(0, sidecars(folder)))
     for _ in range(3):
-        assert all_plans(store, table) == expected
+        assert all_plans(context, table) == expected
     assert files_in(folder)
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
     folder.write_text("not a directory")
     for _ in range(3):
-        assert all_plans(store, table) == expected
+        assert all_plans(context, table) == expected
 
 
 def test_the_directory_is_bounded_and_what_is_not_of_the_cache_stays(tmp_path: Path) -> None:
@@ -254,13 +258,9 @@ def test_small_manifests_have_no_files(tmp_path: Path) -> None:
 def _plan_in_process(folder: str, lake_folder: str) -> None:
     with icefield.connect(lake_folder, durable=False) as lake:
         table = lake.table("a.t")
-        expected = all_plans(cache_free(lake), table)
-        store = CachedStore(cache_free(lake), ManifestCache(0, sidecars(Path(folder))))
-        assert all(all_plans(store, table) == expected for _ in range(5))
-
-
-def cache_free(lake: Lake) -> Store:
-    return pickle.loads(pickle.dumps(lake.store))  # type: ignore[no-any-return]
+        expected = all_plans(ReadContext(lake.store), table)
+        context = ReadContext(lake.store, ManifestCache(0, sidecars(Path(folder))))
+        assert all(all_plans(context, table) == expected for _ in range(5))
 
 
 @pytest.mark.slow
@@ -278,12 +278,12 @@ def test_many_processes_share_a_directory(tmp_path: Path, lake: Lake) -> None:
 
 def test_many_threads_share_a_cache(memory_lake: Lake) -> None:
     table = small_table(memory_lake)
-    expected = all_plans(memory_lake.store, table)
-    store = CachedStore(memory_lake.store, ManifestCache(max_bytes=20_000))
+    expected = all_plans(ReadContext(memory_lake.store), table)
+    context = ReadContext(memory_lake.store, ManifestCache(max_bytes=20_000))
     wrong: list[object] = []
 
     def work() -> None:
-        wrong.extend(1 for _ in range(10) if all_plans(store, table) != expected)
+        wrong.extend(1 for _ in range(10) if all_plans(context, table) != expected)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -291,41 +291,40 @@ def test_many_threads_share_a_cache(memory_lake: Lake) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert store.manifests.held_bytes <= 20_000
+    assert held_bytes(context) <= 20_000
 
 
 def test_what_entries_inherit_is_not_kept(memory_lake: Lake) -> None:
     table = small_table(memory_lake)
-    store = CachedStore(memory_lake.store, ManifestCache())
-    manifests = load_manifests(store, table.metadata.current_snapshot)
+    context = ReadContext(memory_lake.store, ManifestCache())
+    manifests = load_manifests(context, table.metadata.current_snapshot)
     assert manifests is not None
     for number in (5, 6, 7):
         at = manifests.column_names.index("sequence_number")
         listed = manifests.set_column(at, "sequence_number", pa.array([number] * manifests.num_rows))
-        entries = load_entries(store, listed, COLUMNS, LIVE)
+        entries = load_entries(context, listed, COLUMNS, LIVE)
         assert set(entries.column("sequence_number").to_pylist()) == {number}
 
 
 def test_whole_maps_are_decoded_and_not_kept(memory_lake: Lake) -> None:
     table = small_table(memory_lake)
-    store = CachedStore(memory_lake.store, ManifestCache())
+    context = ReadContext(memory_lake.store, ManifestCache())
     assert not is_cacheable(ALL)
-    manifests = load_manifests(store, table.metadata.current_snapshot)
+    manifests = load_manifests(context, table.metadata.current_snapshot)
     for _ in range(3):
-        load_entries(store, manifests, ALL, LIVE)
-    assert store.manifests.held_bytes == 0
+        load_entries(context, manifests, ALL, LIVE)
+    assert held_bytes(context) == 0
 
 
-def test_in_another_process_a_store_is_without_the_cache(lake: Lake) -> None:
-    assert cache_of(lake.store) is not None
-    travelled = cache_free(lake)
-    assert cache_of(travelled) is None
+def test_in_another_process_there_is_no_cache(lake: Lake) -> None:
+    assert lake.backend.reading.cache is not None
+    assert pickle.loads(pickle.dumps(lake.backend.reading)).cache is None
 
 
 def test_a_lake_is_told_of_its_cache_by_properties(tmp_path: Path) -> None:
     properties = {"cache.dir": str(tmp_path / "c"), "cache.max-bytes": "1000000", "cache.memory-max-bytes": "5"}
     with icefield.connect(tmp_path / "lake", durable=False, properties=properties) as lake:
-        cache = cache_of(lake.store)
+        cache = lake.backend.cache
         assert cache is not None
         assert cache._max_bytes == 5
         assert isinstance(cache._sidecars, SidecarDirectory)

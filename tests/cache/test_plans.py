@@ -10,7 +10,6 @@ import pytest
 
 import icefield
 from icefield.cache.plans import MOST_ROWS, SmallAnswers, lists_few_files
-from icefield.cache.store import cache_of
 from icefield.errors import Unsupported
 from icefield.lake import Lake
 from icefield.plan import plan as planning
@@ -51,7 +50,7 @@ def plans_of_new_filters(table: Table, text: str = "id >= {}", begin: int = 5) -
 
 
 def kept_candidates(lake: Lake) -> int:
-    cache = cache_of(lake.store)
+    cache = lake.backend.cache
     assert cache is not None
     return sum(held is not None for held in cache.candidates._held.values())
 
@@ -144,7 +143,7 @@ def test_nothing_is_kept_where_the_cache_is_turned_off(table: Table, tmp_path: P
         mine = other.table(table.name)
         plans = [mine.scan(WHERE)._plan.files for _ in range(4)]
         assert len({id(files) for files in plans}) == len(plans)
-        cache = cache_of(other.store)
+        cache = other.backend.cache
         assert cache is not None
         assert cache.files.held_bytes == 0
 
@@ -185,7 +184,7 @@ def test_large_plans_are_made_each_time(lake: Lake, large: Table, monkeypatch: p
 def test_long_lists_are_not_even_noted(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "MOST_ROWS", 1)
     plans_of_new_filters(table)
-    cache = cache_of(lake.store)
+    cache = lake.backend.cache
     assert cache is not None
     assert not cache.candidates._held
     assert not cache.plans._held
@@ -274,7 +273,7 @@ def test_files_with_deletes_are_not_kept(lake: Lake) -> None:
     made = lake.create_table("a.d", "id long", properties={"write.delete.mode": "merge-on-read"})
     made.append(pa.table({"id": [5, 6, 7]}))
     made.delete("id = 6")
-    cache = cache_of(lake.store)
+    cache = lake.backend.cache
     assert cache is not None
     cache.candidates._held.clear()  # the delete planned, too
     assert all(plan.deletes is not None for plan in plans_of_new_filters(made))

@@ -110,7 +110,7 @@ def make_overlap(lake: Lake, mover: Table, verb: str, location: str) -> None:
 
 
 def _read(table: Table) -> bytes:
-    return table._store.read(table.metadata_location)
+    return table._context.store.read(table.metadata_location)
 
 
 def test_a_table_inside_its_own_directories_is_fine(lake_of: Lake) -> None:

@@ -38,8 +38,8 @@ def reachable(table: Table) -> set[str]:
     found = {table.metadata_location, *(e.metadata_file for e in metadata.metadata_log)}
     for snapshot in metadata.snapshots:
         found.add(snapshot.manifest_list)
-        manifests = load_manifests(table._store, snapshot)
+        manifests = load_manifests(table._context, snapshot)
         for batch in batches_of_one_spec(manifests) if manifests is not None else ():
             found.update(batch.column("manifest_path").to_pylist())
-            found.update(load_entries(table._store, batch, COLUMNS, LIVE).column("file_path").to_pylist())
+            found.update(load_entries(table._context, batch, COLUMNS, LIVE).column("file_path").to_pylist())
     return found

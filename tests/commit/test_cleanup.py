@@ -363,13 +363,13 @@ def test_references_are_found_wherever_they_are(lake: Lake) -> None:
     base = table.metadata
     write, written = write_files(table, 7)
     paths = set(written.column("file_path").to_pylist())
-    assert find_referenced(lake.store, paths, lake.table(NAME).metadata, base) == set()
+    assert find_referenced(lake.backend.reading, paths, lake.table(NAME).metadata, base) == set()
     write.append_files(written)
     lake.table(NAME).append(rows(8))
     lake.table(NAME).rewrite_manifests()
     lake.table(NAME).remove_snapshots([s.snapshot_id for s in table.snapshots()[:-1]])
     now = lake.table(NAME).metadata
-    assert find_referenced(lake.store, paths, now, base) == paths
-    assert find_referenced(lake.store, paths, now) == paths
+    assert find_referenced(lake.backend.reading, paths, now, base) == paths
+    assert find_referenced(lake.backend.reading, paths, now) == paths
     list_of_head = now.current_snapshot.manifest_list if now.current_snapshot else ""
-    assert find_referenced(lake.store, {list_of_head}, now, base) == {list_of_head}
+    assert find_referenced(lake.backend.reading, {list_of_head}, now, base) == {list_of_head}

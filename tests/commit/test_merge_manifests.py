@@ -22,7 +22,7 @@ def append(table: Table, *ids: int) -> None:
 
 
 def manifests(lake: Lake, table: Table) -> pa.Table:
-    found = load_manifests(lake.store, table.metadata.current_snapshot)
+    found = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
     assert found is not None
     return found
 
@@ -98,7 +98,7 @@ def test_a_lost_race_leaves_no_merged_manifest_behind(lake: Lake, monkeypatch: p
     assert [r[0] for r in rows(table)] == [0, 1, 2, 3, 5, 77]
     kept = set()
     for snapshot in table.snapshots():
-        listed = load_manifests(lake.store, snapshot)
+        listed = load_manifests(lake.backend.reading, snapshot)
         assert listed is not None
         kept |= set(listed.column("manifest_path").to_pylist())
     on_disk = {f.location for f in lake.store.list(table.location) if f.location.endswith("-m0.avro")}

@@ -89,7 +89,7 @@ def ids(table: Table) -> list[int]:
 
 
 def vectors(lake: Lake, table: Table) -> int:
-    manifests = load_manifests(lake.store, table.metadata.current_snapshot)
+    manifests = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
     assert manifests is not None
     deletes = manifests.filter(pc.equal(manifests.column("content"), DELETE_MANIFEST))
     live = pc.add(deletes.column("added_files_count"), deletes.column("existing_files_count"))

@@ -193,7 +193,9 @@ def test_the_reason_for_a_file_is_what_planning_did(case: tuple[Any, Any, Any, A
     plan = planned(lake, made.metadata, where).files
     codes = dict(zip(plan["file_path"].to_pylist(), plan["proven"].to_pylist(), strict=True))
     for location in made.scan().files()["file_path"].to_pylist():
-        reason = explain_file(lake.store, made.metadata, resolve_version(made.metadata, None), where, location)
+        reason = explain_file(
+            lake.backend.reading, made.metadata, resolve_version(made.metadata, None), where, location
+        )
         assert reason.is_read == (location in codes)
         if reason.is_read:
             assert reason.residual == describe(residual(where, codes[location]))

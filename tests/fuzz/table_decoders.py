@@ -13,6 +13,7 @@ from tests.fuzz.mutate import mutate_bytes
 from tests.golden.reading import EXPECTED, load
 from tests.golden.store import GoldenStore
 
+from icefield.cache.reading import ReadContext
 from icefield.catalog.catalog import Kind, PointerSwap
 from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
 from icefield.expr.bind.bound import TRUE
@@ -52,7 +53,7 @@ class DamagedStore(GoldenStore):
 def _tasks(table: str) -> tuple[TableMetadata, tuple[FileTask, ...]]:
     (expected,) = (e for e in EXPECTED if e["name"] == table)
     metadata = load(expected["metadata"])
-    plan = plan_scan(GoldenStore(), metadata, resolve_version(metadata, None), TRUE)
+    plan = plan_scan(ReadContext(GoldenStore()), metadata, resolve_version(metadata, None), TRUE)
     # Damaged files have other sizes, and are to be decoded all the same.
     return metadata, tuple(replace(task, file_size_bytes=None) for task in plan.tasks(plan.files))
 

@@ -9,6 +9,7 @@ import pytest
 from tests.golden.expected import Expected, load_all, rows_of
 from tests.golden.store import GoldenStore
 
+from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
@@ -34,7 +35,7 @@ def cases(*, without: Collection[str] = ()) -> list[Any]:
 @cache
 def load(location: str) -> TableMetadata:
     """Open a golden table."""
-    return load_table_metadata(GoldenStore(), location)
+    return load_table_metadata(ReadContext(GoldenStore()), location)
 
 
 def scan(
@@ -43,7 +44,7 @@ def scan(
     """Plan a read of a golden table."""
     metadata = load(expected["metadata"])
     name = TableName(("golden",), expected["name"])
-    return TableScan(GoldenStore(), name, metadata, resolve_version(metadata, as_of), where, select)
+    return TableScan(ReadContext(GoldenStore()), name, metadata, resolve_version(metadata, as_of), where, select)
 
 
 def differences(expected: Expected, read: Read) -> dict[str, Any]:

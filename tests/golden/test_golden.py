@@ -11,6 +11,7 @@ from tests.golden.expected import Expected, catalogue_line, plain_value, rows_of
 from tests.golden.reading import EXPECTED, LINEAGE, cases, differences, load, names, scan
 from tests.golden.store import ROOT, GoldenStore
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.json.view import decode_view, encode_view
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import decode_manifest
@@ -65,7 +66,7 @@ def test_manifest_lists_are_as_their_maker_wrote_them(expected: Expected) -> Non
     assert metadata.format_version == expected["format_version"]
     assert {str(s.snapshot_id) for s in metadata.snapshots} == expected["snapshots"].keys()
     for snapshot in metadata.snapshots:
-        listed = load_manifests(GoldenStore(), snapshot)
+        listed = load_manifests(ReadContext(GoldenStore()), snapshot)
         assert listed is not None
         assert listed["manifest_path"].to_pylist() == expected["snapshots"][str(snapshot.snapshot_id)]
         for row in listed.to_pylist():

@@ -15,6 +15,7 @@ from tests.golden.store import GoldenStore
 
 import icefield
 from icefield.ambient import SeededAmbient
+from icefield.cache.reading import ReadContext
 from icefield.errors import InvalidFilter, InvalidInput, NoSuchSnapshot, Unsupported
 from icefield.inspect.metadata_tables import METADATA_TABLES, OF_A_VERSION, OF_THE_TABLE, open_metadata_table
 from icefield.inspect.metrics import readable_bounds
@@ -105,7 +106,7 @@ def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
 
 def counted(table: Table) -> CountingStore:
     """Count what the table's later reads open."""
-    store = CountingStore(table._store)
+    store = CountingStore(table._context.store)
     table._head.backend = table._head.backend.on(store)
     return store
 
@@ -380,7 +381,7 @@ def test_one_id_for_different_partition_fields_is_refused(table: Table) -> None:
 @pytest.mark.parametrize("expected", cases())
 def test_what_others_wrote_can_be_looked_at(expected: Expected) -> None:
     metadata = load(expected["metadata"])
-    source = Inspected(GoldenStore(), metadata, expected["metadata"], resolve_version(metadata, None))
+    source = Inspected(ReadContext(GoldenStore()), metadata, expected["metadata"], resolve_version(metadata, None))
     names = ("files", "partitions", "position_deletes", "manifests", "all_entries", "snapshots")
     found = {name: TableInspection(open_metadata_table(name, source)).to_arrow().read_all() for name in names}
     for whole in found.values():

@@ -70,7 +70,7 @@ def build(columns: Sequence[Reference], spec: Sequence[str], writes: Sequence[Wr
 
 
 def planned(lake: Lake, metadata: TableMetadata, where: Bound) -> ScanPlan:
-    return plan_scan(lake.store, metadata, resolve_version(metadata, None), where)
+    return plan_scan(lake.backend.reading, metadata, resolve_version(metadata, None), where)
 
 
 def rows_in(lake: Lake, metadata: TableMetadata, columns: Sequence[Reference], files: pa.Table) -> list[Row]:

@@ -31,7 +31,7 @@ def add_file(table: Table, fields: Sequence[pa.Field], columns: Sequence[Sequenc
     rows = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
     with pa.BufferOutputStream() as sink:
         pq.write_table(rows, sink, **({"store_schema": False} | options))
-        table._store.put_new(location, sink.getvalue().to_pybytes())
+        table._context.store.put_new(location, sink.getvalue().to_pybytes())
     table.add_files([location])
     return location
 

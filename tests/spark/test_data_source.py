@@ -137,7 +137,7 @@ def rows_of(frame: DataFrame) -> list[str]:
 
 def source_table(lake: Lake) -> SourceTable:
     metadata = lake.table("shop.orders").metadata
-    return SourceTable(lake.store, metadata, resolve_version(metadata, None))
+    return SourceTable(lake.backend.reading, metadata, resolve_version(metadata, None))
 
 
 def source(lake: Lake, /, **options: str) -> IcefieldSource:

@@ -37,7 +37,7 @@ def renamed(lake: Lake) -> Table:
 def readings(table: Table) -> list[Reading]:
     files = table.scan()._plan.files
     none = np.zeros(files.num_rows, np.bool_)
-    groups = list(group_by_names(table._store, table.metadata, table.schema, files, Demands(none, none)))
+    groups = list(group_by_names(table._context.store, table.metadata, table.schema, files, Demands(none, none)))
     paths = [path for _, group in groups for path in group["file_path"].to_pylist()]
     assert sorted(paths) == sorted(files["file_path"].to_pylist())
     return [reading for reading, _ in groups]
@@ -111,7 +111,7 @@ def test_names_of_others_come_from_footers(lake: Lake, monkeypatch: pytest.Monke
     assert names(table) == [{}]
     monkeypatch.undo()
     monkeypatch.setattr(file_names, "LEAST_BYTES", 0)
-    table._store.delete(location)
+    table._context.store.delete(location)
     assert names(table) == [{}]  # what is missing is for the reader to say
 
 

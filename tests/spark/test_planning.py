@@ -31,7 +31,9 @@ def make_table(lake: Lake) -> Table:
 
 def plan(lake: Lake, table: Table, where: str, cluster: SparkCluster | None) -> ScanPlan:
     metadata = table.metadata
-    return plan_scan(lake.store, metadata, resolve_version(metadata, None), bind(where, metadata.schema), cluster)
+    return plan_scan(
+        lake.backend.reading, metadata, resolve_version(metadata, None), bind(where, metadata.schema), cluster
+    )
 
 
 def test_a_plan_made_by_executors_is_the_same(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +48,7 @@ def test_a_plan_made_by_executors_is_the_same(spark: SparkSession, lake: Lake, m
 
 def test_a_damaged_manifest_is_the_same_fault_wherever_it_is_found(spark: SparkSession, lake: Lake) -> None:
     table = make_table(lake)
-    manifests = load_manifests(lake.store, table.metadata.current_snapshot)
+    manifests = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
     assert manifests is not None
     with open(local_path(manifests.column("manifest_path")[0].as_py()), "r+b") as file:  # noqa: PTH123
         file.truncate(100)

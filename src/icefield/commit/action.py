@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
+from icefield.backend import Backend
+from icefield.cache.manifests import ManifestCache
+from icefield.cache.reading import ReadContext
 from icefield.commit.validate.idempotency_key import IdempotencyKey, StreamBatch
 from icefield.commit.validate.key_history import IDEMPOTENCY_KEY, summary_of_batch
 from icefield.model.metadata import TableMetadata
@@ -34,10 +37,21 @@ NOTHING_TO_DO = ProposedChange([])
 
 @dataclass(frozen=True)
 class WriteContext:
-    """What an action writes with: the store, the clock and randomness, and names for metadata files."""
+    """What an action writes with: the store, the clock and randomness, the cache, and names for metadata files."""
 
     store: Store
     ambient: Ambient
+    cache: ManifestCache | None = None
+
+    @classmethod
+    def of(cls, backend: Backend, store: Store | None = None) -> "WriteContext":
+        """Return what a backend is written with, or the same in another store over its files."""
+        return cls(store or backend.store, backend.ambient, backend.cache)
+
+    @property
+    def reading(self) -> ReadContext:
+        """What actions load and plan with."""
+        return ReadContext(self.store, self.cache)
 
     def metadata_location(self, base: TableMetadata, name: str) -> str:
         """Return the location of a file in the table's metadata directory."""

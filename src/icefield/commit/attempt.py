@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from icefield.cache.store import CachedStore, cache_of
 from icefield.errors import IcefieldError
 from icefield.storage.store import NewFile, Store, StoredFile
 
@@ -36,11 +35,10 @@ class Attempt:
 def begin_attempt(store: Store) -> Attempt:
     """Begin an attempt that writes to a store."""
     written: list[str] = []
-    noting, cache = _NotingStore(store, written), cache_of(store)
-    return Attempt(noting if cache is None else CachedStore(noting, cache), written)
+    return Attempt(_RecordingStore(store, written), written)
 
 
-class _NotingStore:
+class _RecordingStore:
     """A store that records what is written."""
 
     def __init__(self, store: Store, written: list[str]) -> None:

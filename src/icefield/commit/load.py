@@ -3,16 +3,16 @@
 Raises MissingFile, CorruptFile, Unsupported.
 """
 
-from icefield.cache.store import decoded
+from icefield.cache.reading import ReadContext
 from icefield.codec.json.metadata import decode_metadata
 from icefield.errors import CorruptFile, MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.storage.store import Store
 
 
-def load_table_metadata(store: Store, location: str) -> TableMetadata:
+def load_table_metadata(context: ReadContext, location: str) -> TableMetadata:
     """Read and decode a metadata file."""
-    return decoded(store, read_metadata_file(store, location), location, decode_metadata)
+    return context.decode(read_metadata_file(context.store, location), location, decode_metadata)
 
 
 def read_metadata_file(store: Store, location: str) -> bytes:

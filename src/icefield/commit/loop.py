@@ -110,7 +110,7 @@ class Committer:
         except IcefieldError:
             return
         since = own.since or (part.known.metadata if part.known else None)
-        remove_unreferenced(self.backend.store, own.locations, now, since)
+        remove_unreferenced(self.backend.reading, own.locations, now, since)
 
     @contextmanager
     def _slot(self, parts: Sequence[TableCommit]) -> Iterator[None]:
@@ -168,9 +168,10 @@ class Committer:
 
     def _propose(self, part: TableCommit, base: TableVersion, attempt: Attempt) -> Proposal:
         if part.reads is not None:
-            part.reads.check(part.table, base.metadata, self.backend.store)
+            part.reads.check(part.table, base.metadata, self.backend.reading)
         changes: list[ProposedChange] = []
-        metadata = propose_all(part.actions, base.metadata, WriteContext(attempt.store, self.backend.ambient), changes)
+        context = WriteContext.of(self.backend, attempt.store)
+        metadata = propose_all(part.actions, base.metadata, context, changes)
         return Proposal(part.table, base, changes, metadata)
 
     def _remove(self, written: Sequence[str], run: "_Run") -> None:

@@ -21,7 +21,6 @@ from icefield.backend import Backend
 from icefield.cache.settings import DIRECTORY as CACHE_DIRECTORY
 from icefield.cache.settings import PREFIX as CACHE_PREFIX
 from icefield.cache.settings import open_manifest_cache
-from icefield.cache.store import CachedStore
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue, FileQueue
 from icefield.catalog.memory import MemoryCatalog
@@ -123,7 +122,7 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
     cache = open_manifest_cache(own, "\n".join([lake.warehouse, *servers]))
-    lake.backend = lake.backend.on(CachedStore(lake.store, cache))
+    lake.backend = replace(lake.backend, cache=cache)
     lake.use(engine=engine)
     if scheme != "memory":
         lake.opener = partial(open_lake, _anchored(settings))

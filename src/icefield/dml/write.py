@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from icefield.ambient import Ambient
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.commit.action import Action, CommitTarget, WriteContext
 from icefield.commit.actions.append import AppendFiles
@@ -108,6 +109,11 @@ class TableWrite:
         return self.head.backend.store
 
     @property
+    def reading(self) -> ReadContext:
+        """What the table is planned with."""
+        return self.head.backend.reading
+
+    @property
     def ambient(self) -> Ambient:
         """Clock and randomness."""
         return self.head.backend.ambient
@@ -133,7 +139,7 @@ class TableWrite:
 
     def plan_bound(self, where: Bound) -> ScanPlan:
         """Plan a read with a filter that is already bound."""
-        return plan_scan(self.store, self.base, resolve_version(self.base, self.target.ref), where)
+        return plan_scan(self.reading, self.base, resolve_version(self.base, self.target.ref), where)
 
     def merging(self, rows: object) -> tuple["TableWrite", object]:
         """Return the change on a table with the columns of the rows added, in the same commit.
@@ -147,7 +153,7 @@ class TableWrite:
         union = TableEvolution(self.base)
         try:
             union.union_by_name(Schema(fields))
-            evolved = propose_all([EvolveTable(union.steps)], self.base, WriteContext(self.store, self.ambient))
+            evolved = propose_all([EvolveTable(union.steps)], self.base, WriteContext.of(self.head.backend))
         except InvalidInput as error:
             raise SchemaMismatch(f"cannot merge the schema of the rows: {error}", hint=error.hint) from error
         evolve = EvolveTable([*union.steps, _columns_as_written(self.base.schema, evolved.schema)])
@@ -242,7 +248,7 @@ class TableWrite:
         choice = EngineChoice(self.head.sessions, self.asked)
         use = choice.use(work_bytes, rows)
         self.uses.append(use)
-        return choice.open(use, self.store, self.base, rows)
+        return choice.open(use, self.reading, self.base, rows)
 
     def run(self, engine: RowEngine, work: FileWork[W], groups: Iterable[Iterable[FileTask]]) -> list[W]:
         """Run engine work that writes files; remove them if it fails."""
@@ -270,7 +276,7 @@ class TableWrite:
             action = make()
             if action is None:
                 return None
-            action.prepare(self.base, WriteContext(preparing.store, self.ambient))
+            action.prepare(self.base, WriteContext.of(self.head.backend, preparing.store))
         except BaseException:
             self._discard(own, preparing.written)
             raise
@@ -280,7 +286,7 @@ class TableWrite:
         if action.snapshot_id is not None and (made := metadata.snapshots.find(action.snapshot_id)) is not None:
             return self._with_engine(made)
         # Another run of the same change committed first; it may share the same files.
-        remove_unreferenced(self.store, [*own.locations, *action.reusable_files()], metadata, self.base)
+        remove_unreferenced(self.reading, [*own.locations, *action.reusable_files()], metadata, self.base)
         landed = find_landed(metadata, self.target.ref, self.target.idempotency_key)
         return landed.snapshot if landed else None
 
@@ -294,7 +300,7 @@ class TableWrite:
             now = self.head.load().metadata
         except IcefieldError:
             return
-        remove_unreferenced(self.store, own.locations, now, own.since)
+        remove_unreferenced(self.reading, own.locations, now, own.since)
 
     def _touched(self, plan: ScanPlan, rows: object) -> ScanPlan:
         """Drop files without matching rows from a plan: they need not be rewritten."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from icefield.cache.reading import ReadContext
 from icefield.engine.engine import EngineUse, RowEngine
 from icefield.engine.local import LOCAL, LocalEngine
 from icefield.engine.local_upsert import open_arrow_rows
@@ -20,7 +21,6 @@ from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spar
 from icefield.engine.upsert import UpsertRows
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
-from icefield.storage.store import Store
 
 EngineName = Literal["auto", "local", "spark"]
 ENGINE = "engine"  # a property of the lake
@@ -59,12 +59,12 @@ class EngineChoice:
             return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, but no Spark session is active")
         return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
 
-    def open(self, use: EngineUse, store: Store, base: TableMetadata, rows: object = None) -> RowEngine:
+    def open(self, use: EngineUse, context: ReadContext, base: TableMetadata, rows: object = None) -> RowEngine:
         """Return the engine for one version of a table. rows: if it is a DataFrame, its session is used."""
         if use.name == LOCAL:
-            return LocalEngine(store, base)
+            return LocalEngine(context.store, base)
         chosen: Any = getattr(rows, "sparkSession", None) if is_spark(rows) else None
-        engine: RowEngine = load_spark_engine().row_engine(store, base, chosen or self.sessions.session)
+        engine: RowEngine = load_spark_engine().row_engine(context, base, chosen or self.sessions.session)
         return engine
 
     def open_upsert(self, rows: object, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:

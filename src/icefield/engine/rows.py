@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from icefield.cache.reading import ReadContext
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import Bound
@@ -21,7 +22,6 @@ from icefield.expr.parse.ast import Predicate
 from icefield.expr.query.select import Parts, Query
 from icefield.model.metadata import TableMetadata
 from icefield.plan.plan import PlanningExecutor, ScanPlan
-from icefield.storage.store import Store
 from icefield.types.arrow import schema_from_arrow
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
@@ -72,7 +72,7 @@ class SparkEngine(Protocol):
         """Return whether the chosen or active session can be used."""
         ...
 
-    def row_engine(self, store: Store, base: TableMetadata, chosen: Any = None) -> Any:
+    def row_engine(self, context: ReadContext, base: TableMetadata, chosen: Any = None) -> Any:
         """Return the engine for the rows of one version of a table: an `icefield.engine.engine.RowEngine`."""
         ...
 
@@ -80,7 +80,9 @@ class SparkEngine(Protocol):
         """Prepare a DataFrame to upsert: an `icefield.engine.upsert.UpsertRows`, or None if it has no rows."""
         ...
 
-    def read(self, scan: ScanPlan, select: Schema, metadata: TableMetadata, store: Store, chosen: Any = None) -> Any:
+    def read(
+        self, scan: ScanPlan, select: Schema, metadata: TableMetadata, context: ReadContext, chosen: Any = None
+    ) -> Any:
         """Open a planned scan as a DataFrame of the chosen or active session."""
         ...
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.list import partition_summaries
 from icefield.errors import InvalidInput
 from icefield.explain.file_reason import Condition, FileReason, Finding, Judgement, Stage
@@ -42,7 +43,6 @@ from icefield.plan.manifest_list import (
 from icefield.plan.partition.keys import partition_texts
 from icefield.plan.plan import COLUMNS
 from icefield.plan.versions import ResolvedVersion
-from icefield.storage.store import Store
 from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
@@ -53,14 +53,14 @@ _Found = tuple[pa.Table, pa.Table]
 
 
 def explain_file(
-    store: Store, metadata: TableMetadata, version: ResolvedVersion, where: Bound, location: str
+    context: ReadContext, metadata: TableMetadata, version: ResolvedVersion, where: Bound, location: str
 ) -> FileReason:
     """Explain why a scan reads or prunes a data file; the end of a location is enough, if it is unique."""
-    manifests = load_manifests(store, version.snapshot)
+    manifests = load_manifests(context, version.snapshot)
     found = []
     if manifests is not None:
         likely = _likely_first(manifests, where, metadata, version.schema)
-        found = _exact_or_all(_find(store, likely, where, location), location)
+        found = _exact_or_all(_find(context, likely, where, location), location)
     if manifests is None or not found:
         raise InvalidInput(
             f"there is no data file {location!r} in this version", hint="`icefield files` lists the data files"
@@ -71,7 +71,7 @@ def explain_file(
     entry, manifest = found[0]
     spec = find_spec(metadata, manifest.column("partition_spec_id")[0].as_py())
     listed = _Listed(metadata, version.schema, spec, entry, manifest)
-    return listed.reason(where, _deletes(store, metadata, manifests, entry, spec))
+    return listed.reason(where, _deletes(context, metadata, manifests, entry, spec))
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,10 @@ def _exact_or_all(found: Iterator[_Found], location: str) -> list[_Found]:
     return kept
 
 
-def _find(store: Store, manifests: Iterable[pa.Table], where: Bound, location: str) -> Iterator[_Found]:
+def _find(context: ReadContext, manifests: Iterable[pa.Table], where: Bound, location: str) -> Iterator[_Found]:
     """Yield each live data file that a location names, with its manifest; open manifests lazily."""
     want = COLUMNS.with_statistics(i for i in columns_of(where) if not is_metadata_column(i))
-    for batch, entries in chain.from_iterable(load_batches(store, some, want, LIVE) for some in manifests):
+    for batch, entries in chain.from_iterable(load_batches(context, some, want, LIVE) for some in manifests):
         paths = entries.column("file_path")
         named = pc.or_(pc.equal(paths, location), pc.ends_with(paths, pattern="/" + location.lstrip("/")))
         entries = entries.filter(named)
@@ -215,10 +215,10 @@ def _find(store: Store, manifests: Iterable[pa.Table], where: Bound, location: s
 
 
 def _deletes(
-    store: Store, metadata: TableMetadata, manifests: pa.Table, entry: pa.Table, spec: PartitionSpec
+    context: ReadContext, metadata: TableMetadata, manifests: pa.Table, entry: pa.Table, spec: PartitionSpec
 ) -> tuple[DeleteFile, ...]:
     live = manifests.filter(pa.array(has_live_files(manifests)))
-    index = load_delete_index(store, metadata, live.filter(pc.not_equal(live.column("content"), DATA_MANIFEST)))
+    index = load_delete_index(context, metadata, live.filter(pc.not_equal(live.column("content"), DATA_MANIFEST)))
     keys = None if index is None else index.match(entry, spec).keys[0].as_py()
     if index is None or keys is None:
         return ()

@@ -113,7 +113,7 @@ class _Columns:
     ) -> Iterator[pa.Table]:
         """Yield the entries of manifests with these columns."""
         want, target = self._wanted(columns.fields), arrow_schema(columns)
-        for step, entries in load_batches(source.store, manifests, want, statuses):
+        for step, entries in load_batches(source.context, manifests, want, statuses):
             spec = find_spec(source.metadata, step.column("partition_spec_id")[0].as_py())
             yield pa.Table.from_arrays([self._array(entries, spec, f) for f in columns.fields], schema=target)
 

@@ -55,7 +55,7 @@ def all_manifests_table(source: Inspected) -> MetadataTable:
         shown = _Shown(source.metadata)
         ids = from_partition_values(pa.array([s.snapshot_id for s in snapshots], pa.int64()), LongType())
         wanted = might_match(request.where, {reference: ids}.get, len(snapshots))
-        for snapshot, found in load_many_manifests(source.store, (snapshots[at] for at in np.flatnonzero(wanted))):
+        for snapshot, found in load_many_manifests(source.context, (snapshots[at] for at in np.flatnonzero(wanted))):
             ids_of_all = pa.repeat(snapshot.snapshot_id, found.num_rows)
             yield shown.table(found.append_column(REFERENCE, ids_of_all), request.columns)
 

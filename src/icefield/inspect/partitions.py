@@ -55,7 +55,7 @@ def partitions_table(source: Inspected) -> MetadataTable:
         sums = _Sums.of(source)
         for found in manifests_of_version(source):
             keep = has_live_files(found) & prune_by_partition(found, request.where, source.metadata, schema)
-            for step, entries in load_batches(source.store, found.filter(pa.array(keep)), COLUMNS, LIVE):
+            for step, entries in load_batches(source.context, found.filter(pa.array(keep)), COLUMNS, LIVE):
                 sums = sums.with_step(step, entries)
         if sums.table is not None:
             arrays = [sums.array(f) for f in request.columns.fields]

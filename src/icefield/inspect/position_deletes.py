@@ -62,7 +62,7 @@ def position_deletes_table(source: Inspected) -> MetadataTable:
         for found in manifests_of_version(source):
             deletes = found.filter(pc.equal(found.column("content"), DELETE_MANIFEST))
             keep = has_live_files(deletes) & prune_by_partition(deletes, request.where, source.metadata, schema)
-            for step, entries in load_batches(source.store, deletes.filter(pa.array(keep)), COLUMNS, LIVE):
+            for step, entries in load_batches(source.context, deletes.filter(pa.array(keep)), COLUMNS, LIVE):
                 entries = entries.filter(pc.equal(entries.column("content"), POSITION_DELETES))
                 entries = entries.filter(pa.array(_may_name(entries, request.where)))
                 constants = _constants(entries, step.column("partition_spec_id")[0].as_py())
@@ -126,7 +126,7 @@ def _rows_of(source: Inspected, entries: pa.Table, constants: pa.Table, columns:
 def _deleted_rows(source: Inspected, entry: dict[str, Any], read: Schema) -> Iterator[pa.RecordBatch]:
     location = entry["file_path"]
     if entry["file_format"].upper() != PUFFIN:
-        reader = TableFiles((), map_schema(read)).reader(source.store)
+        reader = TableFiles((), map_schema(read)).reader(source.context.store)
         yield from reader.read(
             FileTask(location, entry["record_count"], 0, 0, file_size_bytes=entry["file_size_in_bytes"]),
             read,
@@ -137,7 +137,7 @@ def _deleted_rows(source: Inspected, entry: dict[str, Any], read: Schema) -> Ite
     offset, size = entry["content_offset"], entry["content_size_in_bytes"]
     if offset is None or size is None:
         raise CorruptFile(location, "the manifest has no offset of the deletion vector")
-    blob = source.store.read_range(location, offset, size, of_size=entry["file_size_in_bytes"])
+    blob = source.context.store.read_range(location, offset, size, of_size=entry["file_size_in_bytes"])
     positions = decode_deletion_vector(blob, location, cardinality=entry["record_count"])
     known = {
         DELETED_FILE.name: pa.repeat(pa.scalar(entry["referenced_data_file"], pa.string()), len(positions)),

@@ -10,11 +10,11 @@ from itertools import islice
 
 import pyarrow as pa
 
+from icefield.cache.reading import ReadContext
 from icefield.expr.bind.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.plan.manifest_list import load_manifests, load_many_manifests
 from icefield.plan.versions import ResolvedVersion
-from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 
@@ -26,7 +26,7 @@ MICROS_PER_MILLI = 1_000
 class Inspected:
     """One version of a table to inspect, and the location of its metadata file."""
 
-    store: Store
+    context: ReadContext
     metadata: TableMetadata
     metadata_location: str
     version: ResolvedVersion
@@ -69,7 +69,7 @@ def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, objec
 
 def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:
     """Yield the manifests of the version."""
-    manifests = load_manifests(source.store, source.version.snapshot)
+    manifests = load_manifests(source.context, source.version.snapshot)
     if manifests is not None:
         yield manifests
 
@@ -77,7 +77,7 @@ def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:
 def manifests_of_all_snapshots(source: Inspected) -> Iterator[pa.Table]:
     """Yield the manifests of every snapshot of the table, each manifest once, the newest snapshots first."""
     seen: set[str] = set()
-    for _, manifests in load_many_manifests(source.store, reversed(list(source.metadata.snapshots))):
+    for _, manifests in load_many_manifests(source.context, reversed(list(source.metadata.snapshots))):
         paths = manifests.column("manifest_path").to_pylist()
         fresh = manifests.filter(pa.array([path not in seen for path in paths], pa.bool_()))
         seen.update(paths)

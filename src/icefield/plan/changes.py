@@ -10,6 +10,7 @@ from itertools import takewhile
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.schema import DELETED
 from icefield.errors import InvalidInput
@@ -22,7 +23,6 @@ from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.struct import PartitionStruct, partition_struct
 from icefield.plan.plan import PLANNED_FILE_SCHEMA, ScanPlan, plan_added_files
 from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
-from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.datatypes import StructType
@@ -104,18 +104,20 @@ def _no_snapshot_range(
     )
 
 
-def plan_appends(store: Store, metadata: TableMetadata, snapshot_range: SnapshotRange, where: Bound) -> ScanPlan:
+def plan_appends(
+    context: ReadContext, metadata: TableMetadata, snapshot_range: SnapshotRange, where: Bound
+) -> ScanPlan:
     """Plan a read of the rows that were appended in a snapshot range.
 
     As in Iceberg Java: files that other operations added are not read, and rows that were deleted later are.
     """
     like = ScanPlan(snapshot_range.until, where, PLANNED_FILE_SCHEMA.empty_table(), ScanMetrics())
     appends = [s for s in snapshot_range.snapshots if s.operation == Operation.APPEND]
-    return replace(like, files=plan_added_files(store, metadata, appends, like))
+    return replace(like, files=plan_added_files(context, metadata, appends, like))
 
 
 def load_changed_files(
-    store: Store, metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None
+    context: ReadContext, metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None
 ) -> pa.Table:
     """List the files that are in only one of two versions; files that were added and removed in between are in neither.
 
@@ -124,11 +126,11 @@ def load_changed_files(
     """
     struct = partition_struct(metadata)
     schema = numbered((*_BEFORE_PARTITION, *struct.column, *_AFTER_PARTITION))
-    lists = [load_manifests(store, snapshot) for snapshot in (before, until)]
-    was = _live_files(store, struct, schema, _only_in(lists[0], lists[1]), REMOVED)
-    now = _live_files(store, struct, schema, _only_in(lists[1], lists[0]), ADDED)
+    lists = [load_manifests(context, snapshot) for snapshot in (before, until)]
+    was = _live_files(context, struct, schema, _only_in(lists[0], lists[1]), REMOVED)
+    now = _live_files(context, struct, schema, _only_in(lists[1], lists[0]), ADDED)
     added, removed = _absent_from(now, was), _absent_from(was, now)
-    return pa.concat_tables([added, _with_removers(store, removed, _way(metadata, before, until))])
+    return pa.concat_tables([added, _with_removers(context, removed, _way(metadata, before, until))])
 
 
 def _find_start(metadata: TableMetadata, after: AsOf | None) -> int | None:
@@ -146,11 +148,11 @@ def _only_in(manifests: pa.Table | None, others: pa.Table | None) -> pa.Table | 
 
 
 def _live_files(
-    store: Store, struct: PartitionStruct, schema: Schema, manifests: pa.Table | None, change: str
+    context: ReadContext, struct: PartitionStruct, schema: Schema, manifests: pa.Table | None, change: str
 ) -> pa.Table:
     target = arrow_schema(schema)
     tables = [target.empty_table()]
-    for step, entries in load_batches(store, manifests, COLUMNS, LIVE) if manifests is not None else ():
+    for step, entries in load_batches(context, manifests, COLUMNS, LIVE) if manifests is not None else ():
         rows = entries.num_rows
         made: dict[str, pa.Array] = {
             "change": pa.repeat(change, rows),
@@ -179,14 +181,14 @@ def _way(metadata: TableMetadata, before: Snapshot | None, until: Snapshot | Non
     return takewhile(lambda s: s.snapshot_id not in known, metadata.ancestors(until))
 
 
-def _with_removers(store: Store, removed: pa.Table, way: Iterator[Snapshot]) -> pa.Table:
+def _with_removers(context: ReadContext, removed: pa.Table, way: Iterator[Snapshot]) -> pa.Table:
     """Replace the snapshot that added a file by the one that removed it."""
     index = KeyIndex(_key(removed), removed.num_rows)
     removers: dict[int, int] = {}
     for snapshot in way:
         if len(removers) == removed.num_rows:
             break
-        for entries in _removed_by(store, snapshot):
+        for entries in _removed_by(context, snapshot):
             codes = index.find(_key(entries), entries.num_rows)
             removers = {int(c): snapshot.snapshot_id for c in codes if c != NOT_FOUND} | removers
     ids = pa.array([removers.get(int(code)) for code in index.codes], pa.int64())
@@ -194,11 +196,11 @@ def _with_removers(store: Store, removed: pa.Table, way: Iterator[Snapshot]) -> 
     return removed.set_column(at, removed.schema.field(at), ids)
 
 
-def _removed_by(store: Store, snapshot: Snapshot) -> Iterator[pa.Table]:
-    manifests = load_manifests(store, snapshot)
+def _removed_by(context: ReadContext, snapshot: Snapshot) -> Iterator[pa.Table]:
+    manifests = load_manifests(context, snapshot)
     if manifests is None:
         return
     own = pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id)
     may_remove = pc.fill_null(pc.not_equal(manifests.column("deleted_files_count"), 0), fill_value=True)
-    for _, entries in load_batches(store, manifests.filter(pc.and_(own, may_remove)), GONE, (DELETED,)):
+    for _, entries in load_batches(context, manifests.filter(pc.and_(own, may_remove)), GONE, (DELETED,)):
         yield entries.filter(pc.equal(entries.column("snapshot_id"), snapshot.snapshot_id))

@@ -33,6 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.schema import EQUALITY_DELETES
 from icefield.errors import CorruptFile, Unsupported
@@ -42,7 +43,6 @@ from icefield.parquet.read.task import DeleteFile, DeleteType
 from icefield.plan.entries import ADDED_ONLY, LIVE, load_batches
 from icefield.plan.manifest_list import find_spec
 from icefield.plan.partition.keys import partition_keys
-from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import DELETED_FILE
 
@@ -159,21 +159,21 @@ def match_none(files: int) -> Matched:
     return Matched(pa.nulls(files, DELETE_KEYS), pa.array(np.zeros(files, np.int64)))
 
 
-def load_delete_index(store: Store, metadata: TableMetadata, manifests: pa.Table) -> DeleteIndex | None:
+def load_delete_index(context: ReadContext, metadata: TableMetadata, manifests: pa.Table) -> DeleteIndex | None:
     """Build the index from delete manifests; None if there are none."""
     if manifests.num_rows == 0:
         return None
     parts = [
         (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), entries)
-        for batch, entries in load_batches(store, manifests, COLUMNS, LIVE)
+        for batch, entries in load_batches(context, manifests, COLUMNS, LIVE)
     ]
     return build_delete_index(parts)
 
 
-def added_deletes(store: Store, manifests: pa.Table, paths: pa.ChunkedArray) -> pa.Table:
+def added_deletes(context: ReadContext, manifests: pa.Table, paths: pa.ChunkedArray) -> pa.Table:
     """Load the delete files that these manifests add and that name one of the data files, or name none at all."""
     found = [NO_DELETES]
-    for _, entries in load_batches(store, manifests, COLUMNS, ADDED_ONLY):
+    for _, entries in load_batches(context, manifests, COLUMNS, ADDED_ONLY):
         targets = _targets(entries)
         applies = pc.or_(targets.is_null(), pc.is_in(targets, value_set=paths.combine_chunks()))
         found.append(entries.filter(applies).select(NO_DELETES.column_names))

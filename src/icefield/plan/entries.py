@@ -1,7 +1,6 @@
 """The live entries of manifests, decoded in batches: small manifests cost a tenth of what they cost one by one."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -10,16 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icefield.cache.manifests import CachedManifest, Key, ManifestCache, is_cacheable
-from icefield.cache.store import cache_of
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import MANIFEST_COLUMN, STRINGS, decode_manifest, decode_manifests_in_turn
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.schema import ADDED, EXISTING, partition_column
 from icefield.model.partition import PartitionSpec
 from icefield.plan.manifest_list import Mask, choose
-from icefield.storage.read_ahead import ReadAhead, Wanted
+from icefield.storage.read_ahead import Wanted
 from icefield.storage.sizes import read_sized
-from icefield.storage.store import Store
 
 MANIFESTS_PER_BATCH = 1_000
 BYTES_PER_BATCH = 1024 * 1024
@@ -82,9 +80,11 @@ class Entries:
         return pa.concat_tables(of_parts) if of_parts else self._parts[0].strings(numbers)
 
 
-def open_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]) -> Entries:
+def open_entries(
+    context: ReadContext, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
+) -> Entries:
     """Load the filter columns of entries of manifests of one spec."""
-    parts = list(_open_parts(store, manifests, want))
+    parts = list(_open_parts(context, manifests, want))
     table = parts[0].table if len(parts) == 1 else _concatenated([part.table for part in parts])
     owner = np.concatenate([part.owner for part in parts]) if len(parts) > 1 else parts[0].owner
     table = inherit(table.append_column(MANIFEST_COLUMN, pa.array(owner)), manifests)
@@ -95,27 +95,28 @@ def open_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statu
     return Entries(choose(table, is_wanted), np.flatnonzero(is_wanted), parts, manifests.column("manifest_path"))
 
 
-def load_entries(store: Store, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]) -> pa.Table:
+def load_entries(
+    context: ReadContext, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
+) -> pa.Table:
     """Load entries of manifests of one spec, with inherited values applied, and the `manifest_path` of each."""
-    return open_entries(store, manifests, want, statuses).complete()
+    return open_entries(context, manifests, want, statuses).complete()
 
 
 def load_batches(
-    store: Store, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
+    context: ReadContext, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield manifests in batches of one spec, each with its entries.
 
-    Later manifests are read ahead, unless the store itself reads ahead.
+    Later manifests are read ahead.
     """
-    knows = isinstance(store, ReadAhead)
-    with nullcontext(store) if knows else ReadAhead(store, wanted_manifests(store, manifests, want)) as near:
+    with context.read_ahead(wanted_manifests(context, manifests, want)) as near:
         for batch in batches_of_one_spec(manifests):
             yield batch, load_entries(near, batch, want, statuses)
 
 
-def wanted_manifests(store: Store, manifests: pa.Table, want: ManifestColumns) -> Iterator[Wanted]:
+def wanted_manifests(context: ReadContext, manifests: pa.Table, want: ManifestColumns) -> Iterator[Wanted]:
     """Yield the files to read for manifests, in the order of `batches_of_one_spec`."""
-    cache = cache_of(store) if is_cacheable(want) else None
+    cache = context.cache if is_cacheable(want) else None
     for batch in batches_of_one_spec(manifests):
         for key in _keys(batch):
             if cache is None or not cache.has(key, want):
@@ -143,8 +144,8 @@ class _Part:
     strings: Callable[[Longs], pa.Table]
 
 
-def _open_parts(store: Store, manifests: pa.Table, want: ManifestColumns) -> Iterator[_Part]:
-    cache = cache_of(store) if is_cacheable(want) else None
+def _open_parts(context: ReadContext, manifests: pa.Table, want: ManifestColumns) -> Iterator[_Part]:
+    cache = context.cache if is_cacheable(want) else None
     keys = _keys(manifests)
     cold: list[int] = []
     for ordinal, key in enumerate(keys):
@@ -153,18 +154,22 @@ def _open_parts(store: Store, manifests: pa.Table, want: ManifestColumns) -> Ite
             cold.append(ordinal)
             continue
         if cold:
-            yield _decoded(store, keys, cold, want, cache)
+            yield _decoded(context, keys, cold, want, cache)
             cold = []
-        yield _cached(store, key, ordinal, want, found)
+        yield _cached(context, key, ordinal, want, found)
     if cold:
-        yield _decoded(store, keys, cold, want, cache)
+        yield _decoded(context, keys, cold, want, cache)
 
 
 def _decoded(
-    store: Store, keys: Sequence[Key], ordinals: Sequence[int], want: ManifestColumns, cache: ManifestCache | None
+    context: ReadContext,
+    keys: Sequence[Key],
+    ordinals: Sequence[int],
+    want: ManifestColumns,
+    cache: ManifestCache | None,
 ) -> _Part:
     """Decode manifests together, and cache those that are likely to be used again."""
-    files = [(keys[i].location, read_sized(store, *keys[i])) for i in ordinals]
+    files = [(keys[i].location, read_sized(context.store, *keys[i])) for i in ordinals]
     table, strings = decode_manifests_in_turn(files, want)
     runs = table.column(MANIFEST_COLUMN).to_numpy()
     table = table.drop_columns([MANIFEST_COLUMN])
@@ -180,7 +185,7 @@ def _decoded(
 
 
 def _cached(
-    store: Store, key: Key, ordinal: int, want: ManifestColumns, found: tuple[CachedManifest, pa.Table]
+    context: ReadContext, key: Key, ordinal: int, want: ManifestColumns, found: tuple[CachedManifest, pa.Table]
 ) -> _Part:
     manifest, table = found
     names = tuple(name for name in want.fields if name in STRINGS)
@@ -188,7 +193,9 @@ def _cached(
     def strings(rows: Longs) -> pa.Table:
         held = manifest.strings(names)
         if held is None:  # evicted concurrently
-            held = decode_manifest(read_sized(store, *key), key.location, ManifestColumns(names, partition=False))
+            held = decode_manifest(
+                read_sized(context.store, *key), key.location, ManifestColumns(names, partition=False)
+            )
         return held.take(pa.array(rows))
 
     return _Part(table, np.full(table.num_rows, ordinal, np.int32), strings)

@@ -5,26 +5,26 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import find_spec, load_manifests
 from icefield.plan.plan import ScanPlan
-from icefield.storage.store import Store
 
 INHERITED = ("status", "snapshot_id", "sequence_number", "file_path")
 
 
 def load_entries_of_files(
-    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, want: ManifestColumns
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, want: ManifestColumns
 ) -> Iterator[tuple[PartitionSpec, pa.Table]]:
     """Yield the entries of planned files, each batch of one spec; `want` must include the inherited columns."""
-    manifests = load_manifests(store, plan.version.snapshot)
+    manifests = load_manifests(context, plan.version.snapshot)
     if manifests is None or files.num_rows == 0:
         return
     listing = pc.is_in(manifests.column("manifest_path"), value_set=pc.unique(files.column("manifest_path")))
-    for batch, entries in load_batches(store, manifests.filter(listing), want, LIVE):
+    for batch, entries in load_batches(context, manifests.filter(listing), want, LIVE):
         spec = find_spec(metadata, batch.column("partition_spec_id")[0].as_py())
         chosen = entries.filter(pc.is_in(entries.column("file_path"), value_set=pc.unique(files.column("file_path"))))
         if chosen.num_rows:

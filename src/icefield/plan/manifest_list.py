@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefield.cache.store import decoded
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import decode_manifest_header
 from icefield.codec.manifest.list import check_list_of, decode_manifest_list, partition_summaries
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
@@ -23,7 +23,7 @@ from icefield.expr.prune.statistics import FieldStatistics, from_summaries
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
-from icefield.storage.read_ahead import ReadAhead, Wanted, read_many
+from icefield.storage.read_ahead import Wanted, read_many
 from icefield.storage.store import Store
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
@@ -54,31 +54,32 @@ class ManifestList:
         return choose(self.manifests, has_live_files(self.manifests))
 
 
-def load_manifests(store: Store, snapshot: Snapshot | None) -> pa.Table | None:
+def load_manifests(context: ReadContext, snapshot: Snapshot | None) -> pa.Table | None:
     """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
-    listed = load_manifest_list(store, snapshot)
+    listed = load_manifest_list(context, snapshot)
     return None if listed is None else listed.manifests
 
 
-def load_many_manifests(store: Store, snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, pa.Table]]:
+def load_many_manifests(context: ReadContext, snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, pa.Table]]:
     """Yield snapshots that have manifests, each with its manifest list, one row per manifest."""
     snapshots = list(snapshots)
-    with ReadAhead(store, (Wanted(s.manifest_list) for s in snapshots if s.manifest_list)) as near:
+    with context.read_ahead(Wanted(s.manifest_list) for s in snapshots if s.manifest_list) as near:
         for snapshot in snapshots:
             manifests = load_manifests(near, snapshot)
             if manifests is not None:
                 yield snapshot, manifests
 
 
-def load_manifest_list(store: Store, snapshot: Snapshot | None) -> ManifestList | None:
+def load_manifest_list(context: ReadContext, snapshot: Snapshot | None) -> ManifestList | None:
     """Load the manifest list of a snapshot; None for the empty table."""
     if snapshot is None:
         return None
     if snapshot.key_id is not None:
         raise Unsupported(f"snapshot {snapshot.snapshot_id} is encrypted (key {snapshot.key_id!r})")
     if not snapshot.manifest_list:
-        return ManifestList(_named_manifests(store, snapshot))
-    return decoded(store, read_manifest_list(store, snapshot), snapshot.manifest_list, _decode_manifest_list)
+        return ManifestList(_named_manifests(context.store, snapshot))
+    data = read_manifest_list(context.store, snapshot)
+    return context.decode(data, snapshot.manifest_list, _decode_manifest_list)
 
 
 def read_manifest_list(store: Store, snapshot: Snapshot) -> bytes:

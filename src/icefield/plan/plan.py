@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.plans import MOST_ROWS, Choice, Question, SmallPlan, lists_few_files
-from icefield.cache.store import cache_of
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.expr.bind.bound import Bound, columns_of
@@ -60,8 +60,7 @@ from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.constants import decode_constants, identity_sources
 from icefield.plan.unpruned_files import UNPRUNED_FILE_SCHEMA, Longs, UnprunedFiles, describe_files
 from icefield.plan.versions import ResolvedVersion
-from icefield.storage.read_ahead import ReadAhead, Wanted
-from icefield.storage.store import Store
+from icefield.storage.read_ahead import Wanted
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
@@ -143,22 +142,22 @@ PlanBatch = Callable[[pa.Table], tuple[pa.Table, ScanMetrics]]
 
 
 def plan_scan(
-    store: Store,
+    context: ReadContext,
     metadata: TableMetadata,
     version: ResolvedVersion,
     where: Bound,
     planning_executor: PlanningExecutor | None = None,
 ) -> ScanPlan:
     """Find the files of a version that may hold matching rows; on the planning executor if that is faster."""
-    listed = load_manifest_list(store, version.snapshot)
+    listed = load_manifest_list(context, version.snapshot)
     if listed is None or version.snapshot is None:
         return ScanPlan(version, where, NO_FILES, ScanMetrics())
-    cache = cache_of(store)
+    cache = context.cache
     question = Question(version.snapshot.manifest_list, where, version.schema, metadata.specs)
     known = cache.plans.find(question, listed) if cache else None
     if known is not None:
         return ScanPlan(version, where, known.files, known.metrics)
-    planner = _Planner(store, metadata, version.schema, where, LIVE)
+    planner = _Planner(context, metadata, version.schema, where, LIVE)
     files, metrics, deletes = planner.plan_snapshot(listed, version.snapshot.manifest_list, planning_executor)
     is_small = deletes is None and max(listed.manifests.num_rows, files.num_rows) <= MOST_ROWS
     # Version 1 may list manifests in the snapshot, without a manifest list as cache key.
@@ -167,36 +166,38 @@ def plan_scan(
     return ScanPlan(version, where, files, metrics, deletes)
 
 
-def plan_added_files(store: Store, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan) -> pa.Table:
+def plan_added_files(
+    context: ReadContext, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan
+) -> pa.Table:
     """Find the files that snapshots added and that a plan would have read, each with the snapshot that added it."""
-    lists = load_many_manifests(store, snapshots)
+    lists = load_many_manifests(context, snapshots)
     found = [_added_by(manifests, snapshot, DATA_MANIFEST) for snapshot, manifests in lists]
     if not found:
         return NO_FILES
     own = pa.concat_tables(found)
     schema = like.version.schema
     keep = prune_manifests(own, like.where, metadata, schema)
-    planner = _Planner(store, metadata, schema, like.where, ADDED_ONLY)
+    planner = _Planner(context, metadata, schema, like.where, ADDED_ONLY)
     own = own.filter(pa.array(keep))
-    with ReadAhead(store, planner.wanted(own)) as near:
-        return replace(planner, store=near).plan(own)[0]
+    with context.read_ahead(planner.wanted(own)) as near:
+        return replace(planner, context=near).plan(own)[0]
 
 
-def plan_added_deletes(store: Store, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
+def plan_added_deletes(context: ReadContext, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
     """Find the delete files that one snapshot added and that may apply to the files of a plan."""
-    manifests = load_manifests(store, snapshot)
+    manifests = load_manifests(context, snapshot)
     if manifests is None:
         return NO_DELETES
     own = _added_by(manifests, snapshot, DELETE_MANIFEST)
     own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.version.schema)))
-    return added_deletes(store, own, like.files.column("file_path"))
+    return added_deletes(context, own, like.files.column("file_path"))
 
 
 @dataclass(frozen=True)
 class _Planner:
     """Plans batches of manifests, in any thread."""
 
-    store: Store
+    context: ReadContext
     metadata: TableMetadata
     schema: Schema
     where: Bound
@@ -211,10 +212,10 @@ class _Planner:
         deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
         keep = self._prune(listed.live_data)
         opened = choose(listed.live_data, keep)
-        wanted = chain(wanted_manifests(self.store, deleting, DELETE_COLUMNS), self.wanted(opened))
-        with ReadAhead(self.store, wanted) as near:
+        wanted = chain(wanted_manifests(self.context, deleting, DELETE_COLUMNS), self.wanted(opened))
+        with self.context.read_ahead(wanted) as near:
             deletes = load_delete_index(near, self.metadata, deleting)
-            planner, known = replace(self, store=near, deletes=deletes), None
+            planner, known = replace(self, context=near, deletes=deletes), None
             if deletes is None and manifest_list and len(keep) <= MOST_ROWS:
                 choice = Choice(manifest_list, keep.tobytes(), self._filter_columns, self.schema, self.metadata.specs)
                 known = planner.known_candidates(choice, listed, opened)
@@ -230,12 +231,12 @@ class _Planner:
         """Yield the data manifests to read."""
         for batch in batches_of_one_spec(manifests):
             spec = find_spec(self.metadata, batch.column("partition_spec_id")[0].as_py())
-            yield from wanted_manifests(self.store, batch, self._columns(spec))
+            yield from wanted_manifests(self.context, batch, self._columns(spec))
 
     def plan(
         self, manifests: pa.Table, planning_executor: PlanningExecutor | None = None
     ) -> tuple[pa.Table, ScanMetrics]:
-        cache = cache_of(self.store)
+        cache = self.context.cache
         batches = list(batches_of_one_spec(manifests, cache))
         parts = None
         if planning_executor is not None and planning_executor.is_worthwhile(cold_bytes(manifests, cache)):
@@ -261,7 +262,7 @@ class _Planner:
         self, choice: Choice, listed: ManifestList, opened: pa.Table
     ) -> Sequence[UnprunedFiles] | None:
         """Return the cached files of a small table; load and cache them first if necessary."""
-        cache = cache_of(self.store)
+        cache = self.context.cache
         if cache is None:
             return None
         known = cache.candidates.find(choice, listed)
@@ -287,7 +288,7 @@ class _Planner:
         """Load the files of manifests of one spec."""
         spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
         want = self._columns(spec)
-        entries = open_entries(self.store, manifests, want, self.statuses)
+        entries = open_entries(self.context, manifests, want, self.statuses)
         unjudged = entries.without(want.judged_names())
         return UnprunedFiles(
             statistics=statistics_of_files(entries.table, spec, self.schema),

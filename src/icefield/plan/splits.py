@@ -14,12 +14,12 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.model.metadata import TableMetadata
 from icefield.plan.entries_of_files import INHERITED, load_entries_of_files
 from icefield.plan.plan import ScanPlan
 from icefield.properties.table import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST_BYTES, SPLIT_TARGET_SIZE_BYTES
-from icefield.storage.store import Store
 
 COLUMNS = ManifestColumns((*INHERITED, "split_offsets"), partition=False)
 
@@ -56,12 +56,12 @@ def split_settings(properties: Mapping[str, str]) -> SplitSettings:
     )
 
 
-def plan_splits(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> list[list[Split]]:
+def plan_splits(context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> list[list[Split]]:
     """Split files of a plan, and pack the splits into tasks."""
     settings = split_settings(metadata.properties)
     # Only files that are larger than a task are split, so only their offsets are looked up.
     large = files.filter(pc.greater(files.column("file_size_in_bytes"), settings.target_bytes))
-    offsets = _load_offsets(store, metadata, plan, large)
+    offsets = _load_offsets(context, metadata, plan, large)
     paths, sizes = files.column("file_path").to_pylist(), files.column("file_size_in_bytes").to_pylist()
     splits = (
         split
@@ -100,9 +100,11 @@ def pack_splits(splits: Iterable[Split], settings: SplitSettings) -> Iterator[li
     yield from (_merged(left.splits) for left in bins)
 
 
-def _load_offsets(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> dict[str, list[int]]:
+def _load_offsets(
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
+) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for _, entries in load_entries_of_files(store, metadata, plan, files, COLUMNS):
+    for _, entries in load_entries_of_files(context, metadata, plan, files, COLUMNS):
         rows = zip(*(entries.column(name).to_pylist() for name in ("file_path", "split_offsets")), strict=True)
         found |= {path: offsets for path, offsets in rows if offsets}
     return found

@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from icefield.cache.reading import ReadContext
 from icefield.engine.upsert import UpsertRows
 from icefield.expr.bind.bound import columns_of
 from icefield.expr.query.select import Parts, Query
@@ -25,7 +26,7 @@ from icefield.spark.session.session import find_session, session
 from icefield.spark.types import schema_from_spark
 from icefield.spark.upsert import open_frame
 from icefield.spark.views.view import conform_to_view, run_query
-from icefield.storage.store import Store, check_reachable
+from icefield.storage.store import check_reachable
 from icefield.types.schema import Schema
 
 
@@ -52,10 +53,12 @@ class Engine:
         """Return whether the chosen or active session can be used."""
         return find_session(chosen) is not None
 
-    def row_engine(self, store: Store, base: TableMetadata, chosen: SparkSession | None = None) -> SparkRowEngine:
+    def row_engine(
+        self, context: ReadContext, base: TableMetadata, chosen: SparkSession | None = None
+    ) -> SparkRowEngine:
         """Return the engine for the rows of one version of a table."""
-        check_reachable(store)
-        return SparkRowEngine(session(chosen), store, base)
+        check_reachable(context.store)
+        return SparkRowEngine(session(chosen), context, base)
 
     def open_upsert(self, frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
         """Prepare a DataFrame to upsert."""
@@ -67,15 +70,15 @@ class Engine:
         scan: ScanPlan,
         select: Schema,
         metadata: TableMetadata,
-        store: Store,
+        context: ReadContext,
         chosen: SparkSession | None = None,
     ) -> DataFrame:
         """Open a planned scan as a DataFrame with the selected columns."""
-        check_reachable(store)
+        check_reachable(context.store)
         readable = readable_schema(metadata, scan.version.schema)
         tops = {readable.paths[i][0] for i in (*select.by_id, *columns_of(scan.where))}
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))
-        request = FilesToRead(store, metadata, scan, scan.files, columns)
+        request = FilesToRead(context, metadata, scan, scan.files, columns)
         return narrow(read_files(self.session(chosen), request, scan.where), columns, select)
 
     def from_arrow(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from icefield.cache.reading import ReadContext
 from icefield.engine.engine import FileWork, T
 from icefield.engine.rows import arrow_batches
 from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
@@ -25,7 +26,6 @@ from icefield.spark.types import schema_from_spark
 from icefield.spark.upsert import SourceFrame, SparkUpsert
 from icefield.spark.write.distribute import NumberedFrame
 from icefield.spark.write.write import write_frames
-from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 
 WIDTH = 64
@@ -36,7 +36,7 @@ class SparkRowEngine:
     """Rows on Spark."""
 
     session: SparkSession
-    store: Store
+    context: ReadContext
     base: TableMetadata
     width: int = WIDTH
 
@@ -46,7 +46,7 @@ class SparkRowEngine:
 
     def run(self, work: FileWork[T], groups: Iterable[Iterable[FileTask]]) -> Iterator[T]:
         """Run work on groups of files, in executors."""
-        return run_work(self.session, work, groups, TableFiles.of(self.base), self.store)
+        return run_work(self.session, work, groups, TableFiles.of(self.base), self.context.store)
 
     def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
         """Write a DataFrame or Arrow data, and the remaining rows of partially replaced files."""
@@ -54,9 +54,9 @@ class SparkRowEngine:
         check_schema(schema_from_spark(frames[0].schema), self.base.schema)
         for scan in replaced:
             if scan.partial_files.num_rows:
-                partial = FilesToRead(self.store, self.base, scan, scan.partial_files, plan.schema)
+                partial = FilesToRead(self.context, self.base, scan, scan.partial_files, plan.schema)
                 frames.append(read_files(self.session, partial, scan.where, Rows.NON_MATCHING))
-        return write_frames(frames, plan, self.base.sort_order, self.store)
+        return write_frames(frames, plan, self.base.sort_order, self.context.store)
 
     def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
         """Match rows with planned files by key, and write the results."""
@@ -64,7 +64,7 @@ class SparkRowEngine:
         if not isinstance(opened, SourceFrame):
             frame = frame_of_arrow(self.session, opened.to_reader(), source.incoming)
             opened = SourceFrame(NumberedFrame.of(frame), source.columns, self.base.schema)
-        return SparkUpsert(opened, source, plan, self.base, self.store).run()
+        return SparkUpsert(opened, source, plan, self.base, self.context).run()
 
     def _frame_of_whole_rows(self, rows: object) -> DataFrame:
         given, batches = arrow_batches(rows)

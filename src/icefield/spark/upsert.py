@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql import types as spark_types
 from pyspark.taskcontext import TaskContext
 
+from icefield.cache.reading import ReadContext
 from icefield.engine.engine import Site
 from icefield.engine.file_works import DeletePositions, RewriteWithout
 from icefield.engine.local_upsert import conform_table
@@ -143,7 +144,7 @@ class SparkUpsert:
     rows: UpsertRows
     plan: UpsertPlan
     base: TableMetadata
-    store: Store
+    context: ReadContext
 
     def run(self) -> Upserted:
         """Match rows with planned files by key, and write the results."""
@@ -151,7 +152,7 @@ class SparkUpsert:
         matched = self._matched().persist()
         try:
             touched = frozenset(row[0] for row in matched.select(FILE_COLUMN).distinct().collect())
-            files = write_frames([self._rows(matched)], self.plan.settings, self.base.sort_order, self.store)
+            files = write_frames([self._rows(matched)], self.plan.settings, self.base.sort_order, self.context.store)
             changed = self._changed_files(matched, touched)
             if self.plan.deletes is not None:
                 return Upserted(files, [entry for done in changed for entry in done.entries], touched)
@@ -159,7 +160,7 @@ class SparkUpsert:
         except BaseException as error:
             for plan in (self.plan.settings, self.plan.deletes):
                 if plan is not None:
-                    remove_files_of_write(self.store, plan)
+                    remove_files_of_write(self.context.store, plan)
             if explained := explain_worker_error(error):
                 raise explained from error
             raise
@@ -181,7 +182,7 @@ class SparkUpsert:
         metadata = (FILE, POSITION, ROW_ID) if self.base.has_row_ids else (FILE, POSITION)
         names = {f.field_id for f in (*fields, *kept.fields)}
         read, _ = with_free_names(Schema(tuple(f for f in own.fields if f.field_id in names)), metadata)
-        request = FilesToRead(self.store, self.base, self.plan.scan, self.plan.scan.files, read)
+        request = FilesToRead(self.context, self.base, self.plan.scan, self.plan.scan.files, read)
         frame = read_files(self.source.sparkSession, request, self.plan.scan.where)
         placed = frame.toDF(*(f"t{f.field_id}" for f in read.fields))
         table = placed.select(
@@ -234,7 +235,7 @@ class SparkUpsert:
         work = (
             RewriteWithout(self.plan.settings) if deletes is None else DeletePositions(deletes, self.plan.has_vectors)
         )
-        task = PositionsTask(work, self.store, TableFiles.of(self.base))
+        task = PositionsTask(work, self.context.store, TableFiles.of(self.base))
         results = []
         for row in ordered.mapInArrow(task, _RESULTS).collect():
             if row["error"] is not None:

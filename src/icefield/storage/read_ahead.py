@@ -241,13 +241,6 @@ def read_many(store: Store, locations: Iterable[str]) -> Iterator[tuple[str, byt
             yield location, near.read(location)
 
 
-def beneath(store: Store) -> Store:
-    """Return the store that is read ahead, or the store itself."""
-    while isinstance(store, ReadAhead):
-        store = store.store
-    return store
-
-
 def _key(wanted: Wanted) -> _Key:
     return wanted.location, wanted.offset if wanted.part is Part.RANGE else None
 

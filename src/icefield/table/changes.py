@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from icefield.cache.reading import ReadContext
 from icefield.engine.rows import SessionChoice
 from icefield.expr.bind.bound import Bound
 from icefield.expr.parse.ast import Predicate
@@ -16,7 +17,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.plan.changes import SnapshotRange, plan_appends
 from icefield.plan.plan import ScanPlan
-from icefield.storage.store import StaysInProcess, Store
+from icefield.storage.store import StaysInProcess
 from icefield.table.scan import TableScan
 from icefield.types.schema import Schema
 
@@ -26,14 +27,14 @@ class AppendScan(StaysInProcess):
 
     def __init__(
         self,
-        store: Store,
+        context: ReadContext,
         table: TableName,
         metadata: TableMetadata,
         snapshot_range: SnapshotRange,
         where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> None:
-        self._scan = _AppendedRows(store, table, metadata, snapshot_range.until, where, select)
+        self._scan = _AppendedRows(context, table, metadata, snapshot_range.until, where, select)
         self._scan.snapshot_range = snapshot_range
 
     def using(self, sessions: SessionChoice) -> Self:
@@ -81,5 +82,5 @@ class _AppendedRows(TableScan):
     @property
     def _plan(self) -> ScanPlan:
         if self._planned is None:
-            self._planned = plan_appends(self._store, self._metadata, self.snapshot_range, self._where)
+            self._planned = plan_appends(self._context, self._metadata, self.snapshot_range, self._where)
         return self._planned

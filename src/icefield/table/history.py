@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
+from icefield.cache.reading import ReadContext
 from icefield.commit.actions.expire import ExpireSnapshots, RemoveTheseSnapshots
 from icefield.commit.actions.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.validate.transaction_reads import find_read
@@ -18,7 +19,6 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.plan.versions import AsOf, ResolvedVersion, parse_moment, resolve_version, to_millis
-from icefield.storage.store import Store
 from icefield.types.schema import Schema
 
 
@@ -31,8 +31,8 @@ class TableHistory:
         self._ref = ref
 
     @property
-    def _store(self) -> Store:
-        return self._head.backend.store
+    def _context(self) -> ReadContext:
+        return self._head.backend.reading
 
     @property
     def _ambient(self) -> Ambient:

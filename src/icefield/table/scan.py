@@ -11,6 +11,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from icefield.arguments import check_arguments
+from icefield.cache.reading import ReadContext
 from icefield.engine.choose import EngineChoice, EngineName
 from icefield.engine.engine import RowEngine
 from icefield.engine.file_works import CountRows, FindMinMax
@@ -34,7 +35,7 @@ from icefield.plan.partition.values import open_tasks, partition_fields
 from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
 from icefield.plan.splits import Split, plan_splits
 from icefield.plan.versions import ResolvedVersion
-from icefield.storage.store import StaysInProcess, Store
+from icefield.storage.store import StaysInProcess
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
 from icefield.types.metadata_columns import DELETED, with_metadata_columns
@@ -53,14 +54,14 @@ class TableScan(StaysInProcess):
 
     def __init__(
         self,
-        store: Store,
+        context: ReadContext,
         table: TableName,
         metadata: TableMetadata,
         version: ResolvedVersion,
         where: Predicate | str | Any = None,
         select: Sequence[str] | None = None,
     ) -> None:
-        self._store = store
+        self._context = context
         self._table = table
         self._metadata = metadata
         self._point = version
@@ -104,7 +105,7 @@ class TableScan(StaysInProcess):
             session: The Spark session to use. By default that of `Lake.use`, else the active one.
         """
         chosen = session or self._sessions.session
-        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._store, chosen)
+        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._context, chosen)
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return an Arrow batch reader. No JVM is started, and memory does not grow with the size of the table."""
@@ -138,7 +139,7 @@ class TableScan(StaysInProcess):
 
     def splits(self) -> list[list[Split]]:
         """Split the files at row groups, and pack the splits into tasks of about `read.split.target-size`."""
-        return plan_splits(self._store, self._metadata, self._plan, self._plan.files)
+        return plan_splits(self._context, self._metadata, self._plan, self._plan.files)
 
     def explain(self) -> Explanation:
         """Return what the scan reads, and what pruned the rest. Print it for people, or use `as_dict`."""
@@ -148,21 +149,21 @@ class TableScan(StaysInProcess):
 
     def explain_file(self, location: str) -> FileReason:
         """Explain why a data file is read or pruned. The end of its location is enough to name it."""
-        return explain_file(self._store, self._metadata, self._point, self._where, location)
+        return explain_file(self._context, self._metadata, self._point, self._where, location)
 
     @property
     def _plan(self) -> ScanPlan:
         # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan one after another.
         if self._planned is None:
             self._planned = plan_scan(
-                self._store, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
+                self._context, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
             )
         return self._planned
 
     def _tasks(self, files: pa.Table) -> Iterator[FileTask]:
         filter_columns = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
         wanted = self._readable.select([*self._select, *filter_columns])
-        return open_tasks(self._store, self._metadata, self._plan, files, wanted)
+        return open_tasks(self._context, self._metadata, self._plan, files, wanted)
 
     def _row_counts(self, engine: EngineName | None) -> Longs:
         # Selecting the column that marks deleted rows includes them.
@@ -179,7 +180,7 @@ class TableScan(StaysInProcess):
     def _extreme(self, column: str, side: Side, engine: EngineName | None) -> pa.Scalar:
         wanted = MinMax(_find_ordered(column, self._readable), side)
         self._note([wanted.reference.field_id])
-        listed = load_entries_of_files(self._store, self._metadata, self._plan, self._plan.files, wanted.columns)
+        listed = load_entries_of_files(self._context, self._metadata, self._plan, self._plan.files, wanted.columns)
         row_engine = self._engine(self._plan.files, engine)
 
         def read(rows: Sequence[int], better: Bound) -> Iterator[Best]:
@@ -190,10 +191,10 @@ class TableScan(StaysInProcess):
 
     def _engine(self, files: pa.Table, asked: EngineName | None) -> RowEngine:
         choice = EngineChoice(self._sessions, asked)
-        return choice.open(choice.use(bytes_of(files)), self._store, self._metadata)
+        return choice.open(choice.use(bytes_of(files)), self._context, self._metadata)
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for reader, task in read_ahead(self._store, self._metadata, tasks):
+        for reader, task in read_ahead(self._context.store, self._metadata, tasks):
             yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
 
 

@@ -212,7 +212,7 @@ class Table(TableHistory, StaysInProcess):
             partition: The partition values of all files. By default they come from the path (`day=2026-01-01/…`), else
                 from statistics if these prove a single value.
         """
-        return adopt_files(self._head, self._store, self._target(), files, partition)
+        return adopt_files(self._head, self._context.store, self._target(), files, partition)
 
     def scan(
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
@@ -225,7 +225,7 @@ class Table(TableHistory, StaysInProcess):
             as_of: The version to read: a snapshot id, a time, or the name of a branch or tag. By default the newest.
         """
         metadata = self._load()
-        scan = TableScan(self._store, self._head.name, metadata, self._point(metadata, as_of), where, select)
+        scan = TableScan(self._context, self._head.name, metadata, self._point(metadata, as_of), where, select)
         note = partial(self._reading, metadata, as_of, scan.where)
         note(scan.schema.by_id)
         return scan.noting(note).using(self._head.sessions)
@@ -250,7 +250,7 @@ class Table(TableHistory, StaysInProcess):
         """
         metadata = self._load()
         snapshot_range = find_snapshot_range(metadata, after, self._point(metadata, until))
-        appends = AppendScan(self._store, self._head.name, metadata, snapshot_range, where, select)
+        appends = AppendScan(self._context, self._head.name, metadata, snapshot_range, where, select)
         self._reading(metadata, until, appends.where)
         return appends.using(self._head.sessions)
 
@@ -265,7 +265,7 @@ class Table(TableHistory, StaysInProcess):
         """
         metadata = self._load()
         before = None if after is None else resolve_version(metadata, after).snapshot
-        return load_changed_files(self._store, metadata, before, self._reading(metadata, until).snapshot)
+        return load_changed_files(self._context, metadata, before, self._reading(metadata, until).snapshot)
 
     def inspect(
         self,
@@ -287,7 +287,7 @@ class Table(TableHistory, StaysInProcess):
         if as_of is not None and name.lower() in OF_THE_TABLE:
             raise InvalidInput(f"{name} does not depend on the version, so it does not accept as_of")
         version = self._reading(loaded.metadata, as_of)
-        source = Inspected(self._store, loaded.metadata, loaded.location, version)
+        source = Inspected(self._context, loaded.metadata, loaded.location, version)
         return TableInspection(open_metadata_table(name, source), where, select).using(self._head.sessions)
 
     def replace(
@@ -345,7 +345,7 @@ class Table(TableHistory, StaysInProcess):
     def set_location(self, location: str) -> None:
         """Set the location for new files. Existing files stay where they are."""
         place = str(parse_location(location)).rstrip("/")
-        self._store.check(place)
+        self._context.store.check(place)
         self._head.commit([ChangeLocation(place)])
 
     def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:

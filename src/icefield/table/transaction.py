@@ -186,7 +186,7 @@ class _StagedHead:
 
     def rebase(self, base: TableVersion) -> None:
         """Move to a newer version in which everything that was read is unchanged."""
-        self.reads.check(self.name, base.metadata, self.backend.store)
+        self.reads.check(self.name, base.metadata, self.backend.reading)
         self._staged = self._propose(self.actions, base.metadata)
         self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
 
@@ -202,7 +202,7 @@ class _StagedHead:
         if any(own.is_optional for own in self._own):
             reusable = [location for action in self.actions for location in action.reusable_files()]
             own = [location for own in self._own for location in own.locations]
-            remove_unreferenced(self.backend.store, [*own, *reusable], now, self._opened)
+            remove_unreferenced(self.backend.reading, [*own, *reusable], now, self._opened)
 
     def _only_staged(self) -> list[str]:
         reusable = {location for action in self.actions for location in action.reusable_files()}
@@ -211,6 +211,6 @@ class _StagedHead:
     def _propose(self, actions: Sequence[Action], base: TableMetadata) -> TableMetadata:
         attempt = begin_attempt(self.backend.store)
         try:
-            return propose_all(actions, base, WriteContext(attempt.store, self.backend.ambient))
+            return propose_all(actions, base, WriteContext.of(self.backend, attempt.store))
         finally:
             self._written.extend(attempt.written)

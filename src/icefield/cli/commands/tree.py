@@ -72,7 +72,7 @@ def read_tree(lake: Lake, name: str, limits: TreeLimits, as_of: AsOf | None = No
     table = lake.table(name)
     metadata = table.metadata
     pointer = Pointer(table.name, lake.catalog.name, table.metadata_location)
-    return load_tree(lake.store, pointer, metadata, resolve_version(metadata, as_of).snapshot, limits)
+    return load_tree(lake.backend.reading, pointer, metadata, resolve_version(metadata, as_of).snapshot, limits)
 
 
 def draw_tree(root: TreeNode) -> Tree:

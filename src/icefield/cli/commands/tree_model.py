@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.cli.commands.snapshots import refs_of, summary_number
 from icefield.cli.output import moment
 from icefield.codec.manifest.columns import ManifestColumns
@@ -19,7 +20,6 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.plan.manifest_list import DELETE_MANIFEST, load_manifests
 from icefield.storage.sizes import read_sized
-from icefield.storage.store import Store
 
 FILE_COLUMNS = ManifestColumns(("status", "file_path", "record_count", "file_size_in_bytes"), partition=False)
 
@@ -100,14 +100,14 @@ class Pointer:
 
 
 def load_tree(
-    store: Store, pointer: Pointer, metadata: TableMetadata, opened: Snapshot | None, limits: TreeLimits
+    context: ReadContext, pointer: Pointer, metadata: TableMetadata, opened: Snapshot | None, limits: TreeLimits
 ) -> TreeNode:
     """Load the tree below a catalog pointer; only one snapshot is opened."""
     newest = list(metadata.snapshots)[::-1]
     others = [s for s in newest if opened is None or s.snapshot_id != opened.snapshot_id]
     shown = [_snapshot(s, metadata) for s in others[: max(0, limits.snapshots - 1)]]
     if opened is not None:
-        shown.insert(0, _opened_snapshot(store, opened, metadata, limits))
+        shown.insert(0, _opened_snapshot(context, opened, metadata, limits))
     return TreeNode(
         table=pointer.table,
         catalog=pointer.catalog,
@@ -133,15 +133,17 @@ def _snapshot(snapshot: Snapshot, metadata: TableMetadata, **opened: Any) -> Sna
     )
 
 
-def _opened_snapshot(store: Store, snapshot: Snapshot, metadata: TableMetadata, limits: TreeLimits) -> SnapshotNode:
-    manifests = load_manifests(store, snapshot)
+def _opened_snapshot(
+    context: ReadContext, snapshot: Snapshot, metadata: TableMetadata, limits: TreeLimits
+) -> SnapshotNode:
+    manifests = load_manifests(context, snapshot)
     assert manifests is not None
     rows = manifests.slice(0, limits.manifests).to_pylist()
-    nodes = tuple(_manifest(store, row, limits.files) for row in rows)
+    nodes = tuple(_manifest(context, row, limits.files) for row in rows)
     return _snapshot(snapshot, metadata, manifest_count=manifests.num_rows, manifests=nodes)
 
 
-def _manifest(store: Store, row: dict[str, Any], most_files: int) -> ManifestNode:
+def _manifest(context: ReadContext, row: dict[str, Any], most_files: int) -> ManifestNode:
     location = row["manifest_path"]
     added, existing = row["added_rows_count"], row["existing_rows_count"]
     return ManifestNode(
@@ -152,12 +154,12 @@ def _manifest(store: Store, row: dict[str, Any], most_files: int) -> ManifestNod
         existing_files=row["existing_files_count"],
         deleted_files=row["deleted_files_count"],
         rows=None if added is None or existing is None else added + existing,
-        files=_files(store, row, most_files) if most_files else (),
+        files=_files(context, row, most_files) if most_files else (),
     )
 
 
-def _files(store: Store, row: dict[str, Any], most: int) -> tuple[FileNode, ...]:
+def _files(context: ReadContext, row: dict[str, Any], most: int) -> tuple[FileNode, ...]:
     location = row["manifest_path"]
-    entries = decode_manifest(read_sized(store, location, row["manifest_length"]), location, FILE_COLUMNS)
+    entries = decode_manifest(read_sized(context.store, location, row["manifest_length"]), location, FILE_COLUMNS)
     live = entries.filter(pc.not_equal(entries.column("status"), pa.scalar(DELETED, pa.int32()))).slice(0, most)
     return tuple(FileNode(r["file_path"], r["record_count"], r["file_size_in_bytes"]) for r in live.to_pylist())

@@ -95,7 +95,7 @@ class RewriteFiles(FilesAction):
 
     def _remapped(self, base: TableMetadata, context: WriteContext) -> list[AddedFiles]:
         """Write deletes for the new files, for rows that were deleted since the old ones were read."""
-        changed = find_changed_files(self.read_set, self.read_set.plan.files, base, context.store)
+        changed = find_changed_files(self.read_set, self.read_set.plan.files, base, context.reading)
         self._check_keys(changed)
         deleted = self._moved_positions(changed, base, context)
         if not deleted:

@@ -109,7 +109,7 @@ class RowDelta(FilesAction):
     def _propose_deletes(self, base: TableMetadata, context: WriteContext) -> _Proposed:
         """Return the deletes for a base, after checking that they do not conflict with concurrent ones."""
         touched = self._touched
-        changed = {c.now.location: c for c in find_changed_files(self.read_set, touched, base, context.store)}
+        changed = {c.now.location: c for c in find_changed_files(self.read_set, touched, base, context.reading)}
         pairs = [changed.get(task.location, ChangedFile(task, task)) for task in self.read_set.plan.tasks(touched)]
         was_upgraded = base.has_row_ids is not self.has_vectors
         merged = self._merge(pairs if was_upgraded else list(changed.values()), base, context)
@@ -132,7 +132,7 @@ class RowDelta(FilesAction):
         self, entries: Sequence[DeleteEntry], superseded: frozenset[str], base: TableMetadata, context: WriteContext
     ) -> _Proposed:
         assert self.snapshot_id is not None
-        partitions = load_partition_values(context.store, base, self.read_set.plan, self._touched)
+        partitions = load_partition_values(context.reading, base, self.read_set.plan, self._touched)
         files = as_added_files(entries, partitions, base)
         manifests = [row for group in files for row in write_added(group, base, context, self.snapshot_id)]
         return _Proposed(entries, files, manifests, superseded)

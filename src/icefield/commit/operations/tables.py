@@ -194,7 +194,7 @@ class PointerTableOperations:
     def _load_at(self, location: str, known: TableVersion | None) -> TableVersion:
         if known is not None and known.location == location:
             return known
-        return TableVersion(load_table_metadata(self.backend.store, location), location)
+        return TableVersion(load_table_metadata(self.backend.reading, location), location)
 
     def _write(
         self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
@@ -208,7 +208,7 @@ class PointerTableOperations:
             snapshots=carry_snapshots(metadata.snapshots, metadata.location),
             unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
         )
-        location = write_metadata(metadata, name, WriteContext(attempt.store, self.backend.ambient))
+        location = write_metadata(metadata, name, WriteContext.of(self.backend, attempt.store))
         return TableVersion(metadata, location)
 
     def _swap(self, changes: Sequence[PointerSwap]) -> None:
@@ -216,7 +216,7 @@ class PointerTableOperations:
         first = changes[0]
 
         def judge(current: str) -> Outcome:
-            log = [entry.metadata_file for entry in load_table_metadata(self.backend.store, current).metadata_log]
+            log = [entry.metadata_file for entry in load_table_metadata(self.backend.reading, current).metadata_log]
             if first.new in log:
                 return Outcome.LANDED
             # Only a log that reaches back to `expected` proves that another commit followed it. Another table under

@@ -144,7 +144,7 @@ class _ListWriter:
                 new, next_row_id = self._with_row_ids(new)
                 data = splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
                 return data, next_row_id
-        kept = load_manifests(self.context.store, parent) if draft.kept is None else draft.kept
+        kept = load_manifests(self.context.reading, parent) if draft.kept is None else draft.kept
         manifests = new if kept is None else pa.concat_tables([new, kept])
         manifests, next_row_id = self._with_row_ids(complete_manifests(manifests, self.base, self.context))
         return encode_manifest_list(manifests, self.header, self.location, manifest_codec(self.base)), next_row_id

@@ -51,7 +51,7 @@ def remove_files(
 ) -> ManifestFilterResult:
     """Remove files from the head of a branch."""
     paths = set(removed_files.data.column("file_path").to_pylist())
-    manifests = load_manifests(context.store, base.ref_head(ref)) if removed_files else None
+    manifests = load_manifests(context.reading, base.ref_head(ref)) if removed_files else None
     if manifests is None:
         return ManifestFilterResult(None, [], paths)
     remover = _Remover(manifests, base, context, snapshot_id)

@@ -42,7 +42,7 @@ def merge_manifests(
         return None
     if count_manifests(read_manifest_list(context.store, parent), parent.manifest_list) < least:
         return None
-    manifests = load_manifests(context.store, parent)
+    manifests = load_manifests(context.reading, parent)
     assert manifests is not None
     bins = _bins(manifests, DATA_MANIFEST, MANIFEST_TARGET_SIZE_BYTES.read(base.properties))
     return None if sum(map(len, bins)) < least else _merge_bins(manifests, bins, base, context, snapshot_id)
@@ -50,7 +50,7 @@ def merge_manifests(
 
 def merge_all(parent: Snapshot | None, base: TableMetadata, context: WriteContext, snapshot_id: int) -> Merged | None:
     """Merge the small manifests of a snapshot, of data and of deletes; None if there are fewer than two."""
-    manifests = load_manifests(context.store, parent)
+    manifests = load_manifests(context.reading, parent)
     if manifests is None:
         return None
     target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from icefield.ambient import Ambient
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
 from icefield.commit.validate.read_set import ReadSet
@@ -41,15 +42,17 @@ class ChangedFile:
         return _locations(self.now, DeleteType.EQUALITY) - _locations(self.planned, DeleteType.EQUALITY)
 
 
-def find_changed_files(read_set: ReadSet, files: pa.Table, base: TableMetadata, store: Store) -> list[ChangedFile]:
+def find_changed_files(
+    read_set: ReadSet, files: pa.Table, base: TableMetadata, context: ReadContext
+) -> list[ChangedFile]:
     """Find the planned files whose deletes have changed since the plan.
 
     Raises ConcurrentChange if one of the files was removed.
     """
-    if not read_set.is_disturbed(base, store, files):
+    if not read_set.is_disturbed(base, context, files):
         return []
     version = ResolvedVersion(base.ref_head(read_set.ref), read_set.plan.version.schema)
-    plan = plan_scan(store, base, version, read_set.plan.where)
+    plan = plan_scan(context, base, version, read_set.plan.where)
     paths = paths_of(files)
     found = files_at(plan.files, paths)
     if removed_files := paths - paths_of(found):

@@ -22,7 +22,7 @@ class RequireNewFiles:
     ref: str
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
-        planned = plan_scan(context.store, base, resolve_version(base, self.ref), TRUE)
+        planned = plan_scan(context.reading, base, resolve_version(base, self.ref), TRUE)
         known = set(planned.files.column("file_path").to_pylist())
         if taken := sorted(known & self.locations):
             raise already_there(taken)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.commit.action import WriteContext
 from icefield.errors import ConcurrentChange, MissingFile
@@ -116,14 +117,14 @@ class ReadSet:
         """Return whether another writer has moved the branch since the plan."""
         return any(True for _ in self.snapshots_since(base))
 
-    def is_disturbed(self, base: TableMetadata, store: Store, files: pa.Table) -> bool:
+    def is_disturbed(self, base: TableMetadata, context: ReadContext, files: pa.Table) -> bool:
         """Return whether planned files may have been removed, or may have new deletes; compares two manifest lists.
 
         While the manifests that list them are unchanged, and no delete manifest was added, the files are unchanged.
         """
         if not self.has_moved(base):
             return False
-        before, now = (load_manifests(store, s) for s in (self.plan.version.snapshot, base.ref_head(self.ref)))
+        before, now = (load_manifests(context, s) for s in (self.plan.version.snapshot, base.ref_head(self.ref)))
         if before is None or now is None:
             return True
         paths = now.column("manifest_path").combine_chunks()
@@ -137,7 +138,7 @@ class ReadSet:
         if self.isolation != SERIALIZABLE and self.keys is None:
             return
         since = [s for s in self.snapshots_since(base) if s.operation != Operation.REPLACE]
-        added = plan_added_files(context.store, base, since, self.plan)
+        added = plan_added_files(context.reading, base, since, self.plan)
         added = added if self.partitions is None else self.partitions.restrict(added)
         for snapshot in since:
             found = added.filter(pc.equal(added.column("snapshot_id"), snapshot.snapshot_id))
@@ -152,7 +153,7 @@ class ReadSet:
         """Fail if rows were deleted since from planned files, some of which are rewritten."""
         like = replace(self.plan, files=files)
         for snapshot in self.snapshots_since(base) if files.num_rows else ():
-            deletes = plan_added_deletes(context.store, base, snapshot, like)
+            deletes = plan_added_deletes(context.reading, base, snapshot, like)
             if deletes.num_rows:
                 raise self.conflict(
                     f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) concurrently deleted rows of files that "

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.errors import IcefieldError
 from icefield.model.metadata import TableMetadata
@@ -21,7 +22,7 @@ NAMES = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path"
 
 
 def remove_unreferenced(
-    store: Store, locations: Iterable[str], now: TableMetadata, since: TableMetadata | None = None
+    context: ReadContext, locations: Iterable[str], now: TableMetadata, since: TableMetadata | None = None
 ) -> None:
     """Remove files that were written for a change, except those that a snapshot of the table references.
 
@@ -30,28 +31,28 @@ def remove_unreferenced(
     """
     wanted = set(locations)
     try:
-        referenced = find_referenced(store, wanted, now, since)
+        referenced = find_referenced(context, wanted, now, since)
     except IcefieldError:
         return
-    remove_quietly(store, sorted(wanted - referenced))
+    remove_quietly(context.store, sorted(wanted - referenced))
 
 
 def find_referenced(
-    store: Store, locations: set[str], now: TableMetadata, since: TableMetadata | None = None
+    context: ReadContext, locations: set[str], now: TableMetadata, since: TableMetadata | None = None
 ) -> set[str]:
     """Return the locations that a snapshot references: data and delete files, manifests, manifest lists."""
     found: set[str] = set()
-    seen = _known_manifests(store, since)
+    seen = _known_manifests(context, since)
     for snapshot in now.snapshots.added_since(since.snapshots if since else None) if locations else ():
         found |= {snapshot.manifest_list} & locations
-        manifests = load_manifests(store, snapshot)
+        manifests = load_manifests(context, snapshot)
         if manifests is None:
             continue
         found |= set(manifests.column("manifest_path").to_pylist()) & locations
         new = manifests.filter(pc.invert(pc.is_in(manifests.column("manifest_path"), value_set=_texts(seen))))
         seen |= set(new.column("manifest_path").to_pylist())
         for batch in batches_of_one_spec(new):
-            found |= set(load_entries(store, batch, NAMES, LIVE).column("file_path").to_pylist()) & locations
+            found |= set(load_entries(context, batch, NAMES, LIVE).column("file_path").to_pylist()) & locations
     return found
 
 
@@ -64,10 +65,10 @@ def remove_quietly(store: Store, locations: Iterable[str]) -> None:
             continue
 
 
-def _known_manifests(store: Store, since: TableMetadata | None) -> set[str]:
+def _known_manifests(context: ReadContext, since: TableMetadata | None) -> set[str]:
     """Return manifests that are older than the files in question: those of the heads of an earlier version."""
     heads: list[Snapshot | None] = [] if since is None else [since.ref_head(name) for name in since.refs]
-    lists = [load_manifests(store, head) for head in heads]
+    lists = [load_manifests(context, head) for head in heads]
     return {path for each in lists if each is not None for path in each.column("manifest_path").to_pylist()}
 
 

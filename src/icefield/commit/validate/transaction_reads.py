@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.errors import ConcurrentChange, MissingFile
 from icefield.expr.bind.bound import TRUE, Bound, columns_of
 from icefield.expr.prune.residual import residual
@@ -26,7 +27,6 @@ from icefield.parquet.read.read import table_reader
 from icefield.parquet.read.task import DeleteFile
 from icefield.plan.plan import ScanPlan, plan_scan
 from icefield.plan.versions import AsOf, ResolvedVersion
-from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import KeyIndex
 from icefield.types.metadata_columns import LINEAGE, is_metadata_column, with_columns
@@ -77,10 +77,10 @@ class Reads:
         if whole not in self.rows:
             self.rows[read] = None
 
-    def check(self, table: TableName, now: TableMetadata, store: Store) -> None:
+    def check(self, table: TableName, now: TableMetadata, context: ReadContext) -> None:
         """Raise ConcurrentChange if one of the reads would return different rows in this version."""
         for read in self.rows:
-            comparison = _Comparison(read, self.version, now, store)
+            comparison = _Comparison(read, self.version, now, context)
             if comparison.differs():
                 raise ConcurrentChange(
                     f"cannot commit: rows of {table}, which the transaction read, were changed concurrently"
@@ -96,7 +96,7 @@ class _Comparison:
     read: RowsRead
     version: TableMetadata
     now: TableMetadata
-    store: Store
+    context: ReadContext
 
     def differs(self) -> bool:
         if self.read.ref not in self.version.refs and self.read.ref not in self.now.refs:
@@ -131,7 +131,7 @@ class _Comparison:
         return False
 
     def _rows_differ(self) -> bool:
-        sides = [_Side(self._plan(snapshot), self.now, self.store) for snapshot in (self._before, self._after)]
+        sides = [_Side(self._plan(snapshot), self.now, self.context) for snapshot in (self._before, self._after)]
         deletes = [side.deletes() for side in sides]
         for side, mine, other in zip(sides, deletes, reversed(deletes), strict=True):
             side.keep({path for path, found in mine.items() if other.get(path, _ABSENT) != found})
@@ -145,7 +145,7 @@ class _Comparison:
         return not _same_rows(before, after)
 
     def _plan(self, snapshot: Snapshot | None) -> ScanPlan:
-        return plan_scan(self.store, self.now, ResolvedVersion(snapshot, self.read.schema), self.read.where)
+        return plan_scan(self.context, self.now, ResolvedVersion(snapshot, self.read.schema), self.read.where)
 
 
 _ABSENT = frozenset({None})
@@ -154,10 +154,10 @@ _ABSENT = frozenset({None})
 class _Side:
     """The files of one version that may hold matching rows."""
 
-    def __init__(self, plan: ScanPlan, metadata: TableMetadata, store: Store) -> None:
+    def __init__(self, plan: ScanPlan, metadata: TableMetadata, context: ReadContext) -> None:
         self._plan = plan
         self._metadata = metadata
-        self._store = store
+        self._store = context.store
         self.files = plan.files
 
     def deletes(self) -> dict[str, frozenset[DeleteFile]]:

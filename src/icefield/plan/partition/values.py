@@ -6,6 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.schema import partition_column
 from icefield.errors import Unsupported
@@ -15,7 +16,6 @@ from icefield.parquet.read.task import FileTask
 from icefield.plan.entries_of_files import INHERITED, load_entries_of_files
 from icefield.plan.partition.struct import partition_struct
 from icefield.plan.plan import ScanPlan
-from icefield.storage.store import Store
 from icefield.types.arrow import arrow_type, python_values
 from icefield.types.datatypes import NestedField, PrimitiveType, StructType, Type, Value
 from icefield.types.metadata_columns import PARTITION_ID, with_metadata_columns
@@ -36,18 +36,18 @@ def partition_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
 
 
 def load_partition_values(
-    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
 ) -> Iterator[tuple[PartitionSpec, pa.Table]]:
     """Yield planned files, each batch of one spec, as their locations and one column per partition field."""
-    for spec, entries in load_entries_of_files(store, metadata, plan, files, ManifestColumns(INHERITED)):
+    for spec, entries in load_entries_of_files(context, metadata, plan, files, ManifestColumns(INHERITED)):
         yield spec, entries.select(["file_path", *(partition_column(f.field_id) for f in spec.fields)])
 
 
-def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> pa.StructArray:
+def load_partitions(context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> pa.StructArray:
     """Return the partition of each file, as one struct for all specs, in the files' order. Raises Unsupported."""
     struct = partition_struct(metadata)
     kind = arrow_type(StructType(struct.fields))
-    listed = list(load_partition_values(store, metadata, plan, files))
+    listed = list(load_partition_values(context, metadata, plan, files))
     paths = pa.chunked_array([entries.column("file_path").combine_chunks() for _, entries in listed], pa.string())
     values = pa.chunked_array([struct.array(entries, struct.fields) for _, entries in listed], kind)
     indices = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
@@ -61,7 +61,7 @@ def load_partitions(store: Store, metadata: TableMetadata, plan: ScanPlan, files
 
 
 def open_tasks(
-    store: Store, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
 ) -> Iterator[FileTask]:
     """Yield what a reader needs to know about files of a plan to read the wanted columns."""
     tasks = plan.tasks(files)
@@ -69,7 +69,7 @@ def open_tasks(
         yield from tasks
         return
     fields = partition_struct(metadata).fields
-    columns = load_partitions(store, metadata, plan, files).flatten()
+    columns = load_partitions(context, metadata, plan, files).flatten()
     rows = zip(*(_values(column, f.type) for column, f in zip(columns, fields, strict=True)), strict=True)
     for task, values in zip(tasks, rows, strict=True):
         yield replace(task, partition=dict(zip((f.name for f in fields), values, strict=True)))

@@ -39,7 +39,7 @@ class PinnedVersion:
     def load(self, lake: Lake, table: str) -> TableMetadata:
         """Load the metadata of the version; the newest if the file was removed and the version has not expired."""
         try:
-            return load_table_metadata(lake.store, self.metadata_location)
+            return load_table_metadata(lake.backend.reading, self.metadata_location)
         except (MissingFile, StorageError):
             return lake.table(table).metadata
 
@@ -61,7 +61,7 @@ class IcefieldSource(DataSource):
         options = self._options(TO_READ)
         with options.open_lake() as lake:
             loaded = lake.head(options.table).load()
-            table = SourceTable(lake.store, loaded.metadata, options.resolve_version(loaded.metadata))
+            table = SourceTable(lake.backend.reading, loaded.metadata, options.resolve_version(loaded.metadata))
         bind(options.where, table.readable)  # raises early
         self.pinned = PinnedVersion(loaded.location, table.version)
         return logical_schema(table.select(options.columns))
@@ -78,9 +78,9 @@ class IcefieldSource(DataSource):
         options = self._options(TO_READ)
         with options.open_lake() as lake:
             if self.pinned is not None:
-                return SourceTable(lake.store, self.pinned.load(lake, options.table), self.pinned.version)
+                return SourceTable(lake.backend.reading, self.pinned.load(lake, options.table), self.pinned.version)
             metadata = lake.table(options.table).metadata
-            return SourceTable(lake.store, metadata, options.resolve_version(metadata))
+            return SourceTable(lake.backend.reading, metadata, options.resolve_version(metadata))
 
     def _options(self, known: tuple[str, ...]) -> SourceOptions:
         options = SourceOptions(dict(self.options), type(self).default_lake)

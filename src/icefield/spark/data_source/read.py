@@ -14,6 +14,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from icefield.cache.reading import ReadContext
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import Bound, all_of, columns_of
@@ -27,7 +28,6 @@ from icefield.plan.versions import ResolvedVersion
 from icefield.spark.data_source.filters import split_filters
 from icefield.spark.read.task import to_logical_batch
 from icefield.spark.types import logical_field
-from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, StructType
 from icefield.types.schema import Schema
 
@@ -40,7 +40,7 @@ TAKES_FILTERS = hasattr(DataSourceReader, "pushLimit")
 class SourceTable:
     """One version of a table, as a source reads it."""
 
-    store: Store
+    context: ReadContext
     metadata: TableMetadata
     version: ResolvedVersion
 
@@ -80,10 +80,10 @@ class SourceReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan; one partition is what one task reads."""
         table = self._table
-        plan = plan_scan(table.store, table.metadata, table.version, self._where)
+        plan = plan_scan(table.context, table.metadata, table.version, self._where)
         filter_columns = [table.readable.name_of(field_id) for field_id in columns_of(self._where)]
         wanted = table.readable.select([*self._names, *filter_columns])
-        packed = pack_tasks(table.store, table.metadata, plan, plan.files, wanted)
+        packed = pack_tasks(table.context, table.metadata, plan, plan.files, wanted)
         return [InputPartition(pickle.dumps(tasks)) for tasks in packed]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -96,7 +96,7 @@ class SourceReader(DataSourceReader):
 
     def _for_tasks(self) -> "TaskReader":
         table = self._table
-        reader = table_reader(table.store, table.metadata)
+        reader = table_reader(table.context.store, table.metadata)
         return TaskReader(reader, table.readable, self._names, self._where, self._logical)
 
 

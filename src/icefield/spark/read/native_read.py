@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from icefield.ambient import SystemAmbient
+from icefield.cache.reading import ReadContext
 from icefield.expr.bind.bound import TRUE, Bound, columns_of
 from icefield.expr.render.spark_sql import is_plain_name, quoted_path, spark_sql
 from icefield.model.metadata import TableMetadata
@@ -31,7 +32,6 @@ from icefield.spark.read.native_deletes import WORDS, Deletes
 from icefield.spark.read.task import Rows
 from icefield.spark.types import NO_ID, physical_field, plain_field, plain_type
 from icefield.storage.sizes import check_local_size
-from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, Type, children, with_children
 from icefield.types.datatypes import StructType as StructOfTable
 from icefield.types.metadata_columns import (
@@ -60,7 +60,7 @@ class FilesToRead:
     reading: which names of the files Spark may use.
     """
 
-    store: Store
+    context: ReadContext
     metadata: TableMetadata
     scan: ScanPlan
     files: pa.Table
@@ -157,7 +157,7 @@ class _NativeScan:
         physical = StructType([self._opened_field(f) for f in (*own, *lineage, *keys)])
         if self._row_number == INNER_ROW_NUMBER:
             physical = physical.add(INNER_ROW_NUMBER, LongType())
-        log_directory = LogDirectory(self._request.store, self._request.metadata.location)
+        log_directory = LogDirectory(self._request.context.store, self._request.metadata.location)
         return open_files(self._spark, self._native_files(), physical, log_directory)
 
     def _opened_field(self, field: NestedField) -> StructField:
@@ -165,7 +165,7 @@ class _NativeScan:
         return plain_field(field) if self._names.get(field.field_id) == field.name else physical_field(field)
 
     def _native_files(self) -> Iterator[NativeFile]:
-        files, store = self._request.files, self._request.store
+        files, store = self._request.files, self._request.context.store
         paths, sizes = (files.column(name).to_pylist() for name in ("file_path", "file_size_in_bytes"))
         uris = store.native_uris(paths)
         for location, uri, size, key in zip(paths, uris, sizes, self._file_keys.tolist(), strict=True):
@@ -193,7 +193,7 @@ class _NativeScan:
             if column.field_id in inherited:
                 columns[column.name] = files.column(inherited[column.field_id])
             elif column.field_id == PARTITION_ID:
-                columns[column.name] = load_partitions(request.store, request.metadata, request.scan, files)
+                columns[column.name] = load_partitions(request.context, request.metadata, request.scan, files)
             else:
                 continue
             types[column.name] = plain_type(column.type)

@@ -73,14 +73,14 @@ def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, pa.Table]]:
     if any(is_metadata_column(f.field_id) for f in request.schema.fields):
         needs_numbers = np.ones_like(needs_numbers)
     demands = Demands(needs_numbers, _may_have_old_times(request))
-    return group_by_names(request.store, request.metadata, request.schema, request.files, demands)
+    return group_by_names(request.context.store, request.metadata, request.schema, request.files, demands)
 
 
 def _may_have_old_times(request: FilesToRead) -> Mask:
     """Find the files that may hold a date or time before 1900, by their statistics."""
     files, scan = request.files, request.scan
     leaves = [leaf for leaf in request.schema.leaves if isinstance(leaf.type, REBASED_TYPES) and not leaf.repeated]
-    listed = load_manifests(request.store, scan.version.snapshot) if leaves and files.num_rows else None
+    listed = load_manifests(request.context, scan.version.snapshot) if leaves and files.num_rows else None
     if listed is None:
         return np.full(files.num_rows, bool(leaves))
     old = any_of(
@@ -89,7 +89,7 @@ def _may_have_old_times(request: FilesToRead) -> Mask:
             for leaf in leaves
         )
     )
-    found = plan_scan(request.store, request.metadata, scan.version, all_of(scan.where, old)).files
+    found = plan_scan(request.context, request.metadata, scan.version, all_of(scan.where, old)).files
     is_old = pc.is_in(files.column("file_path"), value_set=pc.unique(found.column("file_path")))
     # Nothing is known about files that the version no longer lists.
     is_listed = pc.is_in(files.column("manifest_path"), value_set=pc.unique(listed.column("manifest_path")))
@@ -120,7 +120,7 @@ def _is_within_reach(request: FilesToRead) -> bool:
     if request.files.num_rows == 0:
         return True
     try:
-        request.store.native_uri(request.files.column("file_path")[0].as_py())
+        request.context.store.native_uri(request.files.column("file_path")[0].as_py())
     except Unsupported:
         return False
     return True
@@ -147,7 +147,7 @@ def _read_with_deletes(
     """Read files whose deletes Spark can apply; return the remaining files too."""
     if not are_few(request.files):
         return [], request.files
-    reader = table_reader(request.store, request.metadata)
+    reader = table_reader(request.context.store, request.metadata)
     tasks = list(request.scan.tasks(request.files))
     chosen = choose_for_spark(tasks, reader)
     if DELETED.field_id in request.schema.by_id:
@@ -165,8 +165,8 @@ def _read_with_deletes(
 
 def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> DataFrame:
     check_workers(spark)
-    task = ReadTask(request.store, TableFiles.of(request.metadata), request.schema, where, rows)
-    packs = pack_tasks(request.store, request.metadata, request.scan, request.files, request.schema)
+    task = ReadTask(request.context.store, TableFiles.of(request.metadata), request.schema, where, rows)
+    packs = pack_tasks(request.context, request.metadata, request.scan, request.files, request.schema)
     packed = [(pickle.dumps(tasks),) for tasks in packs]
     frame = spark.createDataFrame(packed, TASK_SCHEMA).repartition(len(packed))
     return frame.mapInArrow(task, _shown_schema(request.schema))
