@@ -31,6 +31,7 @@ from icefield.codec.manifest.list import (
 )
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest.rewrite import ManifestSource, rewrite_manifests
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import BOUNDS, COUNTS, EXISTING, LONGS
 from icefield.types.datatypes import DateType, NestedField
 
@@ -80,7 +81,7 @@ def entries(count: int) -> pa.Table:
 def main(count: int = 10_000, rounds: int = 10) -> None:
     table = entries(count)
     for codec in (NULL, DEFLATE, ZSTANDARD):
-        data = encode_manifest(table, HEADER, PARTITION, "benchmark", codec)
+        data = encode_manifest(ManifestEntries.trusted(table), HEADER, PARTITION, "benchmark", codec)
         with tempfile.TemporaryDirectory() as directory:
             _report(codec, data, count, _measure(data, Path(directory) / "manifest.avro", rounds))
     with tempfile.TemporaryDirectory() as directory:
@@ -91,7 +92,7 @@ def main(count: int = 10_000, rounds: int = 10) -> None:
 def _measure_small(table: pa.Table, directory: Path, rounds: int) -> None:
     for i in range(SMALL_FILES):
         rows = table.slice(i * SMALL_ENTRIES % table.num_rows, SMALL_ENTRIES)
-        (directory / str(i)).write_bytes(encode_manifest(rows, HEADER, PARTITION, str(i)))
+        (directory / str(i)).write_bytes(encode_manifest(ManifestEntries.trusted(rows), HEADER, PARTITION, str(i)))
     paths = sorted(directory.iterdir())
     want = PLAN.with_statistics([1])
 
@@ -110,22 +111,28 @@ def _measure_small(table: pa.Table, directory: Path, rounds: int) -> None:
 
 
 def _measure_writing(table: pa.Table, rounds: int) -> None:
-    data = encode_manifest(table, HEADER, PARTITION, "old")
+    data = encode_manifest(ManifestEntries.trusted(table), HEADER, PARTITION, "old")
     listed = {"manifest_path": "old", "sequence_number": 7, "added_snapshot_id": 70, "content": 0}
     listed |= {"manifest_length": 1, "min_sequence_number": 7, "partition_spec_id": 0}
     listed |= {f"{kind}_{what}_count": 1 for kind in ("added", "existing", "deleted") for what in ("files", "rows")}
     manifest = pa.Table.from_pylist([listed], MANIFEST_LIST_ARROW_SCHEMA)
-    source = ManifestSource("old", data, manifest, pa.repeat(pa.scalar(EXISTING, pa.int8()), table.num_rows))
+    source = ManifestSource(
+        "old", data, Manifests.trusted(manifest), pa.repeat(pa.scalar(EXISTING, pa.int8()), table.num_rows)
+    )
     rows = pa.Table.from_pylist([listed | {"manifest_path": _path(i, i)} for i in range(10_000)], manifest.schema)
     head = ManifestListHeader(2, 1, 8)
-    old_list = encode_manifest_list(rows, head, "l0")
+    old_list = encode_manifest_list(Manifests.trusted(rows), head, "l0")
     work: dict[str, Callable[[], object]] = {
-        f"encode {table.num_rows} entries": lambda: encode_manifest(table, HEADER, PARTITION, "new"),
+        f"encode {table.num_rows} entries": lambda: encode_manifest(
+            ManifestEntries.trusted(table), HEADER, PARTITION, "new"
+        ),
         f"rewrite {table.num_rows} entries": lambda: rewrite_manifests([source], HEADER, PARTITION, 99, "new"),
-        "encode 12 entries": lambda: encode_manifest(table.slice(0, 12), HEADER, PARTITION, "new"),
+        "encode 12 entries": lambda: encode_manifest(
+            ManifestEntries.trusted(table.slice(0, 12)), HEADER, PARTITION, "new"
+        ),
         "decode list of 10000": lambda: decode_manifest_list(old_list, "l0"),
-        "encode list of 10000": lambda: encode_manifest_list(rows, head, "l1"),
-        "splice list of 10000": lambda: splice_manifest_list(old_list, "l0", manifest, head, "l1"),
+        "encode list of 10000": lambda: encode_manifest_list(Manifests.trusted(rows), head, "l1"),
+        "splice list of 10000": lambda: splice_manifest_list(old_list, "l0", Manifests.trusted(manifest), head, "l1"),
     }
     _say("writing, deflate\n")
     for name, run in work.items():

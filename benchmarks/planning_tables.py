@@ -21,6 +21,7 @@ from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST, ManifestHeader
 from icefield.codec.manifest.list import ManifestListHeader, encode_manifest_list
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import POSITION_DELETES
 from icefield.lake import Lake
 from icefield.model.apply import apply
@@ -161,7 +162,7 @@ def _write_copies(
     place: Place, name: str, content: tuple[pa.Table, ManifestHeader], copies: int
 ) -> list[dict[str, object]]:
     rows, header = content
-    data = encode_manifest(rows, header, PARTITION, name)
+    data = encode_manifest(ManifestEntries.trusted(rows), header, PARTITION, name)
     first, *others = [f"{name}-{copy}.avro" for copy in range(copies)]
     place.put(first, data, others)
     summary = {"contains_null": False, "lower_bound": struct.pack("<i", 19000), "upper_bound": struct.pack("<i", 19029)}
@@ -190,7 +191,7 @@ def _write_list(place: Place, listed: list[dict[str, object]], version: int) -> 
     row_id = 0 if version > 2 else None
     header = ManifestListHeader(SNAPSHOT_ID, None, 1, version, row_id)
     rows = pa.Table.from_pylist(listed, MANIFEST_LIST_ARROW_SCHEMA)
-    place.put("list.avro", encode_manifest_list(rows, header, location))
+    place.put("list.avro", encode_manifest_list(Manifests.trusted(rows), header, location))
     rows_added = len(listed) if version > 2 else None
     summary = {"operation": "append"}
     return Snapshot(SNAPSHOT_ID, 1, now_ms, location, None, 0, summary, row_id, rows_added)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import EQUALITY_DELETES, partition_column
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
@@ -66,7 +67,7 @@ def delete_keys(
     columns = {partition_column(f.field_id): [(partition or {})[f.name]] for f in spec.fields}
     kinds = {partition_column(c.field_id): arrow_type(c.type) for c in spec.columns(schema)}
     values = pa.table({name: pa.array(value, kinds[name]) for name, value in columns.items()})
-    files = as_delete_columns([described], values, spec, schema)
+    files = as_delete_columns([described], ManifestEntries(values), spec, schema)
     plan = plan_scan(ReadContext(store), base, resolve_version(base, MAIN), TRUE)
     read_set = ReadSet(plan, MAIN, "delete", SNAPSHOT, find_starting_snapshot(table._head.committed(base), base, MAIN))
     new = AddedFiles(files, ManifestShape(schema, spec, DELETE_MANIFEST))

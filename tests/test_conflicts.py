@@ -48,7 +48,7 @@ def evolve(table: Table, key: int, mark: int) -> None:
 
 
 def file_of(table: Table, key: int) -> list[str]:
-    files: list[str] = table.scan(where=f"id = {key}").files().column("file_path").to_pylist()
+    files: list[str] = table.scan(where=f"id = {key}").files()["file_path"].to_pylist()
     return files
 
 

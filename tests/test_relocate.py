@@ -54,7 +54,7 @@ def contents(lake: Lake) -> dict[str, list[list[int]]]:
 
 
 def _delete_files(table: Table) -> list[str]:
-    found: list[str] = table.inspect("delete_files").to_arrow().read_all().column("file_path").to_pylist()
+    found: list[str] = table.inspect("delete_files").to_arrow().read_all()["file_path"].to_pylist()
     return found
 
 
@@ -161,7 +161,7 @@ def test_a_snapshot_that_lists_its_manifests_itself(tmp_path: Path) -> None:
         document = json.loads(lake.store.read(table.metadata_location))
         (snapshot,) = document["snapshots"]
         listed = decode_manifest_list(lake.store.read(snapshot.pop("manifest-list")), "list")
-        snapshot["manifests"] = listed.column("manifest_path").to_pylist()
+        snapshot["manifests"] = listed["manifest_path"].to_pylist()
         location = f"{table.location}/metadata/00009-listed.metadata.json"
         lake.store.put_new(location, json.dumps(document).encode())
         lake.drop_table("a.t")

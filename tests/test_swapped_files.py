@@ -43,7 +43,7 @@ def path_of(lake: Lake, table: Table, kind: str) -> Path:
     if kind == "manifest":
         manifests = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
         assert manifests is not None
-        return Path(local_path(manifests.column("manifest_path")[0].as_py()))
+        return Path(local_path(manifests["manifest_path"][0].as_py()))
     content = {"data": 0, "vector": 1, "positions": 1, "keys": 2}[kind]
     rows = table.inspect("files").to_arrow().read_all().to_pylist()
     found = max((row for row in rows if row["content"] == content), key=lambda row: row["file_size_in_bytes"])

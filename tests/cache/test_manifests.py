@@ -21,6 +21,7 @@ from icefield.cache.disk import SidecarDirectory
 from icefield.cache.manifests import Key, ManifestCache, is_cacheable
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ALL, ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
 from icefield.expr.parse.ast import Predicate
@@ -163,10 +164,10 @@ def test_memory_is_bounded_and_the_least_recently_used_goes_first() -> None:
     cache = ManifestCache(max_bytes=2 * columns.nbytes)
     keys = [Key(f"m{i}", 1) for i in range(3)]
     want = ManifestColumns(("status",))
-    cache.keep(keys[0], columns)
-    cache.keep(keys[1], columns)
+    cache.keep(keys[0], ManifestEntries(columns))
+    cache.keep(keys[1], ManifestEntries(columns))
     assert cache.find(keys[0], want) is not None
-    cache.keep(keys[2], columns)
+    cache.keep(keys[2], ManifestEntries(columns))
     assert [cache.holds(key) for key in keys] == [True, False, True]
     assert cache.held_bytes == 2 * columns.nbytes
 
@@ -174,8 +175,8 @@ def test_memory_is_bounded_and_the_least_recently_used_goes_first() -> None:
 def test_columns_that_were_asked_for_later_join_those_that_are_there() -> None:
     cache = ManifestCache()
     key = Key("m", 1)
-    cache.keep(key, pa.table({"status": [1]}))
-    cache.keep(key, pa.table({"snapshot_id": [7]}))
+    cache.keep(key, ManifestEntries(pa.table({"status": [1]})))
+    cache.keep(key, ManifestEntries(pa.table({"snapshot_id": [7]})))
     assert cache.find(key, ManifestColumns(("status", "snapshot_id"))) is not None
     assert cache.find(key, ManifestColumns(("status", "record_count"))) is None
 
@@ -184,7 +185,7 @@ def test_columns_that_were_asked_for_later_join_those_that_are_there() -> None:
 def test_a_file_of_another_length_or_location_is_another_manifest(tmp_path: Path, other: Key) -> None:
     directory = sidecars(tmp_path)
     cache = ManifestCache(1 << 20, directory)
-    cache.keep(Key("m", 1), pa.table({"status": [1]}))
+    cache.keep(Key("m", 1), ManifestEntries(pa.table({"status": [1]})))
     want = ManifestColumns(("status",))
     assert cache.find(Key("m", 1), want) is not None
     assert cache.find(other, want) is None
@@ -194,7 +195,7 @@ def test_a_file_of_another_length_or_location_is_another_manifest(tmp_path: Path
 
 
 def test_lakes_that_share_a_directory_do_not_share_manifests(tmp_path: Path) -> None:
-    sidecars(tmp_path, "one").keep(Key("m", 1), pa.table({"status": [1]}))
+    sidecars(tmp_path, "one").keep(Key("m", 1), ManifestEntries(pa.table({"status": [1]})))
     assert sidecars(tmp_path, "one").find(Key("m", 1)) is not None
     assert sidecars(tmp_path, "two").find(Key("m", 1)) is None
 
@@ -202,7 +203,7 @@ def test_lakes_that_share_a_directory_do_not_share_manifests(tmp_path: Path) -> 
 def test_every_damaged_byte_of_a_file_is_found_out(tmp_path: Path) -> None:
     directory, key = sidecars(tmp_path), Key("m", 1)
     table = pa.table({"status": [1, 1], "file_path": ["a", "b"], "lower.3": [b"x", b"y"]})
-    directory.keep(key, table)
+    directory.keep(key, ManifestEntries(table))
     (path,) = files_in(tmp_path)
     data = path.read_bytes()
     for at in sample(range(len(data)), len(data)):
@@ -213,10 +214,11 @@ def test_every_damaged_byte_of_a_file_is_found_out(tmp_path: Path) -> None:
         path.write_bytes(data[:size])
         found = directory.find(key)
         assert found is None or found.all_columns() is None, size
-    directory.keep(key, table)
+    directory.keep(key, ManifestEntries(table))
     found = directory.find(key)
     assert found is not None
-    assert found.all_columns() == table
+    assert (whole := found.all_columns()) is not None
+    assert whole.table == table
 
 
 def test_a_directory_that_is_removed_meanwhile_costs_time_alone(tmp_path: Path, memory_lake: Lake) -> None:
@@ -240,7 +242,7 @@ def test_the_directory_is_bounded_and_what_is_not_of_the_cache_stays(tmp_path: P
     table = pa.table({"status": pa.array(range(1000), pa.int64())})
     directory = sidecars(tmp_path, max_bytes=20_000)
     for i in range(30):
-        directory.keep(Key(f"m{i}", 1), table)
+        directory.keep(Key(f"m{i}", 1), ManifestEntries(table))
     kept = [path for path in tmp_path.iterdir() if path.name != "mine.txt"]
     assert kept
     assert sum(path.stat().st_size for path in kept) <= 20_000 * 17 // 16 + 8_000
@@ -250,7 +252,7 @@ def test_the_directory_is_bounded_and_what_is_not_of_the_cache_stays(tmp_path: P
 
 def test_small_manifests_have_no_files(tmp_path: Path) -> None:
     directory = SidecarDirectory(tmp_path, "lake")
-    directory.keep(Key("m", 100), pa.table({"status": [1]}))
+    directory.keep(Key("m", 100), ManifestEntries(pa.table({"status": [1]})))
     assert not directory.note(Key("m", 100))
     assert list(tmp_path.iterdir()) == []
 
@@ -300,10 +302,9 @@ def test_what_entries_inherit_is_not_kept(memory_lake: Lake) -> None:
     manifests = load_manifests(context, table.metadata.current_snapshot)
     assert manifests is not None
     for number in (5, 6, 7):
-        at = manifests.column_names.index("sequence_number")
-        listed = manifests.set_column(at, "sequence_number", pa.array([number] * manifests.num_rows))
+        listed = manifests.replaced({"sequence_number": pa.array([number] * manifests.num_rows)})
         entries = load_entries(context, listed, COLUMNS, LIVE)
-        assert set(entries.column("sequence_number").to_pylist()) == {number}
+        assert set(entries["sequence_number"].to_pylist()) == {number}
 
 
 def test_whole_maps_are_decoded_and_not_kept(memory_lake: Lake) -> None:
@@ -312,6 +313,7 @@ def test_whole_maps_are_decoded_and_not_kept(memory_lake: Lake) -> None:
     assert not is_cacheable(ALL)
     manifests = load_manifests(context, table.metadata.current_snapshot)
     for _ in range(3):
+        assert manifests is not None
         load_entries(context, manifests, ALL, LIVE)
     assert held_bytes(context) == 0
 

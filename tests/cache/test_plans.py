@@ -10,10 +10,12 @@ import pytest
 
 import icefield
 from icefield.cache.plans import MOST_ROWS, SmallAnswers, lists_few_files
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.errors import Unsupported
 from icefield.lake import Lake
 from icefield.plan import plan as planning
 from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import DescribedFiles
 from icefield.plan.unpruned_files import UnprunedFiles, describe_files
 from icefield.storage.location import local_path
 from icefield.table.table import Table
@@ -39,8 +41,8 @@ def elsewhere(lake: Lake, tmp_path: Path) -> Iterator[Lake]:
 def files_of(table: Table, where: str | None = WHERE) -> pa.Table:
     """Plan as often as it takes for a plan to be kept, and once more."""
     found = [table.scan(where)._plan.files for _ in range(3)]
-    assert found[0].equals(found[1])
-    assert found[0].equals(found[2])
+    assert found[0].table.equals(found[1])
+    assert found[0].table.equals(found[2])
     return found[2]
 
 
@@ -64,7 +66,7 @@ def test_a_plan_is_kept_when_it_is_asked_for_again(table: Table) -> None:
 
 def test_a_new_handle_uses_what_another_planned(lake: Lake, table: Table) -> None:
     assert lake.table("a.t").scan(WHERE)._plan.files is not files_of(table, "id >= 6")
-    assert lake.table("a.t").scan(WHERE)._plan.files.equals(files_of(table))
+    assert lake.table("a.t").scan(WHERE)._plan.files.table.equals(files_of(table))
 
 
 def test_another_filter_is_another_question(table: Table) -> None:
@@ -200,9 +202,9 @@ def test_a_list_that_is_wrong_about_its_size_keeps_nothing(
 
 def test_only_manifests_that_are_said_to_be_small_are_small() -> None:
     counts = {"added_files_count": [60, 30], "existing_files_count": [0, 10], "deleted_files_count": [0, 0]}
-    assert lists_few_files(pa.table(counts))
-    assert not lists_few_files(pa.table(counts | {"deleted_files_count": [0, 1]}))
-    assert not lists_few_files(pa.table(counts | {"existing_files_count": [0, None]}))
+    assert lists_few_files(Manifests.trusted(pa.table(counts)))
+    assert not lists_few_files(Manifests.trusted(pa.table(counts | {"deleted_files_count": [0, 1]})))
+    assert not lists_few_files(Manifests.trusted(pa.table(counts | {"existing_files_count": [0, None]})))
 
 
 def test_another_filter_chooses_from_files_that_are_known(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,10 +286,9 @@ def test_files_with_deletes_are_not_kept(lake: Lake) -> None:
 def test_a_file_in_another_format_is_in_the_way_only_of_those_who_read_it(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def describe(entries: pa.Table, *rest: Any) -> pa.Table:
-        formats = ["orc" if number > 5 else "parquet" for number in entries.column("sequence_number").to_pylist()]
-        place = entries.column_names.index("file_format")
-        return describe_files(entries.set_column(place, "file_format", pa.array(formats)), *rest)
+    def describe(entries: ManifestEntries, *rest: Any) -> DescribedFiles:
+        formats = ["orc" if number > 5 else "parquet" for number in entries.sequence_number.to_pylist()]
+        return describe_files(entries.replaced({"file_format": pa.array(formats)}), *rest)
 
     for number in range(7, 13):
         table.append(pa.table({"id": [number]}))

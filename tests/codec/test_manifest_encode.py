@@ -14,6 +14,7 @@ from icefield.codec.manifest.columns import ALL
 from icefield.codec.manifest.decode import decode_manifest
 from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.partition import avro_name, decimal_bytes
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import DecimalType, FixedType, IntegerType, ListType, NestedField, UUIDType
 
@@ -22,7 +23,7 @@ NUMBERS = {"sequence_number": 1, "file_sequence_number": 1}
 
 def avro_schema(version: int, partition: Any = ()) -> dict[str, Any]:
     rows = table([entry(snapshot_id=1)], partition)
-    data = encode_manifest(rows, header(version, partition=partition), partition, LOCATION)
+    data = encode_manifest(ManifestEntries.trusted(rows), header(version, partition=partition), partition, LOCATION)
     schema: dict[str, Any] = json.loads(parse_header(data, LOCATION).schema)
     return schema
 
@@ -130,7 +131,7 @@ def test_decimals_take_the_fewest_bytes(digits: int, size: int) -> None:
 
 
 def test_fields_that_the_file_needs_are_in_its_header() -> None:
-    data = encode_manifest(table([entry()]), header(2), (), LOCATION)
+    data = encode_manifest(ManifestEntries.trusted(table([entry()])), header(2), (), LOCATION)
     metadata = parse_header(data, LOCATION).metadata
     assert {k: v for k, v in metadata.items() if k != "avro.schema"} == {
         "avro.codec": b"deflate",
@@ -144,7 +145,7 @@ def test_fields_that_the_file_needs_are_in_its_header() -> None:
 
 
 def test_v1_writes_the_block_size_that_nobody_reads() -> None:
-    data = encode_manifest(table([entry(snapshot_id=1)]), header(1), (), LOCATION)
+    data = encode_manifest(ManifestEntries.trusted(table([entry(snapshot_id=1)])), header(1), (), LOCATION)
     rows: list[Any] = list(fastavro.reader(io.BytesIO(data)))
     assert rows[0]["data_file"]["block_size_in_bytes"] == 67108864
 
@@ -166,7 +167,7 @@ def test_v1_writes_the_block_size_that_nobody_reads() -> None:
 )
 def test_entries_that_would_be_wrong_are_refused(version: int, row: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
-        encode_manifest(table([row]), header(version), (), LOCATION)
+        encode_manifest(ManifestEntries.trusted(table([row])), header(version), (), LOCATION)
 
 
 def test_columns_of_another_type_are_refused() -> None:
@@ -174,13 +175,13 @@ def test_columns_of_another_type_are_refused() -> None:
     for column, why in (("status", "without a status"), ("record_count", "'record_count' as int64")):
         wrong = rows.set_column(rows.column_names.index(column), column, pa.array(["added"]))
         with pytest.raises(InvalidInput, match=why):
-            encode_manifest(wrong, header(), (), LOCATION)
+            encode_manifest(ManifestEntries.trusted(wrong), header(), (), LOCATION)
 
 
 def test_partition_values_that_are_no_single_values_are_refused() -> None:
     nested = [NestedField(1000, "p", ListType(1, IntegerType()))]
     with pytest.raises(InvalidInput, match="partition value of type list"):
-        encode_manifest(table([entry()]), header(), nested, LOCATION)
+        encode_manifest(ManifestEntries.trusted(table([entry()])), header(), nested, LOCATION)
 
 
 def test_columns_may_be_left_out_sliced_chunked_or_narrower() -> None:
@@ -192,14 +193,16 @@ def test_columns_may_be_left_out_sliced_chunked_or_narrower() -> None:
     whole = whole.set_column(whole.num_columns - 1, "partition.1000", uuids)
     whole = whole.set_column(0, "status", whole["status"].cast(pa.int8()))
     parts = pa.concat_tables([whole.slice(1, 2), whole.slice(4)])
-    decoded = decode_manifest(encode_manifest(parts, header(partition=partition), partition, LOCATION), LOCATION, ALL)
+    decoded = decode_manifest(
+        encode_manifest(ManifestEntries.trusted(parts), header(partition=partition), partition, LOCATION), LOCATION, ALL
+    )
     assert decoded["record_count"].to_pylist() == [1, 2, 4, 5]
     assert decoded["split_offsets"].to_pylist() == [[i, i] for i in (1, 2, 4, 5)]
     assert decoded["partition.1000"].to_pylist() == [bytes([i] * 16) for i in (1, 2, 4, 5)]
 
 
 def test_formats_are_written_in_capitals() -> None:
-    data = encode_manifest(table([entry(file_format="parquet")]), header(), (), LOCATION)
+    data = encode_manifest(ManifestEntries.trusted(table([entry(file_format="parquet")])), header(), (), LOCATION)
     assert decode_manifest(data, LOCATION)["file_format"].to_pylist() == ["PARQUET"]
 
 
@@ -209,5 +212,5 @@ def test_lists_under_null_are_not_written() -> None:
     )
     rows = table([entry(), entry()])
     rows = rows.set_column(rows.column_names.index("split_offsets"), "split_offsets", hidden)
-    decoded = decode_manifest(encode_manifest(rows, header(), (), LOCATION), LOCATION, ALL)
+    decoded = decode_manifest(encode_manifest(ManifestEntries.trusted(rows), header(), (), LOCATION), LOCATION, ALL)
     assert decoded["split_offsets"].to_pylist() == [None, [3]]

@@ -8,6 +8,7 @@ from tests.codec.cases import entry, table
 
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.errors import CorruptFile
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -22,7 +23,10 @@ def rows(*manifests: dict[str, Any]) -> pa.Table:
 
 
 def inherited(entries: list[dict[str, Any]], *manifests: dict[str, Any]) -> pa.Table:
-    return inherit(table([entry(**e) for e in entries]), rows(*(manifests or (manifest(),))))
+    return inherit(
+        ManifestEntries.trusted(table([entry(**e) for e in entries])),
+        Manifests.trusted(rows(*(manifests or (manifest(),)))),
+    )
 
 
 def test_added_entries_have_the_numbers_of_their_manifest() -> None:
@@ -51,7 +55,10 @@ def test_under_a_manifest_of_v1_every_number_is_0(status: int) -> None:
 
 def test_each_entry_inherits_from_its_own_manifest() -> None:
     entries = table([entry(), entry(), entry()]).append_column("manifest", pa.array([0, 1, 1], pa.int32()))
-    result = inherit(entries, rows(manifest(), manifest(sequence_number=9, added_snapshot_id=90)))
+    result = inherit(
+        ManifestEntries.trusted(entries),
+        Manifests.trusted(rows(manifest(), manifest(sequence_number=9, added_snapshot_id=90))),
+    )
     assert result["sequence_number"].to_pylist() == [7, 9, 9]
     assert result["snapshot_id"].to_pylist() == [70, 90, 90]
 
@@ -73,7 +80,9 @@ def test_row_ids_start_anew_with_each_manifest() -> None:
     entries = table([entry(), entry(), entry(), entry(), entry()])
     entries = entries.append_column("manifest", pa.array([0, 0, 2, 2, 3], pa.int32()))
     manifests = [manifest(first_row_id=i) for i in (100, 0, 500)] + [manifest()]
-    assert inherit(entries, rows(*manifests))["first_row_id"].to_pylist() == [100, 110, 500, 510, None]
+    assert inherit(ManifestEntries.trusted(entries), Manifests.trusted(rows(*manifests)))[
+        "first_row_id"
+    ].to_pylist() == [100, 110, 500, 510, None]
 
 
 @pytest.mark.parametrize("changes", [{"first_row_id": None}, {"content": 1, "first_row_id": 3}])
@@ -83,7 +92,7 @@ def test_without_an_id_in_the_list_or_in_delete_manifests_there_are_no_row_ids(c
 
 def test_columns_that_were_not_decoded_stay_away() -> None:
     entries = table([entry()]).select(["status", "file_path", "sequence_number"])
-    result = inherit(entries, rows(manifest()))
+    result = inherit(ManifestEntries.trusted(entries), Manifests.trusted(rows(manifest())))
     assert result.column_names == ["status", "file_path", "sequence_number"]
     assert result["sequence_number"].to_pylist() == [7]
 

@@ -25,6 +25,7 @@ from icefield.codec.manifest.list import (
     splice_manifest_list,
 )
 from icefield.codec.manifest.list_schema import FIELDS, MANIFEST_LIST_ARROW_SCHEMA, list_schema_json
+from icefield.codec.manifest.rows import Manifests
 from icefield.errors import CorruptFile, InvalidInput
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -57,15 +58,15 @@ SEEDS = st.integers(0, 2**32)
 @given(SEEDS, st.integers(1, 3), st.sampled_from(CODECS))
 def test_decode_gives_back_what_was_encoded(seed: int, version: int, codec: str) -> None:
     rows = make_rows(seed, version)
-    data = encode_manifest_list(rows, HEADERS[version], LOCATION, codec)
-    assert decode_manifest_list(data, LOCATION).equals(rows)
+    data = encode_manifest_list(Manifests.trusted(rows), HEADERS[version], LOCATION, codec)
+    assert decode_manifest_list(data, LOCATION).table.equals(rows)
 
 
 @EFFORT
 @given(SEEDS, st.integers(1, 3))
 def test_every_value_is_what_fastavro_reads(seed: int, version: int) -> None:
     rows = make_rows(seed, version)
-    read = list(fastavro.reader(io.BytesIO(encode_manifest_list(rows, HEADERS[version], LOCATION))))
+    read = list(fastavro.reader(io.BytesIO(encode_manifest_list(Manifests.trusted(rows), HEADERS[version], LOCATION))))
     names = [known.name for known in FIELDS if known.is_in(version)]
     assert read == rows.select(names).to_pylist()
 
@@ -87,7 +88,7 @@ def test_any_layout_gives_the_same_table(seed: int, version: int, run: int, size
     rng.shuffle(items["fields"])
     rng.shuffle(schema["fields"])
     data = AvroWriter(run, sized).file(schema, rows.to_pylist(), {})
-    assert decode_manifest_list(data, LOCATION).equals(rows)
+    assert decode_manifest_list(data, LOCATION).table.equals(rows)
 
 
 def test_v1_lists_have_defaults_and_may_lack_counts() -> None:
@@ -117,7 +118,7 @@ def test_the_old_names_of_counts_are_known_without_ids() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_the_header_has_the_keys_of_the_reference_implementation(version: int) -> None:
-    data = encode_manifest_list(make_rows(0, version), HEADERS[version], LOCATION)
+    data = encode_manifest_list(Manifests.trusted(make_rows(0, version)), HEADERS[version], LOCATION)
     metadata = {k: v.decode() for k, v in parse_header(data, LOCATION).metadata.items() if not k.startswith("avro")}
     expected = {
         1: {"snapshot-id": "1", "parent-snapshot-id": "null", "format-version": "1"},
@@ -153,9 +154,9 @@ def test_the_schema_is_that_of_the_reference_implementation() -> None:
 @given(SEEDS, SEEDS, st.integers(1, 3), st.sampled_from(CODECS))
 def test_splicing_puts_new_rows_before_old_ones(seed: int, other: int, version: int, codec: str) -> None:
     old, new = make_rows(seed, version), make_rows(other, version)
-    previous = encode_manifest_list(old, HEADERS[version], "old", codec)
-    data = splice_manifest_list(previous, "old", new, HEADERS[version], "new")
-    assert decode_manifest_list(data, "new").equals(pa.concat_tables([new, old]))
+    previous = encode_manifest_list(Manifests.trusted(old), HEADERS[version], "old", codec)
+    data = splice_manifest_list(previous, "old", Manifests.trusted(new), HEADERS[version], "new")
+    assert decode_manifest_list(data, "new").table.equals(pa.concat_tables([new, old]))
     header = parse_header(data, "new")
     assert header.codec == codec
     assert header.metadata["snapshot-id"] == str(version).encode()
@@ -164,7 +165,7 @@ def test_splicing_puts_new_rows_before_old_ones(seed: int, other: int, version: 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_only_a_list_of_the_same_version_and_layout_can_be_spliced(version: int) -> None:
     for other in (1, 2, 3):
-        data = encode_manifest_list(make_rows(1, other, 2), HEADERS[other], LOCATION)
+        data = encode_manifest_list(Manifests.trusted(make_rows(1, other, 2)), HEADERS[other], LOCATION)
         assert is_spliceable(data, LOCATION, version) == (other == version)
     schema = json.loads(list_schema_json(version))
     foreign = AvroWriter().file(schema | {"doc": "of another writer"}, make_rows(1, version, 2).to_pylist(), {})
@@ -173,34 +174,36 @@ def test_only_a_list_of_the_same_version_and_layout_can_be_spliced(version: int)
 
 def test_many_splices_do_not_leave_many_blocks() -> None:
     rows = make_rows(1, 2, 3)
-    data, expected = encode_manifest_list(rows, HEADERS[2], LOCATION), [rows]
+    data, expected = encode_manifest_list(Manifests.trusted(rows), HEADERS[2], LOCATION), [rows]
     for seed in range(40):
         new = make_rows(seed, 2, 1)
-        data = splice_manifest_list(data, LOCATION, new, HEADERS[2], LOCATION)
+        data = splice_manifest_list(data, LOCATION, Manifests.trusted(new), HEADERS[2], LOCATION)
         expected.insert(0, new)
-    assert decode_manifest_list(data, LOCATION).equals(pa.concat_tables(expected))
+    assert decode_manifest_list(data, LOCATION).table.equals(pa.concat_tables(expected))
     assert len(list(iterate_blocks(data, parse_header(data, LOCATION), LOCATION))) == 1
 
 
 def test_full_blocks_are_copied_as_they_are() -> None:
     rows = make_rows(1, 2, 2)
     long_path = pa.array(["x" * BLOCK_BYTES, "y" * BLOCK_BYTES])
-    previous = encode_manifest_list(rows.set_column(0, "manifest_path", long_path), HEADERS[2], LOCATION)
+    previous = encode_manifest_list(
+        Manifests.trusted(rows.set_column(0, "manifest_path", long_path)), HEADERS[2], LOCATION
+    )
     header = parse_header(previous, LOCATION)
-    data = splice_manifest_list(previous, LOCATION, rows, HEADERS[2], LOCATION)
+    data = splice_manifest_list(previous, LOCATION, Manifests.trusted(rows), HEADERS[2], LOCATION)
     assert data.endswith(previous[header.end :])
     assert decode_manifest_list(data, LOCATION).num_rows == 4
 
 
 def test_splicing_onto_a_damaged_list_is_refused() -> None:
-    previous = encode_manifest_list(make_rows(1, 2, 3), HEADERS[2], "old", "deflate")
+    previous = encode_manifest_list(Manifests.trusted(make_rows(1, 2, 3)), HEADERS[2], "old", "deflate")
     for damaged in (
         previous[:-1],
         previous[:-30] + b"\xff" * 14 + previous[-16:],
         previous.replace(b"deflate", b"deflute"),
     ):
         with pytest.raises(CorruptFile) as error:
-            splice_manifest_list(damaged, "old", make_rows(2, 2, 1), HEADERS[2], "new")
+            splice_manifest_list(damaged, "old", Manifests.trusted(make_rows(2, 2, 1)), HEADERS[2], "new")
         assert error.value.location == "old"
 
 
@@ -214,12 +217,12 @@ def test_summaries_of_one_field_are_columns() -> None:
         MANIFEST_LIST_ARROW_SCHEMA.field("partitions").type,
     )
     rows = base.append_column("partitions", column)
-    first, second = partition_summaries(rows, 0), partition_summaries(rows, 1)
+    first, second = partition_summaries(Manifests.trusted(rows), 0), partition_summaries(Manifests.trusted(rows), 1)
     assert first["lower_bound"].to_pylist() == [b"a", None, None, None]
     assert first["upper_bound"].to_pylist() == [None, None, b"z", None]
     assert first["contains_null"].to_pylist() == [False, None, False, None]
     assert second["contains_null"].to_pylist() == [True, None, None, None]
-    sliced = partition_summaries(rows.slice(2), 0)
+    sliced = partition_summaries(Manifests.trusted(rows.slice(2)), 0)
     assert sliced["upper_bound"].to_pylist() == [b"z", None]
 
 
@@ -229,26 +232,26 @@ def test_rows_that_would_be_wrong_are_refused(name: str) -> None:
     index = rows.column_names.index(name)
     empty = rows.set_column(index, name, pa.nulls(2, MANIFEST_LIST_ARROW_SCHEMA.field(name).type))
     with pytest.raises(InvalidInput, match=name):
-        encode_manifest_list(empty, HEADERS[2], LOCATION)
+        encode_manifest_list(Manifests.trusted(empty), HEADERS[2], LOCATION)
     with pytest.raises(InvalidInput, match="format version 9"):
-        encode_manifest_list(rows, ManifestListHeader(1, None, 1, 9), LOCATION)
+        encode_manifest_list(Manifests.trusted(rows), ManifestListHeader(1, None, 1, 9), LOCATION)
 
 
 def test_a_list_of_version_1_takes_no_manifest_of_delete_files() -> None:
     rows = make_rows(3, 1, 1)
     deletes = rows.set_column(rows.column_names.index("content"), "content", pa.array([1], pa.int32()))
     with pytest.raises(InvalidInput, match="delete files to a list of format version 1"):
-        encode_manifest_list(deletes, HEADERS[1], LOCATION)
+        encode_manifest_list(Manifests.trusted(deletes), HEADERS[1], LOCATION)
 
 
 def test_a_list_of_version_3_gives_every_data_manifest_its_first_row_id() -> None:
     rows = make_rows(3, 2, 2).drop_columns(["content", "first_row_id"])
     contents = [pa.array(values, pa.int32()) for values in ([1, 1], [1, 0])]
     deletes, mixed = (rows.append_column("content", content) for content in contents)
-    decoded = decode_manifest_list(encode_manifest_list(deletes, HEADERS[3], LOCATION), LOCATION)
+    decoded = decode_manifest_list(encode_manifest_list(Manifests.trusted(deletes), HEADERS[3], LOCATION), LOCATION)
     assert decoded["first_row_id"].null_count == 2
     with pytest.raises(InvalidInput, match="without its first_row_id"):
-        encode_manifest_list(mixed, HEADERS[3], LOCATION)
+        encode_manifest_list(Manifests.trusted(mixed), HEADERS[3], LOCATION)
 
 
 def test_a_list_without_paths_is_corrupt() -> None:

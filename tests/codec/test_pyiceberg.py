@@ -39,6 +39,7 @@ from icefield.codec.manifest.list import (
     splice_manifest_list,
 )
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.types import datatypes as ours
 
 # PyIceberg's partition tuples: a type, and values as it has them beside the values that are stored.
@@ -80,7 +81,11 @@ def test_pyiceberg_reads_our_manifests(tmp_path: Path, seed: int, codec: str) ->
     ]
     made = make_manifest(seed, 2, fields, rows=5)
     path = tmp_path / "m.avro"
-    path.write_bytes(encode_manifest(made.table, header(2, partition=made.partition), made.partition, str(path), codec))
+    path.write_bytes(
+        encode_manifest(
+            ManifestEntries.trusted(made.table), header(2, partition=made.partition), made.partition, str(path), codec
+        )
+    )
     entries = listed(str(path), path.stat().st_size).fetch_manifest_entry(PyArrowFileIO(), discard_deleted=False)
     assert [entry.status.value for entry in entries] == [row["status"] for row in made.rows]
     for entry, row in zip(entries, made.rows, strict=True):
@@ -116,7 +121,7 @@ def test_we_read_pyicebergs_manifests(tmp_path: Path, codec: Any) -> None:
             )
             writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=70, data_file=file))
     data = Path(location).read_bytes()
-    rows = inherit(decode_manifest(data, location, ALL), our_row(location))
+    rows = inherit(decode_manifest(data, location, ALL), Manifests.trusted(our_row(location)))
     assert rows["file_path"].to_pylist() == ["f0", "f1", "f2", "f3"]
     assert rows["record_count"].to_pylist() == [0, 1, 2, 3]
     assert rows["value_counts"].to_pylist() == [[(1, i), (2, 5)] for i in range(4)]
@@ -142,8 +147,10 @@ def our_row(location: str) -> pa.Table:
 def test_pyiceberg_reads_our_manifest_lists_spliced_or_not(tmp_path: Path) -> None:
     rows = pa.Table.from_pylist([manifest_row(Random(i)) for i in range(4)], MANIFEST_LIST_ARROW_SCHEMA)
     rows = rows.set_column(rows.column_names.index("first_row_id"), "first_row_id", pa.nulls(4, pa.int64()))
-    written = encode_manifest_list(rows.slice(1), ManifestListHeader(1, None, 1), "l1")
-    spliced = splice_manifest_list(written, "l1", rows.slice(0, 1), ManifestListHeader(2, 1, 2), "l2")
+    written = encode_manifest_list(Manifests.trusted(rows.slice(1)), ManifestListHeader(1, None, 1), "l1")
+    spliced = splice_manifest_list(
+        written, "l1", Manifests.trusted(rows.slice(0, 1)), ManifestListHeader(2, 1, 2), "l2"
+    )
     path = tmp_path / "list.avro"
     path.write_bytes(spliced)
     read = list(read_manifest_list(PyArrowFileIO().new_input(str(path))))

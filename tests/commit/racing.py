@@ -40,6 +40,6 @@ def reachable(table: Table) -> set[str]:
         found.add(snapshot.manifest_list)
         manifests = load_manifests(table._context, snapshot)
         for batch in batches_of_one_spec(manifests) if manifests is not None else ():
-            found.update(batch.column("manifest_path").to_pylist())
-            found.update(load_entries(table._context, batch, COLUMNS, LIVE).column("file_path").to_pylist())
+            found.update(batch["manifest_path"].to_pylist())
+            found.update(load_entries(table._context, batch, COLUMNS, LIVE)["file_path"].to_pylist())
     return found

@@ -327,7 +327,7 @@ def test_an_action_that_is_committed_again_is_made_once(lake: Lake) -> None:
     table = lake.table(NAME)
     write, written = write_files(table, 7)
     action = AppendFiles(written, write.base.spec, write.base.schema)
-    own = OwnFiles(written.column("file_path").to_pylist(), write.base)
+    own = OwnFiles(written["file_path"].to_pylist(), write.base)
     for _ in range(3):
         lake.head(NAME).commit([action], own)
     lake.table(NAME).append(rows(8))
@@ -362,7 +362,7 @@ def test_references_are_found_wherever_they_are(lake: Lake) -> None:
     table = lake.table(NAME)
     base = table.metadata
     write, written = write_files(table, 7)
-    paths = set(written.column("file_path").to_pylist())
+    paths = set(written["file_path"].to_pylist())
     assert find_referenced(lake.backend.reading, paths, lake.table(NAME).metadata, base) == set()
     write.append_files(written)
     lake.table(NAME).append(rows(8))

@@ -67,7 +67,7 @@ def test_specs_are_not_mixed(lake: Lake) -> None:
     for i in range(3, 9):
         append(table, i)
     assert [r[0] for r in rows(table)] == list(range(9))
-    assert set(manifests(lake, table).column("partition_spec_id").to_pylist()) == {0, 1}
+    assert set(manifests(lake, table)["partition_spec_id"].to_pylist()) == {0, 1}
     assert table.scan(where="p = '1'").count() == 4
 
 
@@ -100,6 +100,6 @@ def test_a_lost_race_leaves_no_merged_manifest_behind(lake: Lake, monkeypatch: p
     for snapshot in table.snapshots():
         listed = load_manifests(lake.backend.reading, snapshot)
         assert listed is not None
-        kept |= set(listed.column("manifest_path").to_pylist())
+        kept |= set(listed["manifest_path"].to_pylist())
     on_disk = {f.location for f in lake.store.list(table.location) if f.location.endswith("-m0.avro")}
     assert on_disk == kept

@@ -11,6 +11,7 @@ import icefield
 from icefield.backend import Backend
 from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import ADDED, POSITION_DELETES, entry_arrow_schema
 from icefield.codec.puffin.deletion_vector import deletion_vector_blob
 from icefield.codec.puffin.puffin import encode_puffin
@@ -51,7 +52,7 @@ class DeletePositions:
             "content_offset": footer.blobs[0].offset,
             "content_size_in_bytes": footer.blobs[0].length,
         }
-        entries = pa.Table.from_pylist([entry], schema=entry_arrow_schema(shape.partition))
+        entries = ManifestEntries(pa.Table.from_pylist([entry], schema=entry_arrow_schema(shape.partition)))
         manifest = f"{base.location}/metadata/{context.ambient.random_uuid()}.avro"
         data = encode_manifest(entries, shape.header(base.format_version), shape.partition, manifest)
         context.store.put_new(manifest, data)
@@ -74,7 +75,7 @@ def table(lake: Lake) -> Table:
     made = lake.create_table("t.t", "id long, s string", format_version=3)
     for first in (0, 10):
         made.append(pa.table({"id": list(range(first, first + 5)), "s": ["x"] * 5}))
-    for file in made.scan().files().column("file_path").to_pylist():
+    for file in made.scan().files()["file_path"].to_pylist():
         delete(lake, made, DeletePositions(file, (1,)))
     return made
 
@@ -91,8 +92,8 @@ def ids(table: Table) -> list[int]:
 def vectors(lake: Lake, table: Table) -> int:
     manifests = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
     assert manifests is not None
-    deletes = manifests.filter(pc.equal(manifests.column("content"), DELETE_MANIFEST))
-    live = pc.add(deletes.column("added_files_count"), deletes.column("existing_files_count"))
+    deletes = manifests.filter(pc.equal(manifests["content"], DELETE_MANIFEST))
+    live = pc.add(deletes["added_files_count"], deletes["existing_files_count"])
     return pc.sum(live).as_py() or 0
 
 
@@ -126,7 +127,7 @@ def test_the_vector_of_a_removed_file_goes_with_it(lake: Lake, table: Table) -> 
 def test_a_concurrent_delete_of_replaced_rows_is_not_lost(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (file,) = table.scan(where="id < 10").files().column("file_path").to_pylist()
+    (file,) = table.scan(where="id < 10").files()["file_path"].to_pylist()
     racing = lake.table("t.t")
     swap = lake.catalog.swap
 
@@ -145,7 +146,7 @@ def test_a_concurrent_delete_elsewhere_is_no_conflict(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.append(pa.table({"id": [20, 21], "s": ["y", "y"]}))
-    (other,) = table.scan(where="id >= 20").files().column("file_path").to_pylist()
+    (other,) = table.scan(where="id >= 20").files()["file_path"].to_pylist()
     racing = lake.table("t.t")
     swap = lake.catalog.swap
 

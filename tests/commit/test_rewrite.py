@@ -66,7 +66,7 @@ def test_deleted_rows_are_left_out_and_their_deletes_go(lake: Lake, table: Table
 def test_compaction_goes_by_a_filter(lake: Lake, table: Table) -> None:
     table.append(rows((22, "b")))
     table.compact("p = 'b'")
-    files = table.scan().files().column("partition").to_pylist()
+    files = table.scan().files()["partition"].to_pylist()
     assert sorted(files) == ["p=a", "p=a", "p=a", "p=b"]
 
 
@@ -149,7 +149,7 @@ def test_files_of_an_old_spec_are_brought_to_the_new_one(lake: Lake, table: Tabl
         change.drop_partition_field("p")
         change.add_partition_field("bucket(2, id)")
     table.compact()
-    assert set(table.scan().files().column("spec_id").to_pylist()) == {table.spec.spec_id}
+    assert set(table.scan().files()["spec_id"].to_pylist()) == {table.spec.spec_id}
     assert ids_of(table) == [1, 2, 3, 4, 5, 6, 7, 21]
 
 

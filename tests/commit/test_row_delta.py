@@ -43,10 +43,10 @@ def table(lake: Lake, request: pytest.FixtureRequest) -> Table:
 
 
 def test_a_delete_in_place_writes_no_data_file(lake: Lake, table: Table) -> None:
-    before = set(table.scan().files().column("file_path").to_pylist())
+    before = set(table.scan().files()["file_path"].to_pylist())
     snapshot = table.delete("id = 2")
     assert snapshot is not None
-    assert set(table.scan().files().column("file_path").to_pylist()) == before
+    assert set(table.scan().files()["file_path"].to_pylist()) == before
     assert (snapshot.summary["added-delete-files"], snapshot.summary["total-position-deletes"]) == ("1", "1")
     assert rows_of(table) == [(1, 0), (3, 0), (4, 0), (11, 0), (12, 0)]
     assert table.scan(as_of=snapshot.parent_snapshot_id).count() == 6

@@ -18,6 +18,7 @@ from icefield.codec.manifest.decode import decode_manifest
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.list import decode_manifest_list
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import Manifests
 from icefield.codec.manifest.schema import ADDED, DELETED
 from icefield.commit.snapshot.build import assign_row_ids
 from icefield.lake import Lake
@@ -47,7 +48,7 @@ def entries_of(lake: Lake, snapshot: Snapshot) -> list[dict[str, Any]]:
         manifest = listed.slice(at, 1)
         location = manifest["manifest_path"][0].as_py()
         stored = decode_manifest(lake.store.read(location), location, ALL)
-        whole = inherit(stored, manifest).append_column("stored_row_id", stored["first_row_id"])
+        whole = inherit(stored, manifest).extended({"stored_row_id": stored["first_row_id"]})
         found.extend(whole.to_pylist())
     return found
 
@@ -189,7 +190,7 @@ def test_delete_manifests_get_no_id_and_ids_once_given_stay() -> None:
         counts | {"content": 0, "first_row_id": None},
     ]
     table = pa.Table.from_pylist(listed, schema=MANIFEST_LIST_ARROW_SCHEMA)
-    assigned, next_row_id = assign_row_ids(table, 100)
+    assigned, next_row_id = assign_row_ids(Manifests.trusted(table), 100)
     assert assigned["first_row_id"].to_pylist() == [100, None, 7, 115]
     assert next_row_id == 130
-    assert assign_row_ids(table.slice(0, 0), 100)[1] == 100
+    assert assign_row_ids(Manifests.trusted(table.slice(0, 0)), 100)[1] == 100

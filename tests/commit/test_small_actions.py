@@ -55,10 +55,10 @@ def test_partitions_of_an_older_spec_cannot_be_told(table: Table) -> None:
 
 
 def test_files_are_removed_and_replaced_by_name(table: Table) -> None:
-    (file,) = table.scan(where="p = 'a'").files().column("file_path").to_pylist()
+    (file,) = table.scan(where="p = 'a'").files()["file_path"].to_pylist()
     table.overwrite(rows((20, "z")), files=[file])
     assert ids_of(table) == [3, 4, 20]
-    (other,) = table.scan(where="p = 'b'").files().column("file_path").to_pylist()
+    (other,) = table.scan(where="p = 'b'").files()["file_path"].to_pylist()
     table.delete_files([other])
     assert ids_of(table) == [4, 20]
 
@@ -78,7 +78,7 @@ def test_new_files_go_to_the_new_location(tmp_path: Path) -> None:
         place = f"{lake.warehouse}/elsewhere"
         table.set_location(place)
         table.append(rows((2, "a")))
-        assert sorted(f.startswith(place) for f in table.scan().files().column("file_path").to_pylist()) == [
+        assert sorted(f.startswith(place) for f in table.scan().files()["file_path"].to_pylist()) == [
             False,
             True,
         ]

@@ -229,7 +229,7 @@ def test_a_table_that_is_upgraded_concurrently_gets_vectors(lake: Lake, engine: 
     _concurrently(table, lambda: lake.table("a.t").upgrade_format_version(3))
     table.delete("id in (1, 5)", engine=engine)
     assert ids_of(table) == [3, 4, 6]
-    kinds = table.inspect("delete_files").to_arrow().read_all().column("file_format").to_pylist()
+    kinds = table.inspect("delete_files").to_arrow().read_all()["file_format"].to_pylist()
     assert "PUFFIN" in kinds
 
 
@@ -294,7 +294,7 @@ def _files(lake: Lake) -> set[str]:
 
 def _live(table: Table) -> set[str]:
     names: Iterable[Any] = (table.inspect(name).to_arrow().read_all() for name in ("data_files", "delete_files"))
-    return {path for found in names for path in found.column("file_path").to_pylist()}
+    return {path for found in names for path in found["file_path"].to_pylist()}
 
 
 def _concurrently(table: Table, act: Any) -> None:

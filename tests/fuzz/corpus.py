@@ -17,6 +17,7 @@ from icefield.codec.json.metadata import compress_metadata
 from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.list import ManifestListHeader, encode_manifest_list
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.puffin.deletion_vector import deletion_vector_blob, encode_deletion_vector
 from icefield.codec.puffin.puffin import MAGIC, TAIL_BYTES, Blob, decode_footer, encode_puffin, footer_size
 
@@ -52,7 +53,7 @@ def manifest_files() -> Sequence[File]:
         version, codec = _VERSIONS[seed % 3], CODECS[seed % 4]
         made = make_manifest(seed, version, rows=7)
         head = header(version, partition=made.partition)
-        data = encode_manifest(made.table, head, made.partition, LOCATION, codec)
+        data = encode_manifest(ManifestEntries.trusted(made.table), head, made.partition, LOCATION, codec)
         ours.append(File(f"manifest {seed} of ours, version {version}, {codec}", data))
     return (*_golden("tables/*/metadata/*-m*.avro"), *ours)
 
@@ -65,7 +66,9 @@ def manifest_list_files() -> Sequence[File]:
         version, codec = _VERSIONS[seed % 3], CODECS[seed % 4]
         rows = [manifest_row(Random(seed + i)) | {"first_row_id": 0} for i in range(5)]
         table = pa.Table.from_pylist([row | {"content": 0} for row in rows], MANIFEST_LIST_ARROW_SCHEMA)
-        data = encode_manifest_list(table, ManifestListHeader(1, None, 1, version, 0), LOCATION, codec)
+        data = encode_manifest_list(
+            Manifests.trusted(table), ManifestListHeader(1, None, 1, version, 0), LOCATION, codec
+        )
         ours.append(File(f"list {seed} of ours, version {version}, {codec}", data))
     return (*_golden("tables/*/metadata/snap-*.avro"), *ours)
 

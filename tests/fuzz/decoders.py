@@ -40,6 +40,7 @@ from icefield.codec.manifest.list import (
     splice_manifest_list,
 )
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import Manifests
 from icefield.codec.puffin.deletion_vector import decode_deletion_vector
 from icefield.codec.puffin.puffin import TAIL_BYTES, decode_blob, decode_footer
 from icefield.codec.puffin.roaring import Reader, decode_bitmap
@@ -65,17 +66,17 @@ def decode_view_metadata(file: File) -> None:
 def decode_entries(file: File) -> None:
     decode_manifest_header(file.data, LOCATION)
     for want in (STATISTICS, ALL, REWRITTEN):
-        for column in decode_manifest(file.data, LOCATION, want).columns:
+        for column in decode_manifest(file.data, LOCATION, want).table.columns:
             column.validate(full=True)
 
 
 def decode_list(file: File) -> None:
     manifests = decode_manifest_list(file.data, LOCATION)
-    manifests.validate(full=True)
-    partition_summaries(manifests, 1).validate(full=True)
+    manifests.table.validate(full=True)
+    partition_summaries(Manifests.trusted(manifests), 1).validate(full=True)
     if is_spliceable(file.data, LOCATION, 2):
         none = MANIFEST_LIST_ARROW_SCHEMA.empty_table()
-        splice_manifest_list(file.data, LOCATION, none, ManifestListHeader(2, 1, 2), LOCATION)
+        splice_manifest_list(file.data, LOCATION, Manifests.trusted(none), ManifestListHeader(2, 1, 2), LOCATION)
 
 
 def decode_container(file: File) -> None:

@@ -42,7 +42,7 @@ def test_no_file_with_a_matching_row_is_ruled_out(case: TableCase, gallery: Gall
     table = gallery.table(case)
     asks = [ask for ask in case.asks if can_judge(case, ask)]
     planned = java.planned_files(table.metadata_location, [expression_json(ask) for ask in asks])
-    files = {path: _read(path) for path in table.scan().files().column("file_path").to_pylist()}
+    files = {path: _read(path) for path in table.scan().files()["file_path"].to_pylist()}
     ruled_out: Counter[str] = Counter()
     for ask, paths in zip(asks, planned, strict=True):
         assert paths <= files.keys()

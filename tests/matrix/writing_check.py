@@ -134,7 +134,7 @@ def _metrics_faults(table: Table, path: str, entry: dict[str, Any], rows: pa.Tab
 def _partitions(files: pa.Table, table: Table) -> list[tuple[Any, ...]]:
     if not table.spec.fields:
         return [()] * files.num_rows
-    column = files.column("partition").combine_chunks()
+    column = files["partition"].combine_chunks()
     kinds = [f.type for f in table.spec.columns(table.schema)]
     values = [
         python_values(pc.struct_field(column, [part.name]), kind)  # type: ignore[arg-type]

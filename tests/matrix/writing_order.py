@@ -18,7 +18,7 @@ from icefield.types.schema import Schema
 def false_claims(table: Table) -> list[str]:
     """Return the files that claim an order which their rows do not have, each with the pair of rows that breaks it."""
     files = table.inspect("files").to_arrow().read_all()
-    claimed = dict(zip(files.column("file_path").to_pylist(), files.column("sort_order_id").to_pylist(), strict=True))
+    claimed = dict(zip(files["file_path"].to_pylist(), files["sort_order_id"].to_pylist(), strict=True))
     return [
         f"{path}: {fault}"
         for path, rows in rows_by_file(table)

@@ -209,10 +209,10 @@ def test_every_row_lands_once_and_in_a_file_of_its_partition(drawn: tuple[Partit
     seen: list[int] = []
     columns = spec.columns(SCHEMA)
     values = [_partition_column(files, c) for c in columns]
-    for at, location in enumerate(files.column("file_path").to_pylist()):
+    for at, location in enumerate(files["file_path"].to_pylist()):
         data = file_at(store, location).read()
         numbered = data.column("at").to_pylist()
-        assert len(numbered) == files.column("record_count")[at].as_py()
+        assert len(numbered) == files["record_count"][at].as_py()
         assert numbered == sorted(numbered)
         for number in numbered:
             assert same([v[at] for v in values]) == same(expected[number])
@@ -224,7 +224,7 @@ def test_every_row_lands_once_and_in_a_file_of_its_partition(drawn: tuple[Partit
 
 def _partition_column(files: pa.Table, column: NestedField) -> list[Any]:
     assert isinstance(column.type, PrimitiveType)
-    stored = files.column(f"partition.{column.field_id}").combine_chunks()
+    stored = files[f"partition.{column.field_id}"].combine_chunks()
     if str(column.type) == "uuid":
         stored = pa.ExtensionArray.from_storage(pa.uuid(), stored)
     return values_from(stored, column.type)
@@ -234,7 +234,7 @@ def test_nan_is_one_partition_however_many_batches_bring_it() -> None:
     schema = primitive_schema(DoubleType())
     batch = batch_of([{1: math.nan}, {1: 1.0}, {1: -math.nan}, {1: None}], schema)
     files, _ = written(plan_for(schema, ["c1"]), [batch, batch, batch])
-    assert sorted(files.column("record_count").to_pylist()) == [3, 3, 6]
+    assert sorted(files["record_count"].to_pylist()) == [3, 3, 6]
 
 
 @pytest.mark.parametrize("kind", [FloatType(), DoubleType()])
@@ -242,9 +242,9 @@ def test_zero_has_a_partition_for_each_of_its_signs(kind: PrimitiveType) -> None
     schema = primitive_schema(kind)
     batch = batch_of([{1: 0.0}, {1: -0.0}, {1: 0.0}], schema)
     files, store = written(plan_for(schema, ["c1"]), [batch, batch.slice(1)])
-    for location, value in zip(files.column("file_path").to_pylist(), files.column("partition.1000"), strict=True):
+    for location, value in zip(files["file_path"].to_pylist(), files["partition.1000"], strict=True):
         assert {repr(v) for v in file_at(store, location).read()["c1"].to_pylist()} == {repr(value.as_py())}
-    assert sorted(files.column("record_count").to_pylist()) == [2, 3]
+    assert sorted(files["record_count"].to_pylist()) == [2, 3]
 
 
 def test_rows_of_an_unknown_transform_cannot_be_written() -> None:
@@ -259,7 +259,7 @@ def test_rows_keep_their_order_within_a_file() -> None:
     batch = pa.record_batch({"id": range(300), "k": pa.array(keys, pa.int32())})
     files, store = written(plan, [batch.slice(0, 100), batch.slice(100, 1), batch.slice(101)])
     assert files.num_rows == 3
-    for location in files.column("file_path").to_pylist():
+    for location in files["file_path"].to_pylist():
         ids = file_at(store, location).read().column("id").to_pylist()
         assert ids == sorted(ids)
         assert len({keys[i] for i in ids}) == 1
@@ -272,7 +272,7 @@ def test_only_files_whose_rows_are_in_order_say_so(batch_rows: int) -> None:
     batch = pa.record_batch({"id": [9, 5, 8, 6, 5, 7], "k": ["a", "a", "a", "b", "b", None]})
     pieces = [batch.slice(start, batch_rows) for start in range(0, len(batch), batch_rows)]
     files, store = written(plan, pieces)
-    paths, said = files.column("file_path").to_pylist(), files.column("sort_order_id").to_pylist()
+    paths, said = files["file_path"].to_pylist(), files["sort_order_id"].to_pylist()
     claimed = {tuple(file_at(store, p).read().column("id").to_pylist()): s for p, s in zip(paths, said, strict=True)}
     assert claimed == {(9, 5, 8): None, (6, 5): 1, (7,): 1}
 
@@ -286,14 +286,10 @@ def test_files_are_rolled_at_the_target_size() -> None:
         **{"write.target-file-size-bytes": "20000", "write.parquet.compression-codec": "uncompressed"},
     )
     files, store = written(plan, (numbers(1000, i * 1000) for i in range(20)))
-    sizes = files.column("file_size_in_bytes").to_pylist()
+    sizes = files["file_size_in_bytes"].to_pylist()
     assert len(sizes) >= 4
     assert all(5_000 < size < 60_000 for size in sizes[:-1])
-    ids = [
-        i
-        for location in files.column("file_path").to_pylist()
-        for i in file_at(store, location).read()["id"].to_pylist()
-    ]
+    ids = [i for location in files["file_path"].to_pylist() for i in file_at(store, location).read()["id"].to_pylist()]
     assert ids == list(range(20_000))
 
 
@@ -303,14 +299,10 @@ def test_one_huge_batch_is_rolled_too() -> None:
         **{"write.target-file-size-bytes": "20000", "write.parquet.compression-codec": "uncompressed"},
     )
     files, store = written(plan, [numbers(40_000)])
-    sizes = files.column("file_size_in_bytes").to_pylist()
+    sizes = files["file_size_in_bytes"].to_pylist()
     assert len(sizes) >= 8
     assert max(sizes) < 80_000
-    ids = [
-        i
-        for location in files.column("file_path").to_pylist()
-        for i in file_at(store, location).read()["id"].to_pylist()
-    ]
+    ids = [i for location in files["file_path"].to_pylist() for i in file_at(store, location).read()["id"].to_pylist()]
     assert ids == list(range(40_000))
 
 
@@ -319,16 +311,16 @@ def test_row_groups_are_closed_at_their_size(rows_per_batch: int) -> None:
     plan = plan_for(parse_schema("id long"), **{"write.parquet.row-group-size-bytes": "80000"})
     batches = [numbers(rows_per_batch, start) for start in range(0, 50_000, rows_per_batch)]
     files, store = written(plan, batches)
-    (location,) = files.column("file_path").to_pylist()
+    (location,) = files["file_path"].to_pylist()
     footer = file_at(store, location).metadata
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     assert len(groups) >= 4
     assert all(5_000 <= g.num_rows <= 20_000 for g in groups[:-1])
-    assert sum(g.num_rows for g in groups) == files.column("record_count")[0].as_py() == 50_000
-    assert files.column("split_offsets")[0].as_py() == [
+    assert sum(g.num_rows for g in groups) == files["record_count"][0].as_py() == 50_000
+    assert files["split_offsets"][0].as_py() == [
         min(c.dictionary_page_offset or 1 << 62, c.data_page_offset) for c in (g.column(0) for g in groups)
     ]
-    assert files.column("file_size_in_bytes")[0].as_py() == store.size(location)
+    assert files["file_size_in_bytes"][0].as_py() == store.size(location)
 
 
 def test_a_row_larger_than_the_target_still_gets_a_file() -> None:
@@ -336,7 +328,7 @@ def test_a_row_larger_than_the_target_still_gets_a_file() -> None:
         parse_schema("t string"), **{"write.target-file-size-bytes": "1", "write.parquet.row-group-size-bytes": "1"}
     )
     files, _ = written(plan, [pa.record_batch({"t": ["x" * 1000, "y" * 1000, "z"]})])
-    assert sum(files.column("record_count").to_pylist()) == 3
+    assert sum(files["record_count"].to_pylist()) == 3
     assert files.num_rows == 3
 
 
@@ -347,9 +339,9 @@ def test_no_more_files_are_open_than_the_cap(monkeypatch: pytest.MonkeyPatch) ->
     files, _ = written(plan, [numbers(10), numbers(10), numbers(10)], store)
     assert store.most == 4  # one is closed when one more is begun
     assert store.open == 0
-    found = sorted(i for p in files.column("file_path").to_pylist() for i in file_at(store, p).read()["id"].to_pylist())
+    found = sorted(i for p in files["file_path"].to_pylist() for i in file_at(store, p).read()["id"].to_pylist())
     assert found == sorted(list(range(10)) * 3)
-    assert len(set(files.column("file_path").to_pylist())) == files.num_rows
+    assert len(set(files["file_path"].to_pylist())) == files.num_rows
 
 
 def test_many_partitions_do_not_add_up_to_more_memory_than_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,8 +355,8 @@ def test_many_partitions_do_not_add_up_to_more_memory_than_the_cap(monkeypatch: 
         writer.write(batch.append_column("k", pa.array([i % 5 for i in range(4000)], pa.int32())))
         assert sum(f.buffered_bytes for f in writer._open.values()) <= cap
     files = writer.close()
-    assert files.column("record_count").to_pylist() == [8000] * 5
-    groups = [file_at(store, p).metadata.num_row_groups for p in files.column("file_path").to_pylist()]
+    assert files["record_count"].to_pylist() == [8000] * 5
+    groups = [file_at(store, p).metadata.num_row_groups for p in files["file_path"].to_pylist()]
     assert sum(groups) > 5
 
 
@@ -379,7 +371,7 @@ def test_a_few_rows_of_a_small_partition_do_not_hold_every_batch_in_memory(monke
     for start in range(0, 2_000_000, 20_000):
         writer.write(numbers(20_000, start).append_column("k", keys))
         assert pa.total_allocated_bytes() - before < 6 * cap
-    assert sorted(writer.close().column("record_count").to_pylist()) == [100, 1_999_900]
+    assert sorted(writer.close()["record_count"].to_pylist()) == [100, 1_999_900]
 
 
 def test_rows_of_many_partitions_are_not_scattered_over_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,8 +379,8 @@ def test_rows_of_many_partitions_are_not_scattered_over_small_files(monkeypatch:
     plan = plan_for(parse_schema("id long, k int"), ["k"])
     batches = [numbers(100, i * 100).append_column("k", pa.array(range(100), pa.int32())) for i in range(5)]
     files, store = written(plan, batches)
-    assert files.column("record_count").to_pylist() == [5] * 100
-    for location in files.column("file_path").to_pylist():
+    assert files["record_count"].to_pylist() == [5] * 100
+    for location in files["file_path"].to_pylist():
         ids = file_at(store, location).read()["id"].to_pylist()
         assert ids == sorted(ids)
         assert len({i % 100 for i in ids}) == 1
@@ -496,7 +488,7 @@ def test_names_carry_the_task_and_the_write_and_never_collide() -> None:
         for task in ("00000-0", "00000-1", "00001-0"):
             writer = DataWriter(plan, store, task)
             writer.write(numbers(3))
-            made = writer.close().column("file_path").to_pylist()
+            made = writer.close()["file_path"].to_pylist()
             assert all(f"/{task}-{plan.write_id}-" in p for p in made)
             paths += made
     assert len(set(paths)) == len(paths) == 18
@@ -529,9 +521,9 @@ def test_any_partition_value_gives_a_path_inside_the_data_location(tmp_path: Any
     plan = replace(plan_for(schema, ["t"]), layout=FileLayout(f"{root}/data"))
     store = LocalStore(roots=[root], durable=False)
     files, _ = written(plan, [pa.record_batch({"t": pa.array([*HOSTILE, None])})], store)
-    paths = files.column("file_path").to_pylist()
+    paths = files["file_path"].to_pylist()
     assert len(set(paths)) == len(HOSTILE) + 1
-    for path, value in zip(paths, files.column("partition.1000").to_pylist(), strict=True):
+    for path, value in zip(paths, files["partition.1000"].to_pylist(), strict=True):
         assert is_inside(path, plan.layout.folder)
         assert len(path.removeprefix(plan.layout.folder).split("/")) == 3
         assert file_at(store, path).read()["t"].to_pylist() == [value]
@@ -541,7 +533,7 @@ def test_any_partition_value_gives_a_path_inside_the_data_location(tmp_path: Any
 def test_a_hostile_name_of_a_partition_field_stays_inside_too() -> None:
     schema = Schema((NestedField(1, "../..", StringType()),))
     files, _ = written(plan_for(schema, ["`../..`"]), [pa.record_batch({"../..": ["x"]})])
-    (path,) = files.column("file_path").to_pylist()
+    (path,) = files["file_path"].to_pylist()
     assert is_inside(path, f"{LOCATION}/data")
     assert "/../" not in path
 
@@ -560,7 +552,7 @@ def test_directories_are_for_people(term: str, value: int | None, directory: str
     schema = parse_schema("c timestamp")
     plan = plan_for(schema, [term])
     files, _ = written(plan, [batch_of([{1: value}], schema)])
-    assert files.column("file_path")[0].as_py() == f"{LOCATION}/data/{directory}/{name_in(plan, '00000-0')}"
+    assert files["file_path"][0].as_py() == f"{LOCATION}/data/{directory}/{name_in(plan, '00000-0')}"
 
 
 # What is written.
@@ -573,7 +565,7 @@ def test_no_rows_give_an_empty_table_with_the_right_columns() -> None:
         for batches in ([], [batch_of([], schema)]):
             files, store = written(plan, batches)
             assert files.num_rows == 0
-            assert files.schema == data_file_arrow_schema(plan.spec.columns(schema))
+            assert files.table.schema == data_file_arrow_schema(plan.spec.columns(schema))
             assert not list(store.list(LOCATION))
 
 
@@ -590,7 +582,7 @@ def test_files_are_as_the_format_wants_them() -> None:
     )
     rows = [{f.field_id: (1 if f.required else None) for f in schema.fields}]
     files, store = written(plan_for(schema), [batch_of(rows, schema)])
-    file = file_at(store, files.column("file_path")[0].as_py())
+    file = file_at(store, files["file_path"][0].as_py())
     text = str(file.schema)
     for line in (
         "required int64 field_id=1 id;",
@@ -617,7 +609,7 @@ def test_files_are_as_the_format_wants_them() -> None:
 def test_every_codec_can_be_chosen(codec: str) -> None:
     plan = plan_for(parse_schema("id long"), **{"write.parquet.compression-codec": codec})
     files, store = written(plan, [numbers(100)])
-    file = file_at(store, files.column("file_path")[0].as_py())
+    file = file_at(store, files["file_path"][0].as_py())
     assert file.metadata.row_group(0).column(0).compression == codec.upper()
     assert file.read()["id"].to_pylist() == list(range(100))
 
@@ -662,7 +654,7 @@ def test_columns_may_come_in_any_order_and_width() -> None:
     schema = parse_schema("id long, t string")
     batch = pa.record_batch({"t": pa.array(["a"]).dictionary_encode(), "id": pa.array([1], pa.int8())})
     files, store = written(plan_for(schema), [batch])
-    data = file_at(store, files.column("file_path")[0].as_py()).read()
+    data = file_at(store, files["file_path"][0].as_py()).read()
     assert rows_from(data, schema) == [{1: 1, 2: "a"}]
     assert array_of([1], LongType()).type == arrow_schema(schema).field("id").type
 
@@ -695,8 +687,8 @@ def test_files_are_closed_at_the_target_size(kind: str, batch_rows: int) -> None
     batches = pa.record_batch({"id": values, "other": values[::-1]}), range(0, total, batch_rows)
     plan = plan_for(parse_schema("id long, other long"), **{"write.target-file-size-bytes": str(target)})
     files, _ = written(plan, (batches[0].slice(start, batch_rows) for start in batches[1]))
-    sizes = files.column("file_size_in_bytes").to_pylist()
-    assert sum(files.column("record_count").to_pylist()) == total
+    sizes = files["file_size_in_bytes"].to_pylist()
+    assert sum(files["record_count"].to_pylist()) == total
     assert len(sizes) > 1
     assert all(0.75 * target <= size <= 1.25 * target for size in sizes[:-1])
     assert sizes[-1] <= 1.25 * target

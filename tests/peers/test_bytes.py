@@ -19,6 +19,7 @@ from tests.peers.avro_files import AvroFile
 
 from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import entry_arrow_schema
 from icefield.commit.snapshot.manifests import ManifestShape
 from icefield.model.metadata import TableMetadata
@@ -78,7 +79,9 @@ def _our_manifest(header: dict[str, str], metadata: TableMetadata) -> bytes:
     spec = next(s for s in metadata.specs if s.spec_id == int(header["partition-spec-id"]))
     shape = ManifestShape(schema, spec, int(header.get("content") == "deletes"))
     nothing: pa.Table = entry_arrow_schema(shape.partition).empty_table()
-    return encode_manifest(nothing, shape.header(int(header["format-version"])), shape.partition, "ours")
+    return encode_manifest(
+        ManifestEntries.trusted(nothing), shape.header(int(header["format-version"])), shape.partition, "ours"
+    )
 
 
 def _open(data: bytes) -> AvroFile:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import effort
 
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import EQUALITY_DELETES, KINDS, POSITION_DELETES, partition_column
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.partition import PartitionField, PartitionSpec
@@ -67,7 +68,7 @@ def files(draw: st.DrawFn, path: str, *, deletes: bool) -> File:
     return File(path, spec, partition, number, kind, target)
 
 
-def entries(found: Sequence[File]) -> pa.Table:
+def entries(found: Sequence[File]) -> ManifestEntries:
     """Files of one spec as the entries of a manifest."""
     rows = [
         {
@@ -92,7 +93,7 @@ def entries(found: Sequence[File]) -> pa.Table:
     kinds = [(name, KINDS[name]) for name in COLUMNS.fields] + [(name, pa.binary()) for name in BOUNDS]
     partition = {1000: pa.string(), 1001: pa.string(), 1002: pa.int32(), 1003: pa.string()}
     kinds += [(partition_column(p.field_id), partition[p.field_id]) for p in found[0].spec.fields]
-    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+    return ManifestEntries(pa.Table.from_pylist(rows, schema=pa.schema(kinds)))
 
 
 def index_of(deletes: Sequence[File]) -> DeleteIndex:
@@ -159,9 +160,7 @@ def test_the_example_of_the_module_is_right() -> None:
 
 def test_a_named_target_is_taken_at_its_word() -> None:
     delete = entries([File("d", BY_KEY, ("a",), 3, DeleteType.POSITIONS)])
-    named = delete.set_column(
-        delete.column_names.index("referenced_data_file"), "referenced_data_file", pa.array(["f1"])
-    )
+    named = delete.replaced({"referenced_data_file": pa.array(["f1"])})
     index = build_delete_index([(BY_KEY, named)])
     assert found_for(index, File("f1", BY_KEY, ("a",), 1))[0]
     assert not found_for(index, File("f2", BY_KEY, ("a",), 1))[0]
@@ -215,7 +214,7 @@ def test_r26_without_the_guard_a_delete_takes_rows_of_another_partition(
 
 def test_a_vector_whose_place_is_not_told_is_refused() -> None:
     vector = entries([File("p.puffin", BY_KEY, ("a",), 2, DeleteType.VECTOR, "f1")])
-    nowhere = vector.set_column(vector.column_names.index("content_offset"), "content_offset", pa.nulls(1, pa.int64()))
+    nowhere = vector.replaced({"content_offset": pa.nulls(1, pa.int64())})
     index = build_delete_index([(BY_KEY, nowhere)])
     with pytest.raises(CorruptFile, match="has no offset"):
         found_for(index, File("f1", BY_KEY, ("a",), 2))
@@ -224,7 +223,7 @@ def test_a_vector_whose_place_is_not_told_is_refused() -> None:
 @pytest.mark.parametrize("word", ["avro", "ORC"])
 def test_delete_files_in_other_formats_are_refused(word: str) -> None:
     delete = entries([File("d", BY_KEY, ("a",), 3, DeleteType.POSITIONS)])
-    other = delete.set_column(delete.column_names.index("file_format"), "file_format", pa.array([word]))
+    other = delete.replaced({"file_format": pa.array([word])})
     with pytest.raises(Unsupported, match=f"delete file in {word}"):
         build_delete_index([(BY_KEY, other)])
 
@@ -232,7 +231,7 @@ def test_delete_files_in_other_formats_are_refused(word: str) -> None:
 def test_partitions_compare_across_a_widened_source() -> None:
     narrow = entries([File("d", BY_BOTH, ("a", 1), 3, DeleteType.EQUALITY)])
     wide = entries([File("f1", BY_BOTH, ("a", 1), 1)])
-    at = wide.column_names.index(partition_column(1002))
-    wide = wide.set_column(at, partition_column(1002), wide.column(at).cast(pa.int64()))
+    number = partition_column(1002)
+    wide = wide.replaced({number: wide[number].cast(pa.int64())})
     matched = build_delete_index([(BY_BOTH, narrow)]).match(wide, BY_BOTH)
     assert matched.keys[0].is_valid

@@ -15,6 +15,7 @@ from tests.expr.cases import TYPES, Row, expressions, references, rows_of
 import icefield
 from icefield.ambient import SeededAmbient
 from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
+from icefield.codec.manifest.rows import Manifests
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, Reference
@@ -78,7 +79,7 @@ def rows_in(lake: Lake, metadata: TableMetadata, columns: Sequence[Reference], f
     names = [c.path[0] for c in columns]
     rows: list[Row] = []
     reader = table_reader(lake.store, metadata)
-    for path in files.column("file_path").to_pylist():
+    for path in files["file_path"].to_pylist():
         for batch in reader.read(FileTask(path, 0, 1, 0), metadata.schema, names, TRUE):
             values = [python_values(a, c.type) for a, c in zip(batch.columns, columns, strict=True)]
             rows += [dict(zip((c.field_id for c in columns), row, strict=True)) for row in zip(*values, strict=True)]
@@ -150,7 +151,7 @@ def test_partition_texts_and_sequence_numbers_are_shown() -> None:
     )
 
 
-def rewrite_list(lake: Lake, table: Table, change: Callable[[pa.Table], pa.Table]) -> None:
+def rewrite_list(lake: Lake, table: Table, change: Callable[[Manifests], Manifests]) -> None:
     """Put another manifest list in place of the current one."""
     snapshot = table.metadata.current_snapshot
     assert snapshot is not None
@@ -161,10 +162,9 @@ def rewrite_list(lake: Lake, table: Table, change: Callable[[pa.Table], pa.Table
     lake.store.put_new(location, encode_manifest_list(rows, header, location))
 
 
-def replaced(name: str, value: int) -> Callable[[pa.Table], pa.Table]:
-    def change(rows: pa.Table) -> pa.Table:
-        at = rows.column_names.index(name)
-        return rows.set_column(at, name, pa.array([value] * rows.num_rows, rows.schema.field(name).type))
+def replaced(name: str, value: int) -> Callable[[Manifests], Manifests]:
+    def change(rows: Manifests) -> Manifests:
+        return rows.replaced({name: pa.array([value] * rows.num_rows, rows[name].type)})
 
     return change
 
@@ -179,10 +179,9 @@ def test_a_manifest_of_an_unknown_spec_is_a_damaged_table() -> None:
 def test_summaries_without_bounds_prune_nothing() -> None:
     lake, table = build(LONGS, ["c1"], [[{1: 1, 2: 1}]])
 
-    def blank(rows: pa.Table) -> pa.Table:
-        kind = rows.schema.field("partitions").type
-        summaries = pa.array([[{"contains_null": False}]], kind)
-        return rows.set_column(rows.column_names.index("partitions"), "partitions", summaries)
+    def blank(rows: Manifests) -> Manifests:
+        summaries = pa.array([[{"contains_null": False}]], rows.partitions.type)
+        return rows.replaced({"partitions": summaries})
 
     rewrite_list(lake, table, blank)
     assert table.scan(where="c1 = 1").count() == 1

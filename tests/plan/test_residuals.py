@@ -16,6 +16,7 @@ from icefield.expr.prune.residual import residual
 from icefield.expr.render.rows import matches
 from icefield.lake import Lake
 from icefield.parquet.read.read import TableReader
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.residuals import MOST_GROUPS, group_by_residual
 from icefield.types.schema import Schema
 
@@ -32,10 +33,10 @@ def test_a_file_s_residual_matches_the_rows_that_the_filter_matches(case: tuple[
     plan = planned(lake, table.metadata, where)
     for at in range(plan.files.num_rows):
         file = plan.files.slice(at, 1)
-        left = residual(where, file.column("proven")[0].as_py())
+        left = residual(where, file["proven"][0].as_py())
         rows = rows_in(lake, table.metadata, columns, file)
         assert [matches(left, row) for row in rows] == [matches(where, row) for row in rows]
-        assert (left == TRUE) == file.column("must_match")[0].as_py()
+        assert (left == TRUE) == file["must_match"][0].as_py()
 
 
 def test_the_reader_gets_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +64,11 @@ def test_a_file_that_partition_and_statistics_rule_out_together_is_not_read(memo
     assert plan.metrics.files_pruned_by_statistics == 1
 
 
-def planned_files(*files: tuple[int, int]) -> pa.Table:
+def planned_files(*files: tuple[int, int]) -> PlannedFiles:
     """Planned files, given as (code, bytes)."""
     codes, sizes = zip(*files, strict=True)
-    return pa.table({"proven": pa.array(codes, pa.int64()), "file_size_in_bytes": pa.array(sizes, pa.int64())})
+    columns = {"proven": pa.array(codes, pa.int64()), "file_size_in_bytes": pa.array(sizes, pa.int64())}
+    return PlannedFiles.trusted(pa.table(columns))
 
 
 def test_files_with_one_residual_are_one_group() -> None:

@@ -50,7 +50,7 @@ def test_a_damaged_manifest_is_the_same_fault_wherever_it_is_found(spark: SparkS
     table = make_table(lake)
     manifests = load_manifests(lake.backend.reading, table.metadata.current_snapshot)
     assert manifests is not None
-    with open(local_path(manifests.column("manifest_path")[0].as_py()), "r+b") as file:  # noqa: PTH123
+    with open(local_path(manifests["manifest_path"][0].as_py()), "r+b") as file:  # noqa: PTH123
         file.truncate(100)
     with pytest.raises(CorruptFile):
         plan(lake, table, "id >= 0", SparkCluster(spark, least_cold_bytes=0, least_cores=1))

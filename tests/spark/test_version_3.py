@@ -87,4 +87,4 @@ def test_metadata_columns_can_be_selected_and_filtered(spark: SparkSession, lake
     table.append(spark.sql("SELECT id, if(id % 2 = 0, 'even', 'odd') AS p FROM range(10)"))
     rows = table.scan(where="_pos = 0", select=["id", "_file", "_spec_id", "_pos"]).to_spark().collect()
     assert {r._pos for r in rows} == {0}
-    assert {r._file for r in rows} == set(table.scan().files().column("file_path").to_pylist())
+    assert {r._file for r in rows} == set(table.scan().files()["file_path"].to_pylist())

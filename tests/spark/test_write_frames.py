@@ -37,7 +37,7 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 
 
 def claims(table: Table) -> set[int | None]:
-    return set(table.inspect("files").to_arrow().read_all().column("sort_order_id").to_pylist())
+    return set(table.inspect("files").to_arrow().read_all()["sort_order_id"].to_pylist())
 
 
 # ---- columns that frames do not have

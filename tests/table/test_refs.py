@@ -136,11 +136,11 @@ def test_rows_that_match_are_deleted(table: Table) -> None:
 
 def test_files_without_a_matching_row_are_left_alone(table: Table) -> None:
     table.append(rows(1, 3, 5))
-    before = set(table.scan().files().column("file_path").to_pylist())
+    before = set(table.scan().files()["file_path"].to_pylist())
     assert table.delete("id = 4") is None
-    assert set(table.scan().files().column("file_path").to_pylist()) == before
+    assert set(table.scan().files()["file_path"].to_pylist()) == before
     table.delete("id = 3")
-    assert len(before & set(table.scan().files().column("file_path").to_pylist())) == 1
+    assert len(before & set(table.scan().files()["file_path"].to_pylist())) == 1
     assert ids(table) == [1, 1, 2, 5]
 
 

@@ -263,8 +263,8 @@ def test_a_damaged_file_is_named_and_nothing_is_changed(lake: Lake, table: Table
     victims = {
         "metadata": table.metadata_location,
         "list": snapshot.manifest_list,
-        "manifest": plan.files.column("manifest_path")[0].as_py(),
-        "data": plan.files.column("file_path")[0].as_py(),
+        "manifest": plan.files["manifest_path"][0].as_py(),
+        "data": plan.files["file_path"][0].as_py(),
     }
     victim = Path(local_path(victims[kind]))
     damage(victim, how)

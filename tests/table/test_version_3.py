@@ -127,7 +127,7 @@ def test_unknown_columns_hold_nulls_and_stand_in_no_file(lake: Lake) -> None:
     table = lake.create_table("t.t", "id long, u unknown, s struct<u unknown, x int>", format_version=3)
     table.append(pa.table({"id": [1], "u": pa.nulls(1), "s": pa.array([{"x": 3}], pa.struct([("x", pa.int32())]))}))
     assert rows_of(table) == [{"id": 1, "u": None, "s": {"u": None, "x": 3}}]
-    (path,) = table.scan().files().column("file_path").to_pylist()
+    (path,) = table.scan().files()["file_path"].to_pylist()
     assert pq.read_schema(lake.store.open_input(path)).names == ["id", "s"]
     with pytest.raises(SchemaMismatch):
         table.append(pa.table({"id": [1], "u": [1]}))
@@ -151,7 +151,7 @@ def test_shapes_are_stored_with_their_parquet_type(lake: Lake, kind: str, logica
     table.append(pa.table({"id": [1, 2], "g": pa.array([POINT, None], pa.binary())}))
     assert rows_of(table) == [{"id": 1, "g": POINT}, {"id": 2, "g": None}]
     assert [r["id"] for r in rows_of(table, where="g IS NULL")] == [2]
-    (path,) = table.scan().files().column("file_path").to_pylist()
+    (path,) = table.scan().files()["file_path"].to_pylist()
     column = pq.ParquetFile(lake.store.open_input(path)).schema.column(1)
     assert str(column.logical_type) == logical
 

@@ -237,11 +237,12 @@ def without_counts(lake: Lake, table: Table) -> None:
     """Give the head a manifest list that tells no counts."""
     metadata = table.metadata
     head = metadata.current_snapshot
-    listed = manifests_of(lake, head).drop_columns([*COUNTS, "partitions"])
+    listed = manifests_of(lake, head).without([*COUNTS, "partitions"])
     assert head
     location = f"{head.manifest_list}.old"
     lake.store.put_new(
-        location, encode_manifest_list(listed, ManifestListHeader(head.snapshot_id, None, 0, 1), location)
+        location,
+        encode_manifest_list(listed, ManifestListHeader(head.snapshot_id, None, 0, 1), location),
     )
     kept = metadata.snapshots.without([head.snapshot_id])
     repoint(lake, table, replace(metadata, snapshots=kept.with_added(replace(head, manifest_list=location))))

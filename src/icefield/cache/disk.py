@@ -26,6 +26,7 @@ import pyarrow as pa
 from icefield.cache.manifests import Key, wanted_names
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import STRINGS
+from icefield.codec.manifest.rows import ManifestEntries
 
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 # Decoding a small manifest costs less than opening another file.
@@ -98,15 +99,15 @@ class SidecarDirectory:
             return False
         return False
 
-    def keep(self, key: Key, columns: pa.Table) -> None:
+    def keep(self, key: Key, columns: ManifestEntries) -> None:
         if key.length < self.smallest_manifest_bytes:
             return
         old = self.find(key)
         known = old.all_columns() if old else None
         if known is not None and known.num_rows == columns.num_rows:
-            for name in sorted(set(known.column_names) - set(columns.column_names)):
-                columns = columns.append_column(name, known.column(name))
-        data = _encode(self.scope, key, columns)
+            more = sorted(set(known.column_names) - set(columns.column_names))
+            columns = columns.extended({name: known[name] for name in more})
+        data = _encode(self.scope, key, columns.table)
         path = self._path(key)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         with suppress(OSError):
@@ -154,18 +155,18 @@ class SidecarFile:
     def has(self, want: ManifestColumns) -> bool:
         return wanted_names(want, self._places) is not None
 
-    def table(self, want: ManifestColumns) -> pa.Table | None:
+    def table(self, want: ManifestColumns) -> ManifestEntries | None:
         names = wanted_names(want, self._places)
         return None if names is None else self._load(names)
 
-    def strings(self, names: tuple[str, ...]) -> pa.Table | None:
+    def strings(self, names: tuple[str, ...]) -> ManifestEntries | None:
         return self._load(list(names))
 
-    def all_columns(self) -> pa.Table | None:
+    def all_columns(self) -> ManifestEntries | None:
         """Return every column; None if the file is damaged."""
         return self._load(list(self._places))
 
-    def _load(self, names: list[str]) -> pa.Table | None:
+    def _load(self, names: list[str]) -> ManifestEntries | None:
         try:
             found: dict[str, pa.ChunkedArray] = {}
             with self.path.open("rb", buffering=0) as file:
@@ -176,7 +177,7 @@ class SidecarFile:
                         return None
                     columns = pa.ipc.open_stream(data, options=_READING).read_all()
                     found.update(zip(columns.column_names, columns.columns, strict=True))
-            return pa.table({name: found[name] for name in names})
+            return ManifestEntries(pa.table({name: found[name] for name in names}))
         except (OSError, KeyError, pa.ArrowInvalid):
             return None
 

@@ -23,6 +23,7 @@ from icefield.cache.decoded_files import DecodedFiles
 from icefield.cache.plans import MOST_PLANS, SmallAnswers, SmallPlan
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import STRINGS
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import KINDS, PARTITION_PREFIX
 
 Longs = npt.NDArray[np.int64]
@@ -44,11 +45,11 @@ class CachedManifest(Protocol):
         """Return whether all wanted columns are there, strings too."""
         ...
 
-    def table(self, want: ManifestColumns) -> pa.Table | None:
+    def table(self, want: ManifestColumns) -> ManifestEntries | None:
         """Return the wanted columns, but for the strings; None if any wanted column, strings too, is not there."""
         ...
 
-    def strings(self, names: tuple[str, ...]) -> pa.Table | None:
+    def strings(self, names: tuple[str, ...]) -> ManifestEntries | None:
         """Return text columns; None if they are there no more."""
         ...
 
@@ -68,7 +69,7 @@ class Sidecars(Protocol):
         """Note that a manifest was used; return whether it was before."""
         ...
 
-    def keep(self, key: Key, columns: pa.Table) -> None:
+    def keep(self, key: Key, columns: ManifestEntries) -> None:
         """Store columns, beside others of this manifest that are there; does nothing if it cannot."""
         ...
 
@@ -102,7 +103,7 @@ class ManifestCache:
         found = self._sidecars.find(key) if self._sidecars and held is None else held
         return found is not None and found.has(want)
 
-    def find(self, key: Key, want: ManifestColumns) -> tuple[CachedManifest, pa.Table] | None:
+    def find(self, key: Key, want: ManifestColumns) -> tuple[CachedManifest, ManifestEntries] | None:
         """Find a manifest with all wanted columns: (it, the columns but for the strings)."""
         with self._lock:
             held = self._held.get(key)
@@ -125,7 +126,7 @@ class ManifestCache:
         before = self._sidecars is not None and self._sidecars.note(key)
         return (known and self._max_bytes > 0) or before
 
-    def keep(self, key: Key, columns: pa.Table) -> None:
+    def keep(self, key: Key, columns: ManifestEntries) -> None:
         """Keep columns of a manifest, all rows and in its order, beside those that are there."""
         with self._lock:
             old = self._held.pop(key, None)
@@ -155,12 +156,12 @@ class HeldManifest:
     def has(self, want: ManifestColumns) -> bool:
         return wanted_names(want, self.columns) is not None
 
-    def table(self, want: ManifestColumns) -> pa.Table | None:
+    def table(self, want: ManifestColumns) -> ManifestEntries | None:
         names = wanted_names(want, self.columns)
-        return None if names is None else pa.table({name: self.columns[name] for name in names})
+        return None if names is None else ManifestEntries(pa.table({name: self.columns[name] for name in names}))
 
-    def strings(self, names: tuple[str, ...]) -> pa.Table | None:
-        return pa.table({name: self.columns[name] for name in names})
+    def strings(self, names: tuple[str, ...]) -> ManifestEntries | None:
+        return ManifestEntries(pa.table({name: self.columns[name] for name in names}))
 
 
 def is_cacheable(want: ManifestColumns) -> bool:
@@ -177,5 +178,5 @@ def wanted_names(want: ManifestColumns, there: Mapping[str, object]) -> list[str
     return [*(name for name in names if name not in STRINGS), *partition]
 
 
-def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))
+def _columns(entries: ManifestEntries) -> dict[str, pa.ChunkedArray]:
+    return {name: entries[name] for name in entries.column_names}

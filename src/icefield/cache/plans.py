@@ -14,9 +14,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import Manifests
 from icefield.expr.bind.bound import Bound
 from icefield.model.partition import PartitionSpec
 from icefield.types.schema import Schema
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
 class SmallPlan:
     """A plan: the files, and how the others were ruled out."""
 
-    files: pa.Table
+    files: Any
     metrics: Any
 
 
@@ -101,9 +101,9 @@ class SmallAnswers(Generic[Answer]):
             self._held.popitem(last=False)
 
 
-def lists_few_files(manifests: pa.Table) -> bool:
+def lists_few_files(manifests: Manifests) -> bool:
     """Return whether manifests are small, by their counts."""
-    counts = [manifests.column(f"{kind}_files_count") for kind in ("added", "existing", "deleted")]
+    counts = [manifests[f"{kind}_files_count"] for kind in ("added", "existing", "deleted")]
     if any(column.null_count for column in counts):
         return False
     return sum(pc.sum(column).as_py() or 0 for column in counts) <= MOST_ROWS

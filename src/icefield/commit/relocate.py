@@ -14,7 +14,7 @@ import io
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -36,9 +36,11 @@ from icefield.codec.manifest.list import (
     decode_manifest_list,
     encode_manifest_list,
 )
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import POSITION_DELETES
 from icefield.codec.puffin.deletion_vector import REFERENCED_DATA_FILE
 from icefield.codec.puffin.puffin import Blob, decode_blob, decode_footer, encode_puffin
+from icefield.codec.rows import Rows
 from icefield.commit.load import read_metadata_file
 from icefield.commit.validate.ownership import ROOT_PROPERTIES
 from icefield.errors import FileAlreadyExists, IcefieldError, InvalidInput, LocationRefused, MissingFile
@@ -50,6 +52,7 @@ from icefield.storage.location import is_inside, join_location, parse_location
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import DELETED_FILE
 
+AnyRows = TypeVar("AnyRows", bound=Rows)
 Progress = Callable[[str], None]
 Json = dict[str, Any]
 
@@ -180,7 +183,7 @@ class _Mover:
             version = int(parse_header(data, here).metadata.get("format-version", b"1"))
             check_list_of(snapshot.snapshot_id, data, here)
             rows = decode_manifest_list(data, here)
-            moved = [self._manifest(at, metadata) for at in rows.column("manifest_path").to_pylist()]
+            moved = [self._manifest(at, metadata) for at in rows.manifest_path.to_pylist()]
             rows = _with(rows, "manifest_path", [location for location, _ in moved])
             rows = _with(rows, "manifest_length", [length for _, length in moved])
             header = ManifestListHeader(
@@ -207,7 +210,7 @@ class _Mover:
             self._known[here] = place, self._put(place, encoded)
         return self._known[here]
 
-    def _entries(self, entries: pa.Table) -> pa.Table:
+    def _entries(self, entries: ManifestEntries) -> ManifestEntries:
         rows = entries.select(
             ["content", "file_format", "file_path", "file_size_in_bytes", "content_offset"]
         ).to_pylist()
@@ -215,10 +218,10 @@ class _Mover:
         entries = _with(entries, "file_path", [place for place, _, _ in moved])
         entries = _with(entries, "file_size_in_bytes", [size for _, size, _ in moved])
         entries = _with(entries, "content_offset", [offset for _, _, offset in moved])
-        named = entries.column("referenced_data_file").to_pylist()
+        named = entries.referenced_data_file.to_pylist()
         entries = _with(entries, "referenced_data_file", [None if at is None else self.map(at) for at in named])
         for name in ("lower_bounds", "upper_bounds"):
-            bounds = entries.column(name).to_pylist()
+            bounds = entries[name].to_pylist()
             of_deletes = (row["content"] == POSITION_DELETES for row in rows)
             entries = _with(
                 entries, name, [self._bound(b) if d else b for b, d in zip(bounds, of_deletes, strict=True)]
@@ -287,9 +290,8 @@ class _Mover:
         return len(data)
 
 
-def _with(table: pa.Table, name: str, values: Sequence[object]) -> pa.Table:
-    at = table.column_names.index(name)
-    return table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type))
+def _with(rows: AnyRows, name: str, values: Sequence[object]) -> AnyRows:
+    return rows.replaced({name: pa.array(values, rows[name].type)})
 
 
 def explain_moved(catalog: Catalog, store: Store, warehouse: str, refused: LocationRefused) -> LocationRefused:

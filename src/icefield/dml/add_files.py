@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import Action, CommitTarget
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.actions.name_mapping import EnsureNameMapping
@@ -35,7 +34,7 @@ Files = PathText | Iterable[PathText]
 class AddedFiles:
     """Files as columns of manifest entries; some may have no field ids."""
 
-    columns: pa.Table
+    columns: DataFiles
     have_ids: bool
 
 
@@ -47,7 +46,7 @@ def adopt_files(
     added = describe_files(store, base, files, partition)
     if added.columns.num_rows == 0:
         return None
-    new = RequireNewFiles(frozenset(added.columns.column("file_path").to_pylist()), target.ref)
+    new = RequireNewFiles(added.columns.paths, target.ref)
     append = AppendFiles(added.columns, base.spec, base.schema, target)
     # The files are not ours: never delete them, whatever the outcome of the commit.
     actions: list[Action] = [new, append] if added.have_ids else [new, EnsureNameMapping(), append]

@@ -10,9 +10,9 @@ from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.actions.rewrite import MovedRows, RewriteFiles
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.dml.write import TableWrite, Verb
@@ -21,7 +21,7 @@ from icefield.engine.local import local_name
 from icefield.expr.parse.ast import Predicate
 from icefield.model.snapshot import Snapshot
 from icefield.plan.partition.keys import PARTITION_KEY
-from icefield.plan.plan import bytes_of
+from icefield.plan.planned_files import PlannedFiles
 from icefield.properties.table import TARGET_FILE_SIZE_BYTES
 
 COMPACT = Verb("compact", None)
@@ -35,11 +35,11 @@ def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     groups = list(_groups(plan.files, TARGET_FILE_SIZE_BYTES.read(write.base.properties), write.base.spec.spec_id))
     if not groups:
         return None
-    chosen = pa.concat_tables(groups)
+    chosen = PlannedFiles.concat(groups)
     settings = write.write_plan(moves_rows=True)
-    engine = write.engine(bytes_of(chosen))
+    engine = write.engine(chosen.total_bytes)
     merged = write.run(engine, MergeFiles(settings), [plan.tasks(group) for group in groups])
-    files = pa.concat_tables([each.files for each in merged])
+    files = DataFiles.concat(each.files for each in merged)
     planned = plan.version.snapshot
     age = planned.sequence_number if planned is not None and write.base.format_version > 1 else None
     moved = [_moved_rows(write, group, each) for group, each in zip(groups, merged, strict=True)]
@@ -56,37 +56,37 @@ def compact(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
     return write.commit(make, files)
 
 
-def _groups(files: pa.Table, target_bytes: int, spec_id: int) -> Iterator[pa.Table]:
+def _groups(files: PlannedFiles, target_bytes: int, spec_id: int) -> Iterator[PlannedFiles]:
     """Yield groups of files of one partition worth rewriting: two small ones, deleted rows, or an old spec."""
     worth = pc.or_(
-        pc.less(files.column("file_size_in_bytes"), int(target_bytes * SMALL)),
-        pc.or_(files.column("delete_keys").is_valid(), pc.not_equal(files.column("spec_id"), spec_id)),
+        pc.less(files.file_size_in_bytes, int(target_bytes * SMALL)),
+        pc.or_(files.delete_keys.is_valid(), pc.not_equal(files.spec_id, spec_id)),
     )
-    chosen = files.filter(worth).sort_by([("spec_id", "ascending"), (PARTITION_KEY, "ascending")])
-    keys = list(zip(*(chosen.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY)), strict=True))
+    chosen = files.filter(worth).sort_by("spec_id", PARTITION_KEY)
+    keys = zip(chosen.spec_id.to_pylist(), chosen.partition_key.to_pylist(), strict=True)
     start = 0
     for (of_spec, _), same in groupby(keys):
         partition = chosen.slice(start, len(list(same)))
         start += partition.num_rows
         for group in _cut(partition, target_bytes * GROUP_FILES):
-            if group.num_rows > 1 or group.column("delete_keys").null_count == 0 or of_spec != spec_id:
+            if group.num_rows > 1 or group.delete_keys.null_count == 0 or of_spec != spec_id:
                 yield group
 
 
-def _cut(files: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
+def _cut(files: PlannedFiles, most_bytes: int) -> Iterator[PlannedFiles]:
     """Split files into groups of about one size, so that a large partition becomes many tasks."""
-    numbers = np.cumsum(files.column("file_size_in_bytes").to_numpy()) // most_bytes
+    numbers = np.cumsum(files.file_size_in_bytes.to_numpy()) // most_bytes
     begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     for begin, end in pairwise([*begins, files.num_rows]):
         yield files.slice(begin, end - begin)
 
 
-def _moved_rows(write: TableWrite, group: pa.Table, merged: MergedFiles) -> MovedRows | None:
+def _moved_rows(write: TableWrite, group: PlannedFiles, merged: MergedFiles) -> MovedRows | None:
     """Return the new positions of a group's rows, or None if they cannot be derived."""
     spec_id = write.base.spec.spec_id
-    if group.column("spec_id")[0].as_py() != spec_id or len(AddedFiles(merged.files, write.shape).partitions) != 1:
+    if group.spec_id[0].as_py() != spec_id or len(AddedFiles(merged.files, write.shape).partitions) != 1:
         return None  # the rows of another spec were split by partition
     if merged.starts is None:
         return None
-    ends = np.cumsum(merged.files.column("record_count").to_numpy())
+    ends = np.cumsum(merged.files.record_count.to_numpy())
     return MovedRows(merged.starts, merged.locations, ends)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.actions.row_delta import RowDelta
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.commit.validate.read_set import ReadSet
@@ -22,8 +23,7 @@ from icefield.expr.parse.ast import Predicate
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.write.delete_files import DeleteEntry, delete_locations
 from icefield.parquet.write.write import WritePlan
-from icefield.plan.plan import bytes_of
-from icefield.plan.planned_files import files_at
+from icefield.plan.planned_files import PlannedFiles
 from icefield.properties.table import (
     DELETE_ISOLATION,
     DELETE_MODE,
@@ -46,7 +46,7 @@ def delete_matching(write: TableWrite, where: Predicate | str | Any) -> Snapshot
     partial, deleted = plan.partial_files, list[DeleteEntry]()
     if partial.num_rows:
         work = DeleteRows(plan.version.schema, plan.where, _plan_deletes(write), write.base.has_row_ids)
-        engine = write.engine(bytes_of(partial))
+        engine = write.engine(partial.total_bytes)
         done = write.run(engine, work, engine.group(plan.tasks(partial)))
         deleted = [entry for each in done for entry in each.entries]
     read_set, nothing = write.read_set(plan, DELETE), write.no_files
@@ -80,8 +80,8 @@ def upsert(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapsho
         _plan_deletes(write) if by_delete_files and scan.files.num_rows else None,
         write.base.has_row_ids,
     )
-    done = write.engine(bytes_of(scan.files), rows).upsert(source, plan)
-    touched = files_at(scan.files, done.touched)
+    done = write.engine(scan.files.total_bytes, rows).upsert(source, plan)
+    touched = scan.files.at(done.touched)
     if done.deletes:
         return _commit_delta(write, done.files, done.deletes, scan.files.slice(0, 0), read_set)
     return write.replace_files(done.files, replace(read_set, plan=replace(scan, files=touched)), touched)
@@ -98,7 +98,7 @@ def _plan_deletes(write: TableWrite) -> WritePlan:
 
 
 def _commit_delta(
-    write: TableWrite, files: pa.Table, deletes: Sequence[DeleteEntry], removed: pa.Table, read_set: ReadSet
+    write: TableWrite, files: DataFiles, deletes: Sequence[DeleteEntry], removed: PlannedFiles, read_set: ReadSet
 ) -> Snapshot | None:
     def make() -> RowDelta:
         return RowDelta(

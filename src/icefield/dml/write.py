@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icefield.ambient import Ambient
 from icefield.cache.reading import ReadContext
-from icefield.codec.manifest.schema import data_file_arrow_schema
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import Action, CommitTarget, WriteContext
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.actions.evolve import Draft, EvolveTable, Step
@@ -37,10 +37,11 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import news_of
+from icefield.parquet.write.data_files import no_data_files
 from icefield.parquet.write.row_check import RowCheck
 from icefield.parquet.write.write import WritePlan, plan_write
-from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
-from icefield.plan.planned_files import files_at, paths_of
+from icefield.plan.plan import ScanPlan, plan_scan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import resolve_version
 from icefield.properties.table import OVERWRITE_ISOLATION, SNAPSHOT, Property
 from icefield.storage.store import Store
@@ -129,9 +130,9 @@ class TableWrite:
         return ManifestShape(self.base.schema, self.base.spec)
 
     @property
-    def no_files(self) -> pa.Table:
+    def no_files(self) -> DataFiles:
         """No new data files."""
-        return data_file_arrow_schema(self.base.spec.columns(self.base.schema)).empty_table()
+        return no_data_files(self.base.spec, self.base.schema)
 
     def plan(self, where: Predicate | str | Any = None) -> ScanPlan:
         """Plan a read of the branch."""
@@ -163,7 +164,7 @@ class TableWrite:
         """Append rows."""
         return self.append_files(self.write(rows))
 
-    def append_files(self, files: pa.Table) -> Snapshot | None:
+    def append_files(self, files: DataFiles) -> Snapshot | None:
         """Append written files."""
         if files.num_rows == 0:
             return None
@@ -185,7 +186,7 @@ class TableWrite:
     def plan_by_partition(self) -> ScanPlan:
         """Plan a read of the branch. All files must have the current partition spec."""
         plan = self.plan()
-        others = sorted(set(plan.files.column("spec_id").to_pylist()) - {self.base.spec.spec_id})
+        others = sorted(set(plan.files.spec_id.to_pylist()) - {self.base.spec.spec_id})
         if others:
             raise InvalidInput(
                 f"cannot overwrite partitions: the table has files of older partition specs ({others})",
@@ -193,11 +194,11 @@ class TableWrite:
             )
         return plan
 
-    def replace_partitions_by(self, files: pa.Table, plan: ScanPlan) -> Snapshot | None:
+    def replace_partitions_by(self, files: DataFiles, plan: ScanPlan) -> Snapshot | None:
         """Replace all partitions that the written files belong to."""
         return self.commit(lambda: self.replacing_partitions(files, plan), files)
 
-    def replacing_partitions(self, files: pa.Table, plan: ScanPlan) -> OverwriteFiles | None:
+    def replacing_partitions(self, files: DataFiles, plan: ScanPlan) -> OverwriteFiles | None:
         """Return the action that replaces the partitions of the written files, or None if there are none."""
         new = AddedFiles(files, self.shape)
         partitions = PartitionSet(self.base.spec.spec_id, new.partitions)
@@ -207,16 +208,20 @@ class TableWrite:
     def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
         """Replace all rows of some data files by new rows."""
         wanted, plan = set(locations), self.plan()
-        if missing := wanted - paths_of(plan.files):
+        if missing := wanted - plan.files.paths:
             raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
-        read_set = self.read_set(replace(plan, files=files_at(plan.files, wanted)), replace(verb, isolation=None))
+        read_set = self.read_set(replace(plan, files=plan.files.at(wanted)), replace(verb, isolation=None))
         return self.replace_files(self.write(rows), read_set)
 
-    def replace_files(self, files: pa.Table, read_set: ReadSet, carried: pa.Table | None = None) -> Snapshot | None:
+    def replace_files(
+        self, files: DataFiles, read_set: ReadSet, carried: PlannedFiles | None = None
+    ) -> Snapshot | None:
         """Replace the files of a read set by written files; `carried`: the files whose remaining rows were kept."""
         return self.commit(lambda: self.replacing(files, read_set, carried), files)
 
-    def replacing(self, files: pa.Table, read_set: ReadSet, carried: pa.Table | None = None) -> OverwriteFiles | None:
+    def replacing(
+        self, files: DataFiles, read_set: ReadSet, carried: PlannedFiles | None = None
+    ) -> OverwriteFiles | None:
         """Return the action that replaces the files of a read set by written files, or None to do nothing."""
         carried = read_set.plan.files.slice(0, 0) if carried is None else carried
         new = AddedFiles(files, self.shape)
@@ -229,14 +234,14 @@ class TableWrite:
         isolation = verb.isolation.read(self.base.properties) if verb.isolation else SNAPSHOT
         return ReadSet(plan, self.target.ref, verb.name, isolation, start)
 
-    def write(self, rows: object, replaced: Sequence[ScanPlan] = (), check: RowCheck | None = None) -> pa.Table:
+    def write(self, rows: object, replaced: Sequence[ScanPlan] = (), check: RowCheck | None = None) -> DataFiles:
         """Write rows, and the remaining rows of partially replaced files, to new data files.
 
         check: a filter that the new rows must match; remaining rows need not.
         """
         moves_rows = any(plan.partial_files.num_rows for plan in replaced)
         plan = replace(self.write_plan(moves_rows=moves_rows), check=check)
-        partial = sum(bytes_of(plan.partial_files) for plan in replaced)
+        partial = sum(plan.partial_files.total_bytes for plan in replaced)
         return self.engine(partial, rows).write(rows, plan, replaced)
 
     def open_upsert(self, rows: object, on: Sequence[str] | None) -> UpsertRows | None:
@@ -266,11 +271,11 @@ class TableWrite:
         return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
 
     def commit(
-        self, make: Callable[[], SnapshotAction | None], files: pa.Table, deletes: Sequence[str] = ()
+        self, make: Callable[[], SnapshotAction | None], files: DataFiles, deletes: Sequence[str] = ()
     ) -> Snapshot | None:
         """Commit an action that adds files; without an action, do nothing. deletes: where delete files are."""
         is_optional = self.target.idempotency_key is not None
-        own = OwnFiles([*files.column("file_path").to_pylist(), *deletes], self.base, is_optional)
+        own = OwnFiles([*files.file_path.to_pylist(), *deletes], self.base, is_optional)
         preparing = begin_attempt(self.store)
         try:
             action = make()
@@ -307,9 +312,9 @@ class TableWrite:
         partial = plan.partial_files
         if plan.where == TRUE or partial.num_rows == 0:
             return plan
-        engine = self.engine(bytes_of(partial), rows)
+        engine = self.engine(partial.total_bytes, rows)
         hit = list(engine.run(FindMatches(plan.version.schema, plan.where), engine.group(plan.tasks(partial))))
-        return replace(plan, files=pa.concat_tables([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
+        return replace(plan, files=PlannedFiles.concat([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
 
 
 def _columns_as_written(before: Schema, written: Schema) -> Step:

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import pyarrow as pa
-
+from icefield.codec.manifest.rows import DataFiles
 from icefield.parquet.read.read import TableFiles, TableReader
 from icefield.parquet.read.read_ahead import read_files_ahead
 from icefield.parquet.read.task import FileTask
@@ -71,7 +70,7 @@ class RowEngine(Protocol):
         """Run work on groups of files, and yield the results in the order of the groups."""
         ...
 
-    def write(self, rows: Any, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
+    def write(self, rows: Any, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> DataFiles:
         """Write rows, and the remaining rows of partially replaced files, to data files."""
         ...
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import Site
 from icefield.errors import IcefieldError
 from icefield.expr.bind.bound import Bound, all_of, columns_of
@@ -151,15 +152,15 @@ class RewriteWithout:
 
     plan: WritePlan
 
-    def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[pa.Table]:
-        reader, done = site.files.reader(site.store), list[pa.Table]()
+    def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[DataFiles]:
+        reader, done = site.files.reader(site.store), list[DataFiles]()
         try:
             for number, (task, positions) in enumerate(pairs):
                 batches = reader.read_without(task, self.plan.schema, positions)
                 done.append(write_batches(self.plan, batches, site.store, f"{site.name}-{number}"))
                 yield done[-1]
         except BaseException:
-            for location in (path for files in done for path in files.column("file_path").to_pylist()):
+            for location in (path for files in done for path in files.paths):
                 with suppress(IcefieldError):
                     site.store.delete(location)
             raise
@@ -173,12 +174,12 @@ class MergedFiles:
     number of a row cannot be derived from its position.
     """
 
-    files: pa.Table
+    files: DataFiles
     starts: Mapping[str, int] | None
 
     @property
     def locations(self) -> list[str]:
-        found: list[str] = self.files.column("file_path").to_pylist()
+        found: list[str] = self.files.file_path.to_pylist()
         return found
 
 
@@ -205,7 +206,7 @@ class MergeFiles:
             raise
 
 
-def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Store, name: str) -> pa.Table:
+def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Store, name: str) -> DataFiles:
     """Write batches to data files; after an error, remove them."""
     writer = DataWriter(plan, store, name)
     try:

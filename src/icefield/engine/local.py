@@ -9,6 +9,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import FileWork, Site, T
 from icefield.engine.file_works import write_batches
 from icefield.engine.local_upsert import upsert_here
@@ -46,7 +47,7 @@ class LocalEngine:
         for number, tasks in enumerate(groups):
             yield from work.run(tasks, self._site(number))
 
-    def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
+    def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> DataFiles:
         """Write Arrow data, and the remaining rows of partially replaced files, to data files."""
         schema, batches = arrow_batches(rows)
         check_arrow_schema(schema, self.base.schema)

@@ -29,7 +29,6 @@ from icefield.parquet.write.conform import check_schema
 from icefield.parquet.write.partial_rows import NO_ROW, RowNumbers, conform_partial, find_unnamed, keep_unnamed
 from icefield.parquet.write.string_check import check_text
 from icefield.plan.plan import ScanPlan
-from icefield.plan.planned_files import files_at
 from icefield.types.arrow import arrow_schema, schema_from_arrow
 from icefield.types.arrow_keys import NOT_FOUND
 from icefield.types.datatypes import NestedField
@@ -62,7 +61,7 @@ def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMet
     table = conform_table(source.rows, base.schema)
     found = _find_keys(plan.scan, source.keys, find_unnamed(source.incoming, base.schema), site, base)
     table = keep_unnamed(table, source.incoming, base.schema, found.rows, found.replaced)
-    touched = files_at(plan.scan.files, found.positions)
+    touched = plan.scan.files.at(found.positions)
     settings = plan.settings
     if base.has_row_ids and found.positions:
         # A replaced row keeps its row id. (spec: Row lineage assignment)
@@ -80,7 +79,7 @@ def upsert_here(source: UpsertRows, plan: UpsertPlan, site: Site, base: TableMet
     try:
         (deleted,) = DeletePositions(plan.deletes, plan.has_vectors).run(pairs, site)
     except BaseException:
-        remove_quietly(site.store, files.column("file_path").to_pylist())
+        remove_quietly(site.store, files.paths)
         raise
     return Upserted(files, deleted.entries, paths)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.validate.read_set import KeyRows
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, one_of
@@ -66,7 +67,7 @@ class Upserted:
     held those rows.
     """
 
-    files: pa.Table
+    files: DataFiles
     deletes: Sequence[DeleteEntry]
     touched: frozenset[str]
 

@@ -41,7 +41,7 @@ class Explanation:
     @property
     def files_with_deletes(self) -> int:
         """How many of the files to read have deletes."""
-        return int(self.plan.files.num_rows - self.plan.files.column("delete_keys").null_count)
+        return int(self.plan.files.num_rows - self.plan.files.delete_keys.null_count)
 
     @cached_property
     def residuals(self) -> list[tuple[str, int]]:
@@ -166,12 +166,12 @@ def _level(title: str, counts: list[str | None]) -> Outline:
 
 def _count_delete_files(plan: ScanPlan) -> int:
     """Count the delete files that apply to planned files, with one look-up for each distinct set of them."""
-    files = plan.files.filter(plan.files.column("delete_keys").is_valid())
+    files = plan.files.filter(plan.files.delete_keys.is_valid())
     if plan.deletes is None or files.num_rows == 0:
         return 0
-    keys = files.column("delete_keys").combine_chunks()
+    keys = files.delete_keys.combine_chunks()
     columns = [pc.struct_field(keys, name).to_numpy() for name in ("vector", "target", "group")]
-    columns.append(files.column("sequence_number").to_numpy())
+    columns.append(files.sequence_number.to_numpy())
     distinct = np.unique(np.column_stack(columns), axis=0)
     found: set[DeleteFile] = set()
     for vector, target, group, number in distinct.tolist():

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.list import partition_summaries
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.errors import InvalidInput
 from icefield.explain.file_reason import Condition, FileReason, Finding, Judgement, Stage
 from icefield.expr.bind.bound import TRUE, Bound, Reference, columns_of, conjuncts, references_of
@@ -34,7 +34,6 @@ from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.file_statistics import statistics_of_files
 from icefield.plan.manifest_list import (
     DATA_MANIFEST,
-    choose,
     find_spec,
     has_live_files,
     load_manifests,
@@ -49,7 +48,7 @@ from icefield.types.schema import Schema
 from icefield.types.transforms import Hour, Month, Year
 from icefield.types.values.binary import decode_value
 
-_Found = tuple[pa.Table, pa.Table]
+_Found = tuple[ManifestEntries, Manifests]
 
 
 def explain_file(
@@ -66,10 +65,10 @@ def explain_file(
             f"there is no data file {location!r} in this version", hint="`icefield files` lists the data files"
         )
     if len(found) > 1:
-        names = ", ".join(entry.column("file_path")[0].as_py() for entry, _ in found[:3])
+        names = ", ".join(entry.file_path[0].as_py() for entry, _ in found[:3])
         raise InvalidInput(f"{location!r} names {len(found)} data files: {names}", hint="Give more of the location")
     entry, manifest = found[0]
-    spec = find_spec(metadata, manifest.column("partition_spec_id")[0].as_py())
+    spec = find_spec(metadata, manifest.partition_spec_id[0].as_py())
     listed = _Listed(metadata, version.schema, spec, entry, manifest)
     return listed.reason(where, _deletes(context, metadata, manifests, entry, spec))
 
@@ -81,8 +80,8 @@ class _Listed:
     metadata: TableMetadata
     schema: Schema
     spec: PartitionSpec
-    entry: pa.Table
-    manifest: pa.Table
+    entry: ManifestEntries
+    manifest: Manifests
 
     def reason(self, where: Bound, deletes: tuple[DeleteFile, ...]) -> FileReason:
         statistics = statistics_of_files(self.entry, self.spec, self.schema)
@@ -180,49 +179,49 @@ class _Listed:
         return f"{'.'.join(reference.path)} {_range_text(bounds)} ({', '.join(counts)} in {total:,} values)"
 
     def _value(self, name: str) -> Any:
-        return self.entry.column(name)[0].as_py()
+        return self.entry[name][0].as_py()
 
 
-def _likely_first(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> list[pa.Table]:
+def _likely_first(manifests: Manifests, where: Bound, metadata: TableMetadata, schema: Schema) -> list[Manifests]:
     """Return the manifests of data files in two parts, those of planned files first: most often the file is read."""
-    live = choose(manifests, has_live_files(manifests))
-    data = live.filter(pc.equal(live.column("content"), DATA_MANIFEST))
+    live = manifests.choose(has_live_files(manifests))
+    data = live.filter(pc.equal(live.content, DATA_MANIFEST))
     keep = prune_manifests(data, where, metadata, schema)
-    return [choose(data, keep), choose(data, ~keep)]
+    return [data.choose(keep), data.choose(~keep)]
 
 
 def _exact_or_all(found: Iterator[_Found], location: str) -> list[_Found]:
     """Return the file with exactly this location; else all files whose locations end with it."""
     kept: list[_Found] = []
     for entry, manifest in found:
-        if entry.column("file_path")[0].as_py() == location:
+        if entry.file_path[0].as_py() == location:
             return [(entry, manifest)]
         kept.append((entry, manifest))
     return kept
 
 
-def _find(context: ReadContext, manifests: Iterable[pa.Table], where: Bound, location: str) -> Iterator[_Found]:
+def _find(context: ReadContext, manifests: Iterable[Manifests], where: Bound, location: str) -> Iterator[_Found]:
     """Yield each live data file that a location names, with its manifest; open manifests lazily."""
     want = COLUMNS.with_statistics(i for i in columns_of(where) if not is_metadata_column(i))
     for batch, entries in chain.from_iterable(load_batches(context, some, want, LIVE) for some in manifests):
-        paths = entries.column("file_path")
+        paths = entries.file_path
         named = pc.or_(pc.equal(paths, location), pc.ends_with(paths, pattern="/" + location.lstrip("/")))
         entries = entries.filter(named)
         for at in range(entries.num_rows):
             entry = entries.slice(at, 1)
-            listing = pc.equal(batch.column("manifest_path"), entry.column("manifest_path")[0])
+            listing = pc.equal(batch.manifest_path, entry.manifest_path[0])
             yield entry, batch.filter(listing).slice(0, 1)
 
 
 def _deletes(
-    context: ReadContext, metadata: TableMetadata, manifests: pa.Table, entry: pa.Table, spec: PartitionSpec
+    context: ReadContext, metadata: TableMetadata, manifests: Manifests, entry: ManifestEntries, spec: PartitionSpec
 ) -> tuple[DeleteFile, ...]:
-    live = manifests.filter(pa.array(has_live_files(manifests)))
-    index = load_delete_index(context, metadata, live.filter(pc.not_equal(live.column("content"), DATA_MANIFEST)))
+    live = manifests.choose(has_live_files(manifests))
+    index = load_delete_index(context, metadata, live.filter(pc.not_equal(live.content, DATA_MANIFEST)))
     keys = None if index is None else index.match(entry, spec).keys[0].as_py()
     if index is None or keys is None:
         return ()
-    return index.deletes_of(keys, entry.column("sequence_number")[0].as_py())
+    return index.deletes_of(keys, entry.sequence_number[0].as_py())
 
 
 def _terms_in(expression: Bound, terms: Iterable[PartitionTerm]) -> list[PartitionTerm]:

@@ -12,16 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, DELETED, EQUALITY_DELETES, EXISTING, KINDS, POSITION_DELETES
+from icefield.codec.rows import Mask
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.ordered import column_of
 from icefield.expr.prune.statistics import FieldStatistics
 from icefield.inspect.metrics import READABLE_METRICS, ReadableMetrics, readable_metrics
-from icefield.inspect.source import Inspected, Manifests, MetadataTable, Request
+from icefield.inspect.source import Inspected, ManifestsOf, MetadataTable, Request
 from icefield.model.partition import PartitionSpec
 from icefield.plan.entries import LIVE, load_batches
-from icefield.plan.manifest_list import DATA_MANIFEST, Mask, find_spec, has_live_files
+from icefield.plan.manifest_list import DATA_MANIFEST, find_spec, has_live_files
 from icefield.plan.partition.struct import (
     PARTITION,
     PartitionStruct,
@@ -51,21 +53,21 @@ _AFTER_PARTITION = parse_schema(
 ).fields
 
 
-def files_table(source: Inspected, manifests: Manifests, content: int | None = None) -> MetadataTable:
+def files_table(source: Inspected, manifests: ManifestsOf, content: int | None = None) -> MetadataTable:
     """Return the live files; only those of data manifests or of delete manifests, if `content` is given."""
     made = _Columns(partition_struct(source.metadata), readable_metrics(source.metadata.schema))
     schema = numbered((*made.file_fields, *made.metrics.column))
 
     def load(request: Request) -> Iterator[pa.Table]:
         for found in manifests(source):
-            of_sort = found if content is None else found.filter(pc.equal(found.column(CONTENT), content))
-            live = of_sort.filter(pa.array(has_live_files(of_sort)))
+            of_sort = found if content is None else found.filter(pc.equal(found[CONTENT], content))
+            live = of_sort.choose(has_live_files(of_sort))
             yield from made.tables(source, prune(live, request.where, source, schema), request.columns, LIVE)
 
     return MetadataTable(schema, load)
 
 
-def entries_table(source: Inspected, manifests: Manifests) -> MetadataTable:
+def entries_table(source: Inspected, manifests: ManifestsOf) -> MetadataTable:
     """Return the entries of manifests, including those of deleted files."""
     made = _Columns(partition_struct(source.metadata), readable_metrics(source.metadata.schema))
     data_file = NestedField(0, DATA_FILE, StructType(made.file_fields), required=True)
@@ -80,8 +82,8 @@ def entries_table(source: Inspected, manifests: Manifests) -> MetadataTable:
 
 
 def prune(
-    manifests: pa.Table, where: Bound, source: Inspected, schema: Schema, inside: tuple[str, ...] = ()
-) -> pa.Table:
+    manifests: Manifests, where: Bound, source: Inspected, schema: Schema, inside: tuple[str, ...] = ()
+) -> Manifests:
     """Return the manifests that may hold matching entries; `inside` is the path of the struct of file columns."""
     if where == TRUE or manifests.num_rows == 0:
         return manifests
@@ -89,12 +91,12 @@ def prune(
     ids = {path: field_id for field_id, path in schema.paths.items()}
     ranges = [
         (ids[*inside, CONTENT], *_content_range(manifests)),
-        (ids[*inside, SPEC_ID], *[manifests.column("partition_spec_id").combine_chunks()] * 2),
+        (ids[*inside, SPEC_ID], *[manifests.partition_spec_id.combine_chunks()] * 2),
     ]
     if (STATUS,) in ids:
         ranges.append((ids[STATUS,], *_status_range(manifests)))
     known = {field_id: _between(low, high) for field_id, low, high in ranges}
-    return manifests.filter(pa.array(keep & might_match(where, known.get, manifests.num_rows)))
+    return manifests.choose(keep & might_match(where, known.get, manifests.num_rows))
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,12 @@ class _Columns:
         return (*_BEFORE_PARTITION, *self.partition.column, *_AFTER_PARTITION)
 
     def tables(
-        self, source: Inspected, manifests: pa.Table, columns: Schema, statuses: tuple[int, ...]
+        self, source: Inspected, manifests: Manifests, columns: Schema, statuses: tuple[int, ...]
     ) -> Iterator[pa.Table]:
         """Yield the entries of manifests with these columns."""
         want, target = self._wanted(columns.fields), arrow_schema(columns)
         for step, entries in load_batches(source.context, manifests, want, statuses):
-            spec = find_spec(source.metadata, step.column("partition_spec_id")[0].as_py())
+            spec = find_spec(source.metadata, step.partition_spec_id[0].as_py())
             yield pa.Table.from_arrays([self._array(entries, spec, f) for f in columns.fields], schema=target)
 
     def _wanted(self, fields: Sequence[NestedField]) -> ManifestColumns:
@@ -126,18 +128,18 @@ class _Columns:
         want = ManifestColumns(tuple(stored), partition=PARTITION in names)
         return self.metrics.wanted(inner.get(READABLE_METRICS, ()), want)
 
-    def _array(self, entries: pa.Table, spec: PartitionSpec, field: NestedField) -> pa.Array:
+    def _array(self, entries: ManifestEntries, spec: PartitionSpec, field: NestedField) -> pa.Array:
         if isinstance(field.type, StructType):
             return self._struct(entries, spec, field.name, field.type.fields)
         if field.name == SPEC_ID:
             return pa.repeat(pa.scalar(spec.spec_id, pa.int32()), entries.num_rows)
-        stored = entries.column(field.name).combine_chunks()
+        stored = entries[field.name].combine_chunks()
         if field.name == "file_format":
             return pc.utf8_upper(stored)  # writers differ in the case of the format name
         return _with_ids(stored, field)
 
     def _struct(
-        self, entries: pa.Table, spec: PartitionSpec, name: str, fields: tuple[NestedField, ...]
+        self, entries: ManifestEntries, spec: PartitionSpec, name: str, fields: tuple[NestedField, ...]
     ) -> pa.StructArray:
         if name == PARTITION:
             return self.partition.array(entries, fields)
@@ -166,16 +168,16 @@ def _between(low: pa.Array, high: pa.Array) -> FieldStatistics:
     return FieldStatistics(lower, upper, never, never, ~never, exact=True)
 
 
-def _content_range(manifests: pa.Table) -> tuple[pa.Array, pa.Array]:
-    is_data = pc.equal(manifests.column(CONTENT).combine_chunks(), DATA_MANIFEST)
+def _content_range(manifests: Manifests) -> tuple[pa.Array, pa.Array]:
+    is_data = pc.equal(manifests[CONTENT].combine_chunks(), DATA_MANIFEST)
     return pc.if_else(is_data, 0, POSITION_DELETES), pc.if_else(is_data, 0, EQUALITY_DELETES)
 
 
-def _status_range(manifests: pa.Table) -> tuple[pa.Array, pa.Array]:
+def _status_range(manifests: Manifests) -> tuple[pa.Array, pa.Array]:
     """Return the statuses that entries may have: those with a count, or with an unknown count."""
     may: dict[int, Mask] = {}
     for status, name in COUNTS.items():
-        may[status] = pc.fill_null(pc.not_equal(manifests.column(name), 0), fill_value=True).to_numpy()
+        may[status] = pc.fill_null(pc.not_equal(manifests[name], 0), fill_value=True).to_numpy()
     low = np.where(may[EXISTING], EXISTING, np.where(may[ADDED], ADDED, DELETED))
     high = np.where(may[DELETED], DELETED, np.where(may[ADDED], ADDED, EXISTING))
     return pa.array(low), pa.array(high)

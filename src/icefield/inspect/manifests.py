@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import Manifests
 from icefield.errors import InvalidInput
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.project import PartitionTerm
@@ -57,7 +58,7 @@ def all_manifests_table(source: Inspected) -> MetadataTable:
         wanted = might_match(request.where, {reference: ids}.get, len(snapshots))
         for snapshot, found in load_many_manifests(source.context, (snapshots[at] for at in np.flatnonzero(wanted))):
             ids_of_all = pa.repeat(snapshot.snapshot_id, found.num_rows)
-            yield shown.table(found.append_column(REFERENCE, ids_of_all), request.columns)
+            yield shown.table(found.extended({REFERENCE: ids_of_all}), request.columns)
 
     return MetadataTable(ALL_MANIFESTS, load)
 
@@ -69,25 +70,25 @@ class _Shown:
         self._terms = _terms(metadata)
         self._texts: dict[tuple[int, int, bytes], str | None] = {}
 
-    def table(self, manifests: pa.Table, columns: Schema) -> pa.Table:
+    def table(self, manifests: Manifests, columns: Schema) -> pa.Table:
         arrays = [self._array(manifests, name) for name in (f.name for f in columns.fields)]
         target = arrow_schema(columns)
         cast = [a.cast(f.type) if a.type != f.type else a for a, f in zip(arrays, target, strict=True)]
         return pa.Table.from_arrays(cast, schema=target)
 
-    def _array(self, manifests: pa.Table, name: str) -> pa.Array:
+    def _array(self, manifests: Manifests, name: str) -> pa.Array:
         if name == SUMMARIES:
             return self._summaries(manifests)
         action, _, rest = name.partition("_")
         sort = rest.removesuffix("_files_count")
         if sort in SORTS:
-            counted = manifests.column(f"{action}_files_count").combine_chunks()
-            return pc.if_else(pc.equal(manifests.column("content").combine_chunks(), SORTS[sort]), counted, 0)
-        return manifests.column(STORED.get(name, name)).combine_chunks()
+            counted = manifests[f"{action}_files_count"].combine_chunks()
+            return pc.if_else(pc.equal(manifests.content.combine_chunks(), SORTS[sort]), counted, 0)
+        return manifests[STORED.get(name, name)].combine_chunks()
 
-    def _summaries(self, manifests: pa.Table) -> pa.Array:
-        specs = manifests.column("partition_spec_id").to_pylist()
-        rows = manifests.column("partitions").to_pylist()
+    def _summaries(self, manifests: Manifests) -> pa.Array:
+        specs = manifests.partition_spec_id.to_pylist()
+        rows = manifests.partitions.to_pylist()
         shown = [
             None if row is None else [self._summary(spec, at, summary) for at, summary in enumerate(row)]
             for spec, row in zip(specs, rows, strict=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.types.arrow import arrow_array, arrow_type, struct_array
 from icefield.types.datatypes import (
     BinaryType,
@@ -78,15 +79,15 @@ class ReadableMetrics:
         counts = {i for i, name in sorts if name.endswith("value_count")}
         return replace(want, bounds=tuple(bounds), sizes=tuple(sizes), counts=tuple(counts))
 
-    def array(self, entries: pa.Table, wanted: Sequence[NestedField]) -> pa.StructArray:
+    def array(self, entries: ManifestEntries, wanted: Sequence[NestedField]) -> pa.StructArray:
         """Return the metrics of some columns, for each entry."""
         return struct_array(wanted, (self._column(entries, f) for f in wanted))
 
-    def _column(self, entries: pa.Table, field: NestedField) -> pa.StructArray:
+    def _column(self, entries: ManifestEntries, field: NestedField) -> pa.StructArray:
         leaf = self.leaves[field.name]
         arrays = []
         for inner in _inner(field):
-            stored = entries.column(f"{STORED[inner.name]}.{leaf.field.field_id}").combine_chunks()
+            stored = entries[f"{STORED[inner.name]}.{leaf.field.field_id}"].combine_chunks()
             arrays.append(readable_bounds(stored, leaf.type) if inner.name in BOUNDS else stored)
         return struct_array(_inner(field), arrays)
 

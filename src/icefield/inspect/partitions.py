@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import DATA, EQUALITY_DELETES, POSITION_DELETES, partition_column
 from icefield.inspect.source import MICROS_PER_MILLI, Inspected, MetadataTable, Request, manifests_of_version
 from icefield.plan.entries import LIVE, load_batches
@@ -55,7 +56,7 @@ def partitions_table(source: Inspected) -> MetadataTable:
         sums = _Sums.of(source)
         for found in manifests_of_version(source):
             keep = has_live_files(found) & prune_by_partition(found, request.where, source.metadata, schema)
-            for step, entries in load_batches(source.context, found.filter(pa.array(keep)), COLUMNS, LIVE):
+            for step, entries in load_batches(source.context, found.choose(keep), COLUMNS, LIVE):
                 sums = sums.with_step(step, entries)
         if sums.table is not None:
             arrays = [sums.array(f) for f in request.columns.fields]
@@ -81,12 +82,12 @@ class _Sums:
         times = pa.array([s.timestamp_ms * MICROS_PER_MILLI for s in snapshots], pa.int64())
         return cls(source, partition_struct(source.metadata).fields, ids, times)
 
-    def with_step(self, manifests: pa.Table, entries: pa.Table) -> "_Sums":
+    def with_step(self, manifests: Manifests, entries: ManifestEntries) -> "_Sums":
         """Add the files of some manifests of one spec."""
         if entries.num_rows == 0:
             return self
         columns = {partition_column(f.field_id): partition_values(entries, f) for f in self.fields}
-        spec_id = manifests.column("partition_spec_id")[0].as_py()
+        spec_id = manifests.partition_spec_id[0].as_py()
         columns |= {"spec_id": pa.repeat(pa.scalar(spec_id, pa.int32()), entries.num_rows)}
         columns |= {name: _counted(entries, content, what) for name, (content, what) in SUMS.items()}
         found = self._added_up(pa.table(columns | self._updates(entries)))
@@ -100,12 +101,12 @@ class _Sums:
             assert isinstance(field.type, StructType)
             ids = {f.name: f.field_id for f in self.fields}
             names = [partition_column(ids[f.name]) for f in field.type.fields]
-            return struct_array(field.type.fields, [self.table.column(name).combine_chunks() for name in names])
+            return struct_array(field.type.fields, [self.table[name].combine_chunks() for name in names])
         return self.table.column(field.name).combine_chunks().cast(arrow_type(field.type))
 
-    def _updates(self, entries: pa.Table) -> dict[str, pa.Array]:
+    def _updates(self, entries: ManifestEntries) -> dict[str, pa.Array]:
         """Return when each file was added, and by which snapshot; null if that snapshot has expired."""
-        at = pc.index_in(entries.column("snapshot_id").combine_chunks(), value_set=self.ids)
+        at = pc.index_in(entries.snapshot_id.combine_chunks(), value_set=self.ids)
         return {
             UPDATED_AT: self.times.take(at),
             UPDATED_BY: self.ids.take(at),
@@ -115,7 +116,7 @@ class _Sums:
     def _added_up(self, rows: pa.Table) -> pa.Table:
         """Merge the rows of the same partition."""
         names = [partition_column(f.field_id) for f in self.fields]
-        codes = KeyIndex([rows.column(name).combine_chunks() for name in names], rows.num_rows).codes
+        codes = KeyIndex([rows[name].combine_chunks() for name in names], rows.num_rows).codes
         summed = rows.select(list(SUMS)).append_column("code", pa.array(codes)).group_by("code")
         sums = summed.aggregate([(name, "sum") for name in SUMS]).sort_by("code")
         # Of several snapshots in one millisecond, the later one counts.
@@ -124,11 +125,11 @@ class _Sums:
         lasts = order[np.flatnonzero(np.diff(codes[order], append=NOT_KNOWN))]
         kept = rows.select([*names, *LATEST]).take(pa.array(lasts))
         for name in SUMS:
-            kept = kept.append_column(name, sums.column(f"{name}_sum"))
+            kept = kept.append_column(name, sums[f"{name}_sum"])
         return kept
 
 
-def _counted(entries: pa.Table, content: int, what: str | None) -> pa.Array:
-    is_of = pc.equal(entries.column("content").combine_chunks(), content)
-    amount = 1 if what is None else entries.column(what).combine_chunks()
+def _counted(entries: ManifestEntries, content: int, what: str | None) -> pa.Array:
+    is_of = pc.equal(entries.content.combine_chunks(), content)
+    amount = 1 if what is None else entries[what].combine_chunks()
     return pc.if_else(is_of, amount, 0).cast(pa.int64())

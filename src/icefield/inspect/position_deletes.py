@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from icefield.codec.json.name_mapping import map_schema
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import POSITION_DELETES
 from icefield.codec.puffin.deletion_vector import decode_deletion_vector
+from icefield.codec.rows import Mask
 from icefield.errors import CorruptFile
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.prune.evaluate import might_match
@@ -25,7 +27,7 @@ from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.plan.delete_index import PUFFIN
 from icefield.plan.entries import LIVE, load_batches
-from icefield.plan.manifest_list import DELETE_MANIFEST, Mask, has_live_files
+from icefield.plan.manifest_list import DELETE_MANIFEST, has_live_files
 from icefield.plan.partition.struct import PARTITION, partition_struct, prune_by_partition
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import NestedField, StringType, StructType
@@ -60,12 +62,12 @@ def position_deletes_table(source: Inspected) -> MetadataTable:
 
     def load(request: Request) -> Iterator[pa.Table]:
         for found in manifests_of_version(source):
-            deletes = found.filter(pc.equal(found.column("content"), DELETE_MANIFEST))
+            deletes = found.filter(pc.equal(found.content, DELETE_MANIFEST))
             keep = has_live_files(deletes) & prune_by_partition(deletes, request.where, source.metadata, schema)
-            for step, entries in load_batches(source.context, deletes.filter(pa.array(keep)), COLUMNS, LIVE):
-                entries = entries.filter(pc.equal(entries.column("content"), POSITION_DELETES))
-                entries = entries.filter(pa.array(_may_name(entries, request.where)))
-                constants = _constants(entries, step.column("partition_spec_id")[0].as_py())
+            for step, entries in load_batches(source.context, deletes.choose(keep), COLUMNS, LIVE):
+                entries = entries.filter(pc.equal(entries.content, POSITION_DELETES))
+                entries = entries.choose(_may_name(entries, request.where))
+                constants = _constants(entries, step.partition_spec_id[0].as_py())
                 for field in request.columns.fields:
                     if field.name == PARTITION and isinstance(field.type, StructType):
                         constants = constants.append_column(PARTITION, struct.array(entries, field.type.fields))
@@ -84,31 +86,30 @@ def _schema(metadata: TableMetadata) -> Schema:
     return Schema((DELETED_FILE, DELETED_POSITION, row, *more))
 
 
-def _constants(entries: pa.Table, spec_id: int) -> pa.Table:
+def _constants(entries: ManifestEntries, spec_id: int) -> pa.Table:
     """Return the columns that are constant for a delete file."""
     return pa.table(
         {
             "spec_id": pa.repeat(pa.scalar(spec_id, pa.int32()), entries.num_rows),
-            "delete_file_path": entries.column("file_path"),
-            "content_offset": entries.column("content_offset"),
-            "content_size_in_bytes": entries.column("content_size_in_bytes"),
+            "delete_file_path": entries.file_path,
+            "content_offset": entries.content_offset,
+            "content_size_in_bytes": entries.content_size_in_bytes,
         }
     )
 
 
-def _may_name(entries: pa.Table, where: Bound) -> Mask:
+def _may_name(entries: ManifestEntries, where: Bound) -> Mask:
     """Return which delete files may name data files that match a filter on `file_path`."""
-    named = entries.column("referenced_data_file").combine_chunks().cast(pa.binary())
+    named = entries.referenced_data_file.combine_chunks().cast(pa.binary())
     lower, upper = (
-        pc.coalesce(named, entries.column(f"{end}.{DELETED_FILE.field_id}").combine_chunks())
-        for end in ("lower", "upper")
+        pc.coalesce(named, entries[f"{end}.{DELETED_FILE.field_id}"].combine_chunks()) for end in ("lower", "upper")
     )
     never = pa.repeat(False, entries.num_rows)
     known = {DELETED_FILE.field_id: from_summaries(never, never, lower, upper, StringType())}
     return might_match(where, known.get, entries.num_rows)
 
 
-def _rows_of(source: Inspected, entries: pa.Table, constants: pa.Table, columns: Schema) -> Iterator[pa.Table]:
+def _rows_of(source: Inspected, entries: ManifestEntries, constants: pa.Table, columns: Schema) -> Iterator[pa.Table]:
     stored = tuple(f for f in columns.fields if f.field_id in READ)
     # Without the positions, the number of rows would be unknown.
     read = Schema(stored if DELETED_POSITION in stored else (*stored, DELETED_POSITION))

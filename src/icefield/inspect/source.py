@@ -11,6 +11,7 @@ from itertools import islice
 import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
+from icefield.codec.manifest.rows import Manifests
 from icefield.expr.bind.bound import Bound
 from icefield.model.metadata import TableMetadata
 from icefield.plan.manifest_list import load_manifests, load_many_manifests
@@ -53,7 +54,7 @@ class MetadataTable:
 
 
 # The manifests that a metadata table covers, in batches.
-Manifests = Callable[[Inspected], Iterator[pa.Table]]
+ManifestsOf = Callable[[Inspected], Iterator[Manifests]]
 
 
 def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, object]]]) -> MetadataTable:
@@ -67,18 +68,18 @@ def table_of_rows(schema: Schema, rows: Callable[[], Iterator[Mapping[str, objec
     return MetadataTable(schema, load)
 
 
-def manifests_of_version(source: Inspected) -> Iterator[pa.Table]:
+def manifests_of_version(source: Inspected) -> Iterator[Manifests]:
     """Yield the manifests of the version."""
     manifests = load_manifests(source.context, source.version.snapshot)
     if manifests is not None:
         yield manifests
 
 
-def manifests_of_all_snapshots(source: Inspected) -> Iterator[pa.Table]:
+def manifests_of_all_snapshots(source: Inspected) -> Iterator[Manifests]:
     """Yield the manifests of every snapshot of the table, each manifest once, the newest snapshots first."""
     seen: set[str] = set()
     for _, manifests in load_many_manifests(source.context, reversed(list(source.metadata.snapshots))):
-        paths = manifests.column("manifest_path").to_pylist()
+        paths = manifests.manifest_path.to_pylist()
         fresh = manifests.filter(pa.array([path not in seen for path in paths], pa.bool_()))
         seen.update(paths)
         if fresh.num_rows:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import DELETED
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import Bound
@@ -21,7 +22,8 @@ from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifests
 from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.struct import PartitionStruct, partition_struct
-from icefield.plan.plan import PLANNED_FILE_SCHEMA, ScanPlan, plan_added_files
+from icefield.plan.plan import ScanPlan, plan_added_files
+from icefield.plan.planned_files import NO_FILES
 from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
 from icefield.types.arrow import arrow_schema
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
@@ -111,7 +113,7 @@ def plan_appends(
 
     As in Iceberg Java: files that other operations added are not read, and rows that were deleted later are.
     """
-    like = ScanPlan(snapshot_range.until, where, PLANNED_FILE_SCHEMA.empty_table(), ScanMetrics())
+    like = ScanPlan(snapshot_range.until, where, NO_FILES, ScanMetrics())
     appends = [s for s in snapshot_range.snapshots if s.operation == Operation.APPEND]
     return replace(like, files=plan_added_files(context, metadata, appends, like))
 
@@ -140,15 +142,15 @@ def _find_start(metadata: TableMetadata, after: AsOf | None) -> int | None:
     return None if snapshot is None else snapshot.snapshot_id
 
 
-def _only_in(manifests: pa.Table | None, others: pa.Table | None) -> pa.Table | None:
+def _only_in(manifests: Manifests | None, others: Manifests | None) -> Manifests | None:
     if manifests is None or others is None:
         return manifests
-    shared = pc.is_in(manifests.column("manifest_path"), value_set=others.column("manifest_path").combine_chunks())
+    shared = pc.is_in(manifests.manifest_path, value_set=others.manifest_path.combine_chunks())
     return manifests.filter(pc.invert(shared))
 
 
 def _live_files(
-    context: ReadContext, struct: PartitionStruct, schema: Schema, manifests: pa.Table | None, change: str
+    context: ReadContext, struct: PartitionStruct, schema: Schema, manifests: Manifests | None, change: str
 ) -> pa.Table:
     target = arrow_schema(schema)
     tables = [target.empty_table()]
@@ -156,12 +158,12 @@ def _live_files(
         rows = entries.num_rows
         made: dict[str, pa.Array] = {
             "change": pa.repeat(change, rows),
-            "spec_id": pa.repeat(step.column("partition_spec_id")[0], rows),
+            "spec_id": pa.repeat(step.partition_spec_id[0], rows),
         }
         for field in schema.fields:
             if isinstance(field.type, StructType):
                 made[field.name] = struct.array(entries, field.type.fields)
-        arrays = [made[f.name] if f.name in made else entries.column(f.name).combine_chunks() for f in target]
+        arrays = [made[f.name] if f.name in made else entries[f.name].combine_chunks() for f in target]
         tables.append(pa.Table.from_arrays(arrays, schema=target))
     return pa.concat_tables(tables).combine_chunks()
 
@@ -171,8 +173,8 @@ def _absent_from(files: pa.Table, others: pa.Table) -> pa.Table:
     return files.filter(pa.array(there == NOT_FOUND))
 
 
-def _key(files: pa.Table) -> list[pa.Array]:
-    return [files.column(name).combine_chunks() for name in KEY]
+def _key(files: pa.Table | ManifestEntries) -> list[pa.Array]:
+    return [files[name].combine_chunks() for name in KEY]
 
 
 def _way(metadata: TableMetadata, before: Snapshot | None, until: Snapshot | None) -> Iterator[Snapshot]:
@@ -196,11 +198,11 @@ def _with_removers(context: ReadContext, removed: pa.Table, way: Iterator[Snapsh
     return removed.set_column(at, removed.schema.field(at), ids)
 
 
-def _removed_by(context: ReadContext, snapshot: Snapshot) -> Iterator[pa.Table]:
+def _removed_by(context: ReadContext, snapshot: Snapshot) -> Iterator[ManifestEntries]:
     manifests = load_manifests(context, snapshot)
     if manifests is None:
         return
-    own = pc.equal(manifests.column("added_snapshot_id"), snapshot.snapshot_id)
-    may_remove = pc.fill_null(pc.not_equal(manifests.column("deleted_files_count"), 0), fill_value=True)
+    own = pc.equal(manifests.added_snapshot_id, snapshot.snapshot_id)
+    may_remove = pc.fill_null(pc.not_equal(manifests.deleted_files_count, 0), fill_value=True)
     for _, entries in load_batches(context, manifests.filter(pc.and_(own, may_remove)), GONE, (DELETED,)):
-        yield entries.filter(pc.equal(entries.column("snapshot_id"), snapshot.snapshot_id))
+        yield entries.filter(pc.equal(entries.snapshot_id, snapshot.snapshot_id))

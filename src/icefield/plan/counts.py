@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from icefield.plan.partition.keys import PARTITION_KEY
 from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.types.arrow_keys import KeyIndex
 
 Longs = npt.NDArray[np.int64]
@@ -17,23 +18,23 @@ PARTITION_COUNTS = pa.schema(
 )
 
 
-def count_rows(plan: ScanPlan, count: Callable[[pa.Table], Iterable[int]], *, with_deleted: bool = False) -> Longs:
+def count_rows(plan: ScanPlan, count: Callable[[PlannedFiles], Iterable[int]], *, with_deleted: bool = False) -> Longs:
     """Count the matching rows of each planned file; `count` reads the files that metadata cannot answer for."""
-    rows, deleted = plan.files.column("record_count"), plan.files.column("deleted_rows")
+    rows, deleted = plan.files.record_count, plan.files.deleted_rows
     if with_deleted:
         deleted = pa.chunked_array([pa.array(np.zeros(plan.files.num_rows, np.int64))])
-    known = pc.and_(plan.files.column("must_match"), deleted.is_valid())
+    known = pc.and_(plan.files.must_match, deleted.is_valid())
     counts: Longs = pc.fill_null(pc.subtract(rows, deleted), 0).to_numpy().copy()
     unknown = np.flatnonzero(~known.to_numpy())
-    for place, found in zip(unknown, count(plan.files.take(pa.array(unknown))), strict=True):
+    for place, found in zip(unknown, count(plan.files.take(unknown)), strict=True):
         counts[place] = found
     return counts
 
 
 def count_by_partition(plan: ScanPlan, counts: Longs) -> pa.Table:
     """Sum the counts of files by partition; partitions without matching rows are left out."""
-    files = plan.files.select(["partition", "spec_id", PARTITION_KEY]).combine_chunks()
-    codes = KeyIndex([files.column(name).combine_chunks() for name in ("spec_id", PARTITION_KEY)], files.num_rows).codes
+    files = plan.files.table.select(["partition", "spec_id", PARTITION_KEY]).combine_chunks()
+    codes = KeyIndex([files[name].combine_chunks() for name in ("spec_id", PARTITION_KEY)], files.num_rows).codes
     distinct, firsts = np.unique(codes, return_index=True)
     totals, having = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
     np.add.at(totals, codes, counts)

@@ -35,7 +35,9 @@ import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import EQUALITY_DELETES
+from icefield.codec.rows import Column, Mask
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -47,7 +49,6 @@ from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import DELETED_FILE
 
 Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 COLUMNS = ManifestColumns(
     (
         "status",
@@ -67,7 +68,7 @@ COLUMNS = ManifestColumns(
 )
 DELETE_KEYS = pa.struct([("vector", pa.int64()), ("target", pa.int64()), ("group", pa.int64())])
 PUFFIN, PARQUET = "PUFFIN", "PARQUET"
-NO_DELETES = pa.schema([("file_path", pa.string())]).empty_table()
+NO_DELETES = ManifestEntries(pa.schema([("file_path", pa.string())]).empty_table())
 OF_ANOTHER_PARTITION = "is in another partition than its data file"
 NEVER = -1  # older than any sequence number
 NO_GROUP = -2  # unlike any group, and unlike NOT_FOUND
@@ -90,30 +91,30 @@ class Matched:
 class DeleteIndex:
     """The delete files of one snapshot."""
 
-    def __init__(self, entries: pa.Table, partitions: "_Partitions") -> None:
+    def __init__(self, entries: "_DeleteEntries", partitions: "_Partitions") -> None:
         self._partitions = partitions
-        content = entries.column("content")
+        content = entries.content
         is_key = pc.equal(content, EQUALITY_DELETES).to_numpy()
-        is_vector = pc.equal(pc.utf8_upper(entries.column("file_format")), PUFFIN).to_numpy()
+        is_vector = pc.equal(pc.utf8_upper(entries.file_format), PUFFIN).to_numpy()
         targets = _targets(entries)
         has_target = targets.is_valid().to_numpy(zero_copy_only=False)
-        groups = entries.column("group").to_numpy()
+        groups = entries.group.to_numpy()
         is_position = ~is_key & ~is_vector
-        names_target = entries.filter(pa.array(is_position & has_target))
-        self._vectors = entries.filter(pa.array(is_vector))
+        names_target = entries.choose(is_position & has_target)
+        self._vectors = entries.choose(is_vector)
         self._vector_targets = KeyIndex([targets.filter(pa.array(is_vector))], self._vectors.num_rows)
         self._targets = KeyIndex([targets.filter(pa.array(is_position & has_target))], names_target.num_rows)
         self._by_target = _Scope(names_target, self._targets.codes)
         self._by_partition = _Scope.of(entries, is_position & ~has_target, groups)
-        is_global = entries.column("is_global").to_numpy()
+        is_global = entries.is_global.to_numpy()
         self._by_key = _Scope.of(entries, is_key & ~is_global, groups)
         self._everywhere = _Scope.of(entries, is_key & is_global, np.full(entries.num_rows, EVERYWHERE))
         _check_vectors(self._vectors, self._vector_targets)
 
-    def match(self, files: pa.Table, spec: PartitionSpec) -> Matched:
+    def match(self, files: ManifestEntries, spec: PartitionSpec) -> Matched:
         """Look up a batch of data files of one spec."""
-        rows, numbers = files.num_rows, files.column("sequence_number").to_numpy()
-        path = files.column("file_path").combine_chunks()
+        rows, numbers = files.num_rows, files.sequence_number.to_numpy()
+        path = files.file_path.combine_chunks()
         vector, target = self._vector_targets.find([path], rows), self._targets.find([path], rows)
         group = self._partitions.find(files, spec)
         has_vector = vector != NOT_FOUND
@@ -141,17 +142,17 @@ class DeleteIndex:
         return (*by_target, *self._by_partition.since(keys["group"], sequence_number), *by_key)
 
     def _cardinality(self, vector: Longs) -> Longs:
-        counts = np.append(self._vectors.column("record_count").to_numpy(), 0)
+        counts = np.append(self._vectors.record_count.to_numpy(), 0)
         return counts[vector]  # NOT_FOUND, the last index, has none
 
     def _check_vectors(self, vector: Longs, numbers: Longs, group: Longs) -> None:
-        ages = np.append(self._vectors.column("sequence_number").to_numpy(), np.iinfo(np.int64).max)[vector]
-        groups = np.append(self._vectors.column("group").to_numpy(), NO_GROUP)[vector]
+        ages = np.append(self._vectors.sequence_number.to_numpy(), np.iinfo(np.int64).max)[vector]
+        groups = np.append(self._vectors.group.to_numpy(), NO_GROUP)[vector]
         older, elsewhere = ages < numbers, (vector != NOT_FOUND) & (groups != group)
         if older.any() or elsewhere.any():
             found = self._vectors.slice(int(vector[np.argmax(older | elsewhere)]), 1)
             why = "is older than its data file" if older.any() else OF_ANOTHER_PARTITION
-            raise CorruptFile(found["file_path"][0].as_py(), f"a deletion vector in it {why}")
+            raise CorruptFile(found.file_path[0].as_py(), f"a deletion vector in it {why}")
 
 
 def match_none(files: int) -> Matched:
@@ -159,41 +160,49 @@ def match_none(files: int) -> Matched:
     return Matched(pa.nulls(files, DELETE_KEYS), pa.array(np.zeros(files, np.int64)))
 
 
-def load_delete_index(context: ReadContext, metadata: TableMetadata, manifests: pa.Table) -> DeleteIndex | None:
+def load_delete_index(context: ReadContext, metadata: TableMetadata, manifests: Manifests) -> DeleteIndex | None:
     """Build the index from delete manifests; None if there are none."""
     if manifests.num_rows == 0:
         return None
     parts = [
-        (find_spec(metadata, batch.column("partition_spec_id")[0].as_py()), entries)
+        (find_spec(metadata, batch.partition_spec_id[0].as_py()), entries)
         for batch, entries in load_batches(context, manifests, COLUMNS, LIVE)
     ]
     return build_delete_index(parts)
 
 
-def added_deletes(context: ReadContext, manifests: pa.Table, paths: pa.ChunkedArray) -> pa.Table:
+def added_deletes(context: ReadContext, manifests: Manifests, paths: pa.ChunkedArray) -> ManifestEntries:
     """Load the delete files that these manifests add and that name one of the data files, or name none at all."""
     found = [NO_DELETES]
     for _, entries in load_batches(context, manifests, COLUMNS, ADDED_ONLY):
         targets = _targets(entries)
         applies = pc.or_(targets.is_null(), pc.is_in(targets, value_set=paths.combine_chunks()))
         found.append(entries.filter(applies).select(NO_DELETES.column_names))
-    return pa.concat_tables(found)
+    return ManifestEntries.concat(found)
 
 
-def build_delete_index(parts: Sequence[tuple[PartitionSpec, pa.Table]]) -> DeleteIndex:
+def build_delete_index(parts: Sequence[tuple[PartitionSpec, ManifestEntries]]) -> DeleteIndex:
     """Build the index from entries of delete manifests, each table of one spec."""
     partitions = _Partitions()
     specs = {spec.spec_id: spec for spec, _ in parts}
-    tables: list[pa.Table] = []
+    grouped: list[_DeleteEntries] = []
     for spec_id, spec in specs.items():
         of_spec = [entries for other, entries in parts if other.spec_id == spec_id]
-        entries = pa.concat_tables(of_spec, promote_options="permissive")
-        grouped = entries.append_column("group", partitions.add(entries, spec))
-        grouped = grouped.append_column("is_global", pa.repeat(spec.is_unpartitioned, entries.num_rows))
-        tables.append(grouped.select([*COLUMNS.fields, *BOUNDS, "group", "is_global"]))
-    entries = pa.concat_tables(tables).combine_chunks()
-    _refuse_other_formats(entries)
-    return DeleteIndex(entries, partitions)
+        entries = ManifestEntries.concat(of_spec)
+        is_global = pa.repeat(spec.is_unpartitioned, entries.num_rows)
+        known = entries.select([*COLUMNS.fields, *BOUNDS])
+        known = known.extended({"group": partitions.add(entries, spec), "is_global": is_global})
+        grouped.append(_DeleteEntries(known.table))
+    together = _DeleteEntries(_DeleteEntries.concat(grouped).table.combine_chunks())
+    _refuse_other_formats(together)
+    return DeleteIndex(together, partitions)
+
+
+class _DeleteEntries(ManifestEntries):
+    """Delete files, each with the number of its partition, and whether it applies to the whole table."""
+
+    group: Column
+    is_global: Column
 
 
 class _Partitions:
@@ -203,7 +212,7 @@ class _Partitions:
         self._indexes: dict[int, tuple[int, KeyIndex]] = {}
         self._next = 0
 
-    def add(self, entries: pa.Table, spec: PartitionSpec) -> pa.Array:
+    def add(self, entries: ManifestEntries, spec: PartitionSpec) -> pa.Array:
         """Number the partitions of a spec's delete files, all of them at once."""
         index = KeyIndex([partition_keys(entries, spec)], entries.num_rows)
         self._indexes[spec.spec_id] = (self._next, index)
@@ -211,7 +220,7 @@ class _Partitions:
         self._next += entries.num_rows
         return groups
 
-    def find(self, files: pa.Table, spec: PartitionSpec) -> Longs:
+    def find(self, files: ManifestEntries, spec: PartitionSpec) -> Longs:
         """Return the group of each data file; NO_GROUP if its partition has no deletes."""
         if spec.spec_id not in self._indexes:
             return np.full(files.num_rows, NO_GROUP)
@@ -223,15 +232,15 @@ class _Partitions:
 class _Scope:
     """Deletes that apply to all files of a group, ordered by group and sequence number."""
 
-    def __init__(self, entries: pa.Table, groups: Longs) -> None:
-        numbers = entries.column("sequence_number").to_numpy()
+    def __init__(self, entries: _DeleteEntries, groups: Longs) -> None:
+        numbers = entries.sequence_number.to_numpy()
         order = np.lexsort((numbers, groups))
         self._groups, self._numbers = groups[order], numbers[order]
-        self._entries = entries.take(pa.array(order))
+        self._entries = entries.take(order)
 
     @classmethod
-    def of(cls, entries: pa.Table, chosen: Mask, groups: Longs) -> Self:
-        return cls(entries.filter(pa.array(chosen)), groups[chosen])
+    def of(cls, entries: _DeleteEntries, chosen: Mask, groups: Longs) -> Self:
+        return cls(entries.choose(chosen), groups[chosen])
 
     def newest(self, groups: Longs) -> Longs:
         """Return the highest sequence number among each group's deletes."""
@@ -244,35 +253,35 @@ class _Scope:
         """List a group's deletes of this sequence number or newer; they must be in the partition `of_group`."""
         start, end = np.searchsorted(self._groups, group), np.searchsorted(self._groups, group, "right")
         start += np.searchsorted(self._numbers[start:end], sequence_number)
-        rows = self._entries.slice(start, end - start).to_pylist()
+        rows = self._entries.slice(int(start), int(end - start)).to_pylist()
         for row in rows:
             if of_group is not None and row["group"] != of_group:
                 raise CorruptFile(row["file_path"], f"it names a data file, but {OF_ANOTHER_PARTITION}")
         return [_delete_file(row) for row in rows]
 
 
-def _targets(entries: pa.Table) -> pa.Array:
+def _targets(entries: ManifestEntries) -> pa.Array:
     """Return the single data file that each delete file names, if any: by its reference, or by equal bounds."""
-    named = entries.column("referenced_data_file").combine_chunks()
-    lower, upper = (entries.column(name).combine_chunks() for name in BOUNDS)
+    named = entries.referenced_data_file.combine_chunks()
+    lower, upper = (entries[name].combine_chunks() for name in BOUNDS)
     only = pc.if_else(pc.equal(lower, upper), lower, None)
     # Bounds of paths are not truncated (the spec requires it); a truncated lower bound would equal no upper one.
     return pc.coalesce(named, only.cast(pa.string()))
 
 
-def _check_vectors(vectors: pa.Table, targets: KeyIndex) -> None:
+def _check_vectors(vectors: ManifestEntries, targets: KeyIndex) -> None:
     if len(np.unique(targets.codes)) != vectors.num_rows:
         twice = int(np.argmax(np.bincount(targets.codes)))
-        found = vectors.filter(pa.array(targets.codes == twice))
-        path = found.column("referenced_data_file")[0].as_py()
-        raise CorruptFile(found.column("file_path")[0].as_py(), f"the data file {path} has two deletion vectors")
+        found = vectors.choose(targets.codes == twice)
+        path = found.referenced_data_file[0].as_py()
+        raise CorruptFile(found.file_path[0].as_py(), f"the data file {path} has two deletion vectors")
 
 
-def _refuse_other_formats(entries: pa.Table) -> None:
-    known = pc.is_in(pc.utf8_upper(entries.column("file_format")), value_set=pa.array([PUFFIN, PARQUET]))
+def _refuse_other_formats(entries: ManifestEntries) -> None:
+    known = pc.is_in(pc.utf8_upper(entries.file_format), value_set=pa.array([PUFFIN, PARQUET]))
     others = entries.filter(pc.invert(known))
     if others.num_rows:
-        path, word = (others.column(name)[0].as_py() for name in ("file_path", "file_format"))
+        path, word = (others[name][0].as_py() for name in ("file_path", "file_format"))
         raise Unsupported(f"{path} is a delete file in {word}; icefield reads Parquet")
 
 

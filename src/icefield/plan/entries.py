@@ -13,9 +13,10 @@ from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import MANIFEST_COLUMN, STRINGS, decode_manifest, decode_manifests_in_turn
 from icefield.codec.manifest.inherit import inherit
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, EXISTING, partition_column
+from icefield.codec.rows import Mask, Rows
 from icefield.model.partition import PartitionSpec
-from icefield.plan.manifest_list import Mask, choose
 from icefield.storage.read_ahead import Wanted
 from icefield.storage.sizes import read_sized
 
@@ -28,20 +29,20 @@ LIVE = (EXISTING, ADDED)
 ADDED_ONLY = (ADDED,)
 
 
-def batches_of_one_spec(manifests: pa.Table, cache: ManifestCache | None = None) -> Iterator[pa.Table]:
+def batches_of_one_spec(manifests: Manifests, cache: ManifestCache | None = None) -> Iterator[Manifests]:
     """Group manifests into batches of one spec each; cached manifests are less work, so a batch takes more of them."""
-    spec_ids = manifests.column("partition_spec_id").to_numpy()
+    spec_ids = manifests.partition_spec_id.to_numpy()
     sizes = _work(manifests, cache)
     for spec_id in np.unique(spec_ids):
         rows = np.flatnonzero(spec_ids == spec_id)
         for first, last in pairwise(_cuts(sizes[rows])):
             whole = last - first == manifests.num_rows
-            yield manifests if whole else manifests.take(pa.array(rows[first:last]))
+            yield manifests if whole else manifests.take(rows[first:last])
 
 
-def cold_bytes(manifests: pa.Table, cache: ManifestCache | None) -> int:
+def cold_bytes(manifests: Manifests, cache: ManifestCache | None) -> int:
     """Return how many bytes of manifests must be decoded."""
-    sizes: Longs = manifests.column("manifest_length").to_numpy()
+    sizes: Longs = manifests.manifest_length.to_numpy()
     return int(sizes[_work(manifests, cache) == sizes].sum())
 
 
@@ -49,27 +50,26 @@ def cold_bytes(manifests: pa.Table, cache: ManifestCache | None) -> int:
 class Entries:
     """Entries of manifests of one spec, with inherited values applied.
 
-    `table` is without STRINGS and `manifest_path`; `complete` adds them to the rows that are left in the end.
+    `columns` is without STRINGS and `manifest_path`; `complete` adds them to the rows that are left in the end.
     """
 
-    table: pa.Table
+    columns: ManifestEntries
     _numbers: Longs
     _parts: Sequence["_Part"]
     _locations: pa.ChunkedArray
 
     def without(self, names: Sequence[str]) -> "Entries":
         """Return the same entries without some columns."""
-        return replace(self, table=self.table.drop_columns(list(names))) if names else self
+        return replace(self, columns=self.columns.without(names)) if names else self
 
-    def complete(self, keep: Mask | None = None) -> pa.Table:
+    def complete(self, keep: Mask | None = None) -> ManifestEntries:
         """Return all columns of the rows to keep."""
-        kept = self.table if keep is None else choose(self.table, keep)
+        kept = self.columns if keep is None else self.columns.choose(keep)
         strings = self._strings(self._numbers if keep is None else self._numbers[keep])
-        for name in strings.column_names:
-            kept = kept.append_column(name, strings.column(name))
-        return kept.append_column("manifest_path", self._locations.take(kept.column(MANIFEST_COLUMN)))
+        locations = self._locations.take(kept[MANIFEST_COLUMN])
+        return kept.extended({name: strings[name] for name in strings.column_names} | {"manifest_path": locations})
 
-    def _strings(self, numbers: Longs) -> pa.Table:
+    def _strings(self, numbers: Longs) -> ManifestEntries:
         begins = np.cumsum([0, *(part.table.num_rows for part in self._parts)])
         cuts = np.searchsorted(numbers, begins)
         of_parts = [
@@ -77,34 +77,34 @@ class Entries:
             for part, begin, (first, last) in zip(self._parts, begins[:-1], pairwise(cuts), strict=True)
             if last > first or len(self._parts) == 1
         ]
-        return pa.concat_tables(of_parts) if of_parts else self._parts[0].strings(numbers)
+        return ManifestEntries.concat(of_parts) if of_parts else self._parts[0].strings(numbers)
 
 
 def open_entries(
-    context: ReadContext, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
+    context: ReadContext, manifests: Manifests, want: ManifestColumns, statuses: Collection[int]
 ) -> Entries:
     """Load the filter columns of entries of manifests of one spec."""
     parts = list(_open_parts(context, manifests, want))
-    table = parts[0].table if len(parts) == 1 else _concatenated([part.table for part in parts])
+    table = parts[0].table if len(parts) == 1 else ManifestEntries.concat(part.table for part in parts)
     owner = np.concatenate([part.owner for part in parts]) if len(parts) > 1 else parts[0].owner
-    table = inherit(table.append_column(MANIFEST_COLUMN, pa.array(owner)), manifests)
-    status = table.column("status").to_numpy()
+    table = inherit(table.extended({MANIFEST_COLUMN: pa.array(owner)}), manifests)
+    status = table.status.to_numpy()
     is_wanted = np.zeros(len(status), np.bool_)
     for each in statuses:
         is_wanted |= status == each
-    return Entries(choose(table, is_wanted), np.flatnonzero(is_wanted), parts, manifests.column("manifest_path"))
+    return Entries(table.choose(is_wanted), np.flatnonzero(is_wanted), parts, manifests.manifest_path)
 
 
 def load_entries(
-    context: ReadContext, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
-) -> pa.Table:
+    context: ReadContext, manifests: Manifests, want: ManifestColumns, statuses: Collection[int]
+) -> ManifestEntries:
     """Load entries of manifests of one spec, with inherited values applied, and the `manifest_path` of each."""
     return open_entries(context, manifests, want, statuses).complete()
 
 
 def load_batches(
-    context: ReadContext, manifests: pa.Table, want: ManifestColumns, statuses: Collection[int]
-) -> Iterator[tuple[pa.Table, pa.Table]]:
+    context: ReadContext, manifests: Manifests, want: ManifestColumns, statuses: Collection[int]
+) -> Iterator[tuple[Manifests, ManifestEntries]]:
     """Yield manifests in batches of one spec, each with its entries.
 
     Later manifests are read ahead.
@@ -114,7 +114,7 @@ def load_batches(
             yield batch, load_entries(near, batch, want, statuses)
 
 
-def wanted_manifests(context: ReadContext, manifests: pa.Table, want: ManifestColumns) -> Iterator[Wanted]:
+def wanted_manifests(context: ReadContext, manifests: Manifests, want: ManifestColumns) -> Iterator[Wanted]:
     """Yield the files to read for manifests, in the order of `batches_of_one_spec`."""
     cache = context.cache if is_cacheable(want) else None
     for batch in batches_of_one_spec(manifests):
@@ -123,12 +123,11 @@ def wanted_manifests(context: ReadContext, manifests: pa.Table, want: ManifestCo
                 yield Wanted(key.location, key.length)
 
 
-def partition_columns(entries: pa.Table, spec: PartitionSpec) -> list[pa.Array]:
+def partition_columns(entries: Rows, spec: PartitionSpec) -> list[pa.Array]:
     """Return the partition tuple of entries, one column per field; a field that a manifest lacks is null."""
     names = [partition_column(f.field_id) for f in spec.fields]
     return [
-        entries.column(name).combine_chunks() if name in entries.column_names else pa.nulls(entries.num_rows)
-        for name in names
+        entries[name].combine_chunks() if name in entries.column_names else pa.nulls(entries.num_rows) for name in names
     ]
 
 
@@ -139,12 +138,12 @@ class _Part:
     owner: which manifest of the batch each is of. strings: makes the strings of some rows, by their numbers, ascending.
     """
 
-    table: pa.Table
+    table: ManifestEntries
     owner: Ints
-    strings: Callable[[Longs], pa.Table]
+    strings: Callable[[Longs], ManifestEntries]
 
 
-def _open_parts(context: ReadContext, manifests: pa.Table, want: ManifestColumns) -> Iterator[_Part]:
+def _open_parts(context: ReadContext, manifests: Manifests, want: ManifestColumns) -> Iterator[_Part]:
     cache = context.cache if is_cacheable(want) else None
     keys = _keys(manifests)
     cold: list[int] = []
@@ -171,59 +170,52 @@ def _decoded(
     """Decode manifests together, and cache those that are likely to be used again."""
     files = [(keys[i].location, read_sized(context.store, *keys[i])) for i in ordinals]
     table, strings = decode_manifests_in_turn(files, want)
-    runs = table.column(MANIFEST_COLUMN).to_numpy()
-    table = table.drop_columns([MANIFEST_COLUMN])
+    runs = table[MANIFEST_COLUMN].to_numpy()
+    table = table.without([MANIFEST_COLUMN])
     again = [at for at, ordinal in enumerate(ordinals) if cache and cache.note(keys[ordinal])]
     if again and cache:
         whole = _with_strings(table, strings(np.arange(table.num_rows)))
         for at in again:
             first, last = np.searchsorted(runs, (at, at + 1))
             # A slice of several manifests would keep all of them in memory, so it is copied.
-            mine = whole if len(ordinals) == 1 else whole.take(pa.array(np.arange(first, last)))
+            mine = whole if len(ordinals) == 1 else whole.take(np.arange(first, last))
             cache.keep(keys[ordinals[at]], mine)
     return _Part(table, np.array(ordinals, np.int32)[runs], lambda rows: _only_strings(strings(rows)))
 
 
 def _cached(
-    context: ReadContext, key: Key, ordinal: int, want: ManifestColumns, found: tuple[CachedManifest, pa.Table]
+    context: ReadContext, key: Key, ordinal: int, want: ManifestColumns, found: tuple[CachedManifest, ManifestEntries]
 ) -> _Part:
     manifest, table = found
     names = tuple(name for name in want.fields if name in STRINGS)
 
-    def strings(rows: Longs) -> pa.Table:
+    def strings(rows: Longs) -> ManifestEntries:
         held = manifest.strings(names)
         if held is None:  # evicted concurrently
             held = decode_manifest(
                 read_sized(context.store, *key), key.location, ManifestColumns(names, partition=False)
             )
-        return held.take(pa.array(rows))
+        return held.take(rows)
 
     return _Part(table, np.full(table.num_rows, ordinal, np.int32), strings)
 
 
-def _only_strings(table: pa.Table) -> pa.Table:
-    return table.drop_columns([name for name in table.column_names if name not in STRINGS])
+def _only_strings(entries: ManifestEntries) -> ManifestEntries:
+    return entries.without([name for name in entries.column_names if name not in STRINGS])
 
 
-def _with_strings(table: pa.Table, strings: pa.Table) -> pa.Table:
-    for name in _only_strings(strings).column_names:
-        table = table.append_column(name, strings.column(name))
-    return table
+def _with_strings(entries: ManifestEntries, strings: ManifestEntries) -> ManifestEntries:
+    return entries.extended({name: strings[name] for name in _only_strings(strings).column_names})
 
 
-def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
-    alike = all(table.schema == tables[0].schema for table in tables)
-    return pa.concat_tables(tables, promote_options="none" if alike else "permissive")
-
-
-def _keys(manifests: pa.Table) -> list[Key]:
-    columns = (manifests.column(name).to_pylist() for name in ("manifest_path", "manifest_length"))
+def _keys(manifests: Manifests) -> list[Key]:
+    columns = (manifests[name].to_pylist() for name in ("manifest_path", "manifest_length"))
     return [Key(*each) for each in zip(*columns, strict=True)]
 
 
-def _work(manifests: pa.Table, cache: ManifestCache | None) -> Longs:
+def _work(manifests: Manifests, cache: ManifestCache | None) -> Longs:
     """Return the number of bytes to decode for each manifest."""
-    sizes: Longs = manifests.column("manifest_length").to_numpy()
+    sizes: Longs = manifests.manifest_length.to_numpy()
     if cache is None:
         return sizes
     is_cached = np.array([cache.holds(key) for key in _keys(manifests)], np.bool_)

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import partition_column
 from icefield.expr.prune.evaluate import Statistics
 from icefield.expr.prune.ordered import column_of
@@ -17,20 +18,20 @@ from icefield.types.metadata_columns import LAST_UPDATED
 from icefield.types.schema import Schema
 
 
-def statistics_of_files(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> FileStatistics:
+def statistics_of_files(entries: ManifestEntries, spec: PartitionSpec, schema: Schema) -> FileStatistics:
     """Return the statistics of entries of one spec."""
     terms = spec_sources(spec, schema)
     partition = partition_statistics(entries, spec, schema)
     return FileStatistics(terms, partition, column_statistics(entries, schema), entries.num_rows)
 
 
-def column_statistics(entries: pa.Table, schema: Schema) -> Statistics:
+def column_statistics(entries: ManifestEntries, schema: Schema) -> Statistics:
     """Find the statistics of a column in each file by field id; None for a column without statistics."""
 
     names = frozenset(entries.column_names)
 
     def whole(name: str) -> pa.Array:
-        column = entries.column(name)
+        column = entries[name]
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
     @cache
@@ -63,15 +64,15 @@ def up_to_sequence_number(numbers: pa.Array) -> FieldStatistics:
     return FieldStatistics(unknown, column_of(numbers, LongType()), always, never, always, exact=False)
 
 
-def partition_statistics(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> Statistics:
+def partition_statistics(entries: ManifestEntries, spec: PartitionSpec, schema: Schema) -> Statistics:
     """Find the value of a partition field in each file by field id; None for a field that manifests lack."""
     kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
 
     @cache
     def statistics(field_id: int) -> FieldStatistics | None:
         name = partition_column(field_id)
-        if name not in entries.column_names:
+        if name not in entries:
             return None
-        return from_partition_values(entries.column(name).combine_chunks(), kinds[field_id])
+        return from_partition_values(entries[name].combine_chunks(), kinds[field_id])
 
     return statistics

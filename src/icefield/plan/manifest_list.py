@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import decode_manifest_header
 from icefield.codec.manifest.list import check_list_of, decode_manifest_list, partition_summaries
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import Manifests
+from icefield.codec.rows import Mask
 from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.bind.bound import FALSE, Bound, columns_of
 from icefield.expr.prune.evaluate import might_match
@@ -29,38 +30,36 @@ from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
 
 DATA_MANIFEST, DELETE_MANIFEST = 0, 1
-Mask = npt.NDArray[np.bool_]
-FEW = 64
 
 
 @dataclass(frozen=True)
 class ManifestList:
     """The manifests of a snapshot, one row each."""
 
-    manifests: pa.Table
+    manifests: Manifests
 
     @cached_property
-    def live_data(self) -> pa.Table:
+    def live_data(self) -> Manifests:
         """The manifests that may hold live data files."""
-        return choose(self._live, is_of(self._live, DATA_MANIFEST))
+        return self._live.choose(is_of(self._live, DATA_MANIFEST))
 
     @cached_property
-    def live_deletes(self) -> pa.Table:
+    def live_deletes(self) -> Manifests:
         """The manifests that may hold live delete files."""
-        return choose(self._live, is_of(self._live, DELETE_MANIFEST))
+        return self._live.choose(is_of(self._live, DELETE_MANIFEST))
 
     @cached_property
-    def _live(self) -> pa.Table:
-        return choose(self.manifests, has_live_files(self.manifests))
+    def _live(self) -> Manifests:
+        return self.manifests.choose(has_live_files(self.manifests))
 
 
-def load_manifests(context: ReadContext, snapshot: Snapshot | None) -> pa.Table | None:
+def load_manifests(context: ReadContext, snapshot: Snapshot | None) -> Manifests | None:
     """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
     listed = load_manifest_list(context, snapshot)
     return None if listed is None else listed.manifests
 
 
-def load_many_manifests(context: ReadContext, snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, pa.Table]]:
+def load_many_manifests(context: ReadContext, snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, Manifests]]:
     """Yield snapshots that have manifests, each with its manifest list, one row per manifest."""
     snapshots = list(snapshots)
     with context.read_ahead(Wanted(s.manifest_list) for s in snapshots if s.manifest_list) as near:
@@ -89,31 +88,16 @@ def read_manifest_list(store: Store, snapshot: Snapshot) -> bytes:
     return data
 
 
-def is_of(manifests: pa.Table, content: int) -> Mask:
+def is_of(manifests: Manifests, content: int) -> Mask:
     """Return which manifests hold data files, or delete files."""
-    return manifests.column("content").to_numpy() == content  # type: ignore[no-any-return]
+    return manifests.content.to_numpy() == content  # type: ignore[no-any-return]
 
 
-def has_live_files(manifests: pa.Table) -> Mask:
+def has_live_files(manifests: Manifests) -> Mask:
     """Return which manifests may hold live files; those with unknown counts may."""
-    added = manifests.column("added_files_count").to_numpy(zero_copy_only=False)
-    existing = manifests.column("existing_files_count").to_numpy(zero_copy_only=False)
+    added = manifests.added_files_count.to_numpy(zero_copy_only=False)
+    existing = manifests.existing_files_count.to_numpy(zero_copy_only=False)
     return ~((added == 0) & (existing == 0))  # type: ignore[no-any-return]
-
-
-def choose(rows: pa.Table, chosen: Mask) -> pa.Table:
-    """Return the selected rows; all and none, the most common cases, cost nothing."""
-    count = np.count_nonzero(chosen)
-    if count == len(chosen):
-        return rows
-    if count == 0:
-        return rows.slice(0, 0)
-    if len(chosen) <= FEW:
-        first = int(chosen.argmax())
-        if np.count_nonzero(chosen[first : first + count]) == count:
-            # A slice of many rows would keep all of them in memory.
-            return rows.slice(first, count)
-    return rows.filter(pa.array(chosen))
 
 
 def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
@@ -125,7 +109,7 @@ def spec_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]:
     ]
 
 
-def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema) -> Mask:
+def prune_manifests(manifests: Manifests, where: Bound, metadata: TableMetadata, schema: Schema) -> Mask:
     """Return which manifests may hold files with matching rows."""
     keep = np.ones(manifests.num_rows, np.bool_)
     filter_columns = columns_of(where)
@@ -133,10 +117,10 @@ def prune_manifests(manifests: pa.Table, where: Bound, metadata: TableMetadata, 
         field.source_id in filter_columns for spec in metadata.specs for field in spec.fields
     ):
         return keep
-    spec_ids = manifests.column("partition_spec_id").to_numpy()
+    spec_ids = manifests.partition_spec_id.to_numpy()
     for spec_id in np.unique(spec_ids):
         of_spec = spec_ids == spec_id
-        mine, spec = choose(manifests, of_spec), find_spec(metadata, int(spec_id))
+        mine, spec = manifests.choose(of_spec), find_spec(metadata, int(spec_id))
         filter_ = project_inclusive(where, spec_sources(spec, schema))
         keep[of_spec] = might_match(filter_, _summaries(mine, spec, schema), mine.num_rows)
     return keep
@@ -154,7 +138,7 @@ def _decode_manifest_list(data: bytes, location: str) -> ManifestList:
     return ManifestList(decode_manifest_list(data, location))
 
 
-def _named_manifests(store: Store, snapshot: Snapshot) -> pa.Table:
+def _named_manifests(store: Store, snapshot: Snapshot) -> Manifests:
     """Describe the manifests that an old v1 snapshot lists itself; their counts are unknown."""
     rows = []
     for location, data in read_many(store, snapshot.manifests):
@@ -170,10 +154,10 @@ def _named_manifests(store: Store, snapshot: Snapshot) -> pa.Table:
                 "added_snapshot_id": snapshot.snapshot_id,
             }
         )
-    return pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
+    return Manifests(pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA))
 
 
-def _summaries(manifests: pa.Table, spec: PartitionSpec, schema: Schema) -> Callable[[int], FieldStatistics | None]:
+def _summaries(manifests: Manifests, spec: PartitionSpec, schema: Schema) -> Callable[[int], FieldStatistics | None]:
     positions = {f.field_id: at for at, f in enumerate(spec.fields)}
     kinds = {s.field_id: s.transform.result_type(s.source_type) for s in spec_sources(spec, schema)}
 

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries
+from icefield.codec.rows import Mask
 from icefield.expr.bind.bound import Bound, Compare, NotNull, Reference
 from icefield.expr.parse.ast import Operator
 from icefield.expr.prune.ordered import BYTES, column_of, value_of
@@ -26,7 +28,6 @@ from icefield.expr.prune.statistics import FieldStatistics
 from icefield.model.partition import PartitionSpec
 from icefield.plan.entries_of_files import INHERITED
 from icefield.plan.file_statistics import column_statistics, partition_statistics
-from icefield.plan.manifest_list import Mask
 from icefield.plan.partition.constants import identity_sources
 from icefield.plan.plan import ScanPlan
 from icefield.types.arrow import arrow_array, arrow_type
@@ -71,7 +72,7 @@ class MinMax:
 def find_min_max(
     wanted: MinMax,
     plan: ScanPlan,
-    listed: Iterable[tuple[PartitionSpec, pa.Table]],
+    listed: Iterable[tuple[PartitionSpec, ManifestEntries]],
     read: ReadBest,
     width: int = 1,
 ) -> pa.Scalar:
@@ -183,10 +184,10 @@ class Best:
         return bool(other < self.value if self._side is Side.LEAST else other > self.value)
 
 
-def _known(wanted: MinMax, plan: ScanPlan, spec: PartitionSpec, entries: pa.Table) -> _Known:
-    rows = pc.index_in(entries.column("file_path"), value_set=plan.files.column("file_path")).combine_chunks()
-    planned = plan.files.select(["must_match", "delete_keys"]).take(rows)
-    whole = pc.and_(planned.column("must_match"), planned.column("delete_keys").is_null()).to_numpy()
+def _known(wanted: MinMax, plan: ScanPlan, spec: PartitionSpec, entries: ManifestEntries) -> _Known:
+    rows = pc.index_in(entries.file_path, value_set=plan.files.file_path).combine_chunks()
+    planned = plan.files.take(rows)
+    whole = pc.and_(planned.must_match, planned.delete_keys.is_null()).to_numpy()
     source = _statistics(wanted.reference, plan.version.schema, spec, entries)
     if source is None:
         return _nothing_known(rows, wanted.reference)
@@ -208,7 +209,7 @@ class _Source:
     has_nan: Mask
 
 
-def _statistics(reference: Reference, schema: Schema, spec: PartitionSpec, entries: pa.Table) -> _Source | None:
+def _statistics(reference: Reference, schema: Schema, spec: PartitionSpec, entries: ManifestEntries) -> _Source | None:
     for term in identity_sources(spec, schema):
         if term.source_id == reference.field_id:
             values = partition_statistics(entries, spec, schema)(term.field_id)
@@ -220,7 +221,7 @@ def _statistics(reference: Reference, schema: Schema, spec: PartitionSpec, entri
     if is_metadata_column(reference.field_id):
         # It is not a statistic of the file, only a bound, which no row needs to have.
         return _Source(columns, is_exact=False, has_nan=np.zeros(entries.num_rows, np.bool_))
-    nans = pc.fill_null(entries.column(f"nan_count.{reference.field_id}"), 0).to_numpy()
+    nans = pc.fill_null(entries[f"nan_count.{reference.field_id}"], 0).to_numpy()
     has_nan = columns.may_be_nan & (nans > 0)
     return _Source(columns, not isinstance(reference.type, BYTES), has_nan)
 

@@ -25,6 +25,8 @@ from icefield.cache.plans import MOST_ROWS, Choice, Question, SmallPlan, lists_f
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
+from icefield.codec.rows import FEW, Mask
 from icefield.expr.bind.bound import Bound, columns_of
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.project import project_inclusive
@@ -45,10 +47,7 @@ from icefield.plan.entries import (
 )
 from icefield.plan.file_statistics import statistics_of_files
 from icefield.plan.manifest_list import (
-    FEW,
     ManifestList,
-    Mask,
-    choose,
     find_spec,
     is_of,
     load_manifest_list,
@@ -58,7 +57,8 @@ from icefield.plan.manifest_list import (
 )
 from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.constants import decode_constants, identity_sources
-from icefield.plan.unpruned_files import UNPRUNED_FILE_SCHEMA, Longs, UnprunedFiles, describe_files
+from icefield.plan.planned_files import NO_FILES, PlannedFiles
+from icefield.plan.unpruned_files import Longs, UnprunedFiles, describe_files
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.read_ahead import Wanted
 from icefield.types.metadata_columns import is_metadata_column
@@ -78,8 +78,6 @@ COLUMNS = ManifestColumns(
         "first_row_id",
     )
 )
-PLANNED_FILE_SCHEMA = pa.schema([*UNPRUNED_FILE_SCHEMA, ("must_match", pa.bool_()), ("proven", pa.int64())])
-NO_FILES = PLANNED_FILE_SCHEMA.empty_table()
 TASKS_PER_STEP = 1_000
 
 
@@ -89,21 +87,21 @@ class ScanPlan:
 
     version: ResolvedVersion
     where: Bound
-    files: pa.Table
+    files: PlannedFiles
     metrics: ScanMetrics
     deletes: DeleteIndex | None = None
 
     @property
-    def whole_files(self) -> pa.Table:
+    def whole_files(self) -> PlannedFiles:
         """The files in which every row matches."""
-        return self.files.filter(self.files.column("must_match"))
+        return self.files.filter(self.files.must_match)
 
     @property
-    def partial_files(self) -> pa.Table:
+    def partial_files(self) -> PlannedFiles:
         """The files in which only some rows may match."""
-        return self.files.filter(pc.invert(self.files.column("must_match")))
+        return self.files.filter(pc.invert(self.files.must_match))
 
-    def tasks(self, files: pa.Table) -> Iterator[FileTask]:
+    def tasks(self, files: PlannedFiles) -> Iterator[FileTask]:
         """Yield what a reader needs to know about some files of this plan."""
         for start in range(0, files.num_rows, TASKS_PER_STEP):
             for row in files.slice(start, TASKS_PER_STEP).to_pylist():
@@ -121,11 +119,6 @@ class ScanPlan:
                 )
 
 
-def bytes_of(files: pa.Table) -> int:
-    """Return the total size of planned files."""
-    return int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0)
-
-
 class PlanningExecutor(Protocol):
     """Where batches of manifests can be planned, other than in this process."""
 
@@ -133,12 +126,13 @@ class PlanningExecutor(Protocol):
         """Return whether it is faster there, for this many bytes of uncached manifests."""
         ...
 
-    def run(self, work: "PlanBatch", batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]] | None:
+    def run(self, work: "PlanBatch", batches: Sequence[Manifests]) -> "list[PlannedBatch] | None":
         """Process each batch, and return the results in order, or None if that failed."""
         ...
 
 
-PlanBatch = Callable[[pa.Table], tuple[pa.Table, ScanMetrics]]
+PlannedBatch = tuple[PlannedFiles, ScanMetrics]
+PlanBatch = Callable[[Manifests], PlannedBatch]
 
 
 def plan_scan(
@@ -168,29 +162,31 @@ def plan_scan(
 
 def plan_added_files(
     context: ReadContext, metadata: TableMetadata, snapshots: Iterable[Snapshot], like: ScanPlan
-) -> pa.Table:
+) -> PlannedFiles:
     """Find the files that snapshots added and that a plan would have read, each with the snapshot that added it."""
     lists = load_many_manifests(context, snapshots)
     found = [_added_by(manifests, snapshot, DATA_MANIFEST) for snapshot, manifests in lists]
     if not found:
         return NO_FILES
-    own = pa.concat_tables(found)
+    own = Manifests.concat(found)
     schema = like.version.schema
     keep = prune_manifests(own, like.where, metadata, schema)
     planner = _Planner(context, metadata, schema, like.where, ADDED_ONLY)
-    own = own.filter(pa.array(keep))
+    own = own.choose(keep)
     with context.read_ahead(planner.wanted(own)) as near:
         return replace(planner, context=near).plan(own)[0]
 
 
-def plan_added_deletes(context: ReadContext, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan) -> pa.Table:
+def plan_added_deletes(
+    context: ReadContext, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan
+) -> ManifestEntries:
     """Find the delete files that one snapshot added and that may apply to the files of a plan."""
     manifests = load_manifests(context, snapshot)
     if manifests is None:
         return NO_DELETES
     own = _added_by(manifests, snapshot, DELETE_MANIFEST)
-    own = own.filter(pa.array(prune_manifests(own, like.where, metadata, like.version.schema)))
-    return added_deletes(context, own, like.files.column("file_path"))
+    own = own.choose(prune_manifests(own, like.where, metadata, like.version.schema))
+    return added_deletes(context, own, like.files.file_path)
 
 
 @dataclass(frozen=True)
@@ -206,12 +202,12 @@ class _Planner:
 
     def plan_snapshot(
         self, listed: ManifestList, manifest_list: str, planning_executor: PlanningExecutor | None
-    ) -> tuple[pa.Table, ScanMetrics, DeleteIndex | None]:
+    ) -> tuple[PlannedFiles, ScanMetrics, DeleteIndex | None]:
         """Plan all manifests of a snapshot: (the files, the metrics, the deletes that apply to them)."""
         # A delete file is in the partition of the files that it applies to, so the same pruning is valid for it.
-        deleting = choose(listed.live_deletes, self._prune(listed.live_deletes))
+        deleting = listed.live_deletes.choose(self._prune(listed.live_deletes))
         keep = self._prune(listed.live_data)
-        opened = choose(listed.live_data, keep)
+        opened = listed.live_data.choose(keep)
         wanted = chain(wanted_manifests(self.context, deleting, DELETE_COLUMNS), self.wanted(opened))
         with self.context.read_ahead(wanted) as near:
             deletes = load_delete_index(near, self.metadata, deleting)
@@ -224,18 +220,16 @@ class _Planner:
             else:
                 files, metrics = planner.plan(opened, planning_executor)
         if opened.num_rows < len(keep):
-            metrics += _metrics_of_pruned(choose(listed.live_data, ~keep))
+            metrics += _metrics_of_pruned(listed.live_data.choose(~keep))
         return files, metrics, deletes
 
-    def wanted(self, manifests: pa.Table) -> Iterator[Wanted]:
+    def wanted(self, manifests: Manifests) -> Iterator[Wanted]:
         """Yield the data manifests to read."""
         for batch in batches_of_one_spec(manifests):
-            spec = find_spec(self.metadata, batch.column("partition_spec_id")[0].as_py())
+            spec = find_spec(self.metadata, batch.partition_spec_id[0].as_py())
             yield from wanted_manifests(self.context, batch, self._columns(spec))
 
-    def plan(
-        self, manifests: pa.Table, planning_executor: PlanningExecutor | None = None
-    ) -> tuple[pa.Table, ScanMetrics]:
+    def plan(self, manifests: Manifests, planning_executor: PlanningExecutor | None = None) -> PlannedBatch:
         cache = self.context.cache
         batches = list(batches_of_one_spec(manifests, cache))
         parts = None
@@ -255,11 +249,11 @@ class _Planner:
         sources = tuple(s.source_id for s in identity_sources(spec, self.schema))
         return replace(COLUMNS.with_statistics(self._filter_columns), sizes=sources)
 
-    def _prune(self, manifests: pa.Table) -> Mask:
+    def _prune(self, manifests: Manifests) -> Mask:
         return prune_manifests(manifests, self.where, self.metadata, self.schema)
 
     def known_candidates(
-        self, choice: Choice, listed: ManifestList, opened: pa.Table
+        self, choice: Choice, listed: ManifestList, opened: Manifests
     ) -> Sequence[UnprunedFiles] | None:
         """Return the cached files of a small table; load and cache them first if necessary."""
         cache = self.context.cache
@@ -274,31 +268,31 @@ class _Planner:
                 cache.candidates.keep(choice, listed, known)
         return known
 
-    def _plan_here(self, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]]:
+    def _plan_here(self, batches: Sequence[Manifests]) -> list[PlannedBatch]:
         if len(batches) > 1 and any(map(_gains_by_threads, batches)):
             with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
                 return list(pool.map(self._plan_batch, batches))
         return [self._plan_batch(batch) for batch in batches]
 
-    def _plan_batch(self, manifests: pa.Table) -> tuple[pa.Table, ScanMetrics]:
+    def _plan_batch(self, manifests: Manifests) -> PlannedBatch:
         """Plan manifests of one spec."""
         return self.plan_candidates(self._open(manifests))
 
-    def _open(self, manifests: pa.Table) -> UnprunedFiles:
+    def _open(self, manifests: Manifests) -> UnprunedFiles:
         """Load the files of manifests of one spec."""
-        spec = find_spec(self.metadata, manifests.column("partition_spec_id")[0].as_py())
+        spec = find_spec(self.metadata, manifests.partition_spec_id[0].as_py())
         want = self._columns(spec)
         entries = open_entries(self.context, manifests, want, self.statuses)
         unjudged = entries.without(want.judged_names())
         return UnprunedFiles(
-            statistics=statistics_of_files(entries.table, spec, self.schema),
-            record_counts=entries.table.column("record_count").to_numpy(),
-            sizes=entries.table.column("file_size_in_bytes").to_numpy(),
+            statistics=statistics_of_files(entries.columns, spec, self.schema),
+            record_counts=entries.columns.record_count.to_numpy(),
+            sizes=entries.columns.file_size_in_bytes.to_numpy(),
             manifests=manifests.num_rows,
             describe=lambda keep: describe_files(unjudged.complete(keep), spec, self.schema, self.deletes),
         )
 
-    def plan_candidates(self, candidates: UnprunedFiles) -> tuple[pa.Table, ScanMetrics]:
+    def plan_candidates(self, candidates: UnprunedFiles) -> PlannedBatch:
         """Select the files that may match, each with its residual code."""
         statistics = candidates.statistics
         by_partition = might_match(
@@ -311,30 +305,30 @@ class _Planner:
         proven = (
             prove(self.where, statistics).at(keep) if statistics.rows <= FEW else prove(self.where, statistics.at(keep))
         )
-        files = candidates.describe(keep)
-        for name, column in (("must_match", proven.always), ("proven", proven.codes)):
-            files = files.append_column(name, pa.array(column))
+        described = candidates.describe(keep)
+        columns = {"must_match": pa.array(proven.always), "proven": pa.array(proven.codes)}
+        files = PlannedFiles(described.extended(columns).table)
         if proven.never.any():  # pruned by the conditions together, not by a single one
-            files = files.filter(pa.array(~proven.never))
+            files = files.choose(~proven.never)
             keep[keep] = ~proven.never
         return files, _metrics_of_opened(candidates, by_partition, keep)
 
 
-def _together(parts: Sequence[tuple[pa.Table, ScanMetrics]]) -> tuple[pa.Table, ScanMetrics]:
+def _together(parts: Sequence[PlannedBatch]) -> PlannedBatch:
     if len(parts) == 1:
         return parts[0]
-    files = pa.concat_tables([files for files, _ in parts]) if parts else NO_FILES
+    files = PlannedFiles.concat(files for files, _ in parts) if parts else NO_FILES
     return files, sum((metrics for _, metrics in parts), ScanMetrics())
 
 
-def _gains_by_threads(batch: pa.Table) -> bool:
+def _gains_by_threads(batch: Manifests) -> bool:
     """Return whether decoding a batch mostly runs without the interpreter lock; else threads would wait for it."""
-    return bool(pc.mean(batch.column("manifest_length")).as_py() >= SMALL_MANIFEST_BYTES)
+    return bool(pc.mean(batch.manifest_length).as_py() >= SMALL_MANIFEST_BYTES)
 
 
-def _added_by(manifests: pa.Table, snapshot: Snapshot, content: int) -> pa.Table:
-    is_own = manifests.column("added_snapshot_id").to_numpy() == snapshot.snapshot_id
-    return choose(manifests, is_own & is_of(manifests, content))
+def _added_by(manifests: Manifests, snapshot: Snapshot, content: int) -> Manifests:
+    is_own = manifests.added_snapshot_id.to_numpy() == snapshot.snapshot_id
+    return manifests.choose(is_own & is_of(manifests, content))
 
 
 def _metrics_of_opened(candidates: UnprunedFiles, by_partition: Mask, read: Mask) -> ScanMetrics:
@@ -368,9 +362,9 @@ def _totals(record_counts: Longs, sizes: Longs) -> tuple[int, int, int]:
     return len(sizes), int(record_counts.sum()), int(sizes.sum())
 
 
-def _metrics_of_pruned(pruned: pa.Table) -> ScanMetrics:
-    files = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
-    rows = sum(pc.sum(pruned.column(name)).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
+def _metrics_of_pruned(pruned: Manifests) -> ScanMetrics:
+    files = sum(pc.sum(pruned[name]).as_py() or 0 for name in ("added_files_count", "existing_files_count"))
+    rows = sum(pc.sum(pruned[name]).as_py() or 0 for name in ("added_rows_count", "existing_rows_count"))
     return ScanMetrics(
         manifests=pruned.num_rows,
         manifests_pruned=pruned.num_rows,

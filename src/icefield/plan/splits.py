@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
@@ -19,6 +18,7 @@ from icefield.codec.manifest.columns import ManifestColumns
 from icefield.model.metadata import TableMetadata
 from icefield.plan.entries_of_files import INHERITED, load_entries_of_files
 from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.properties.table import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST_BYTES, SPLIT_TARGET_SIZE_BYTES
 
 COLUMNS = ManifestColumns((*INHERITED, "split_offsets"), partition=False)
@@ -56,13 +56,15 @@ def split_settings(properties: Mapping[str, str]) -> SplitSettings:
     )
 
 
-def plan_splits(context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> list[list[Split]]:
+def plan_splits(
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: PlannedFiles
+) -> list[list[Split]]:
     """Split files of a plan, and pack the splits into tasks."""
     settings = split_settings(metadata.properties)
     # Only files that are larger than a task are split, so only their offsets are looked up.
-    large = files.filter(pc.greater(files.column("file_size_in_bytes"), settings.target_bytes))
+    large = files.filter(pc.greater(files.file_size_in_bytes, settings.target_bytes))
     offsets = _load_offsets(context, metadata, plan, large)
-    paths, sizes = files.column("file_path").to_pylist(), files.column("file_size_in_bytes").to_pylist()
+    paths, sizes = files.file_path.to_pylist(), files.file_size_in_bytes.to_pylist()
     splits = (
         split
         for path, size in zip(paths, sizes, strict=True)
@@ -101,11 +103,11 @@ def pack_splits(splits: Iterable[Split], settings: SplitSettings) -> Iterator[li
 
 
 def _load_offsets(
-    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: PlannedFiles
 ) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for _, entries in load_entries_of_files(context, metadata, plan, files, COLUMNS):
-        rows = zip(*(entries.column(name).to_pylist() for name in ("file_path", "split_offsets")), strict=True)
+        rows = zip(*(entries[name].to_pylist() for name in ("file_path", "split_offsets")), strict=True)
         found |= {path: offsets for path, offsets in rows if offsets}
     return found
 

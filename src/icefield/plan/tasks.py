@@ -3,22 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pyarrow as pa
-
 from icefield.cache.reading import ReadContext
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.task import FileTask
 from icefield.plan.partition.values import open_tasks
 from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.splits import Split, plan_splits
 from icefield.types.schema import Schema
 
 
 def pack_tasks(
-    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: PlannedFiles, wanted: Schema
 ) -> Iterator[list[FileTask]]:
     """Yield what a worker reads as one task, for the wanted columns."""
-    sizes = files.column("file_size_in_bytes").to_pylist()
+    sizes = files.file_size_in_bytes.to_pylist()
     opened = open_tasks(context, metadata, plan, files, wanted)
     tasks = {task.location: (task, size) for task, size in zip(opened, sizes, strict=True)}
     for splits in plan_splits(context, metadata, plan, files):

@@ -11,48 +11,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import ManifestEntries
+from icefield.codec.rows import Mask
 from icefield.errors import IcefieldError, Unsupported
 from icefield.expr.prune.residual import FileStatistics
 from icefield.model.partition import PartitionSpec
-from icefield.plan.delete_index import DELETE_KEYS, DeleteIndex, match_none
-from icefield.plan.manifest_list import Mask, choose
-from icefield.plan.partition.constants import CONSTANTS, has_identity_columns, identity_constants
+from icefield.plan.delete_index import DeleteIndex, match_none
+from icefield.plan.partition.constants import has_identity_columns, identity_constants
 from icefield.plan.partition.keys import PARTITION_KEY, partition_keys, partition_texts
+from icefield.plan.planned_files import DESCRIBED_FILE_SCHEMA, DescribedFiles
 from icefield.types.schema import Schema
 
 Longs = npt.NDArray[np.int64]
-UNPRUNED_FILE_SCHEMA = pa.schema(
-    [
-        ("file_path", pa.string()),
-        ("record_count", pa.int64()),
-        ("file_size_in_bytes", pa.int64()),
-        ("sequence_number", pa.int64()),
-        ("snapshot_id", pa.int64()),
-        ("spec_id", pa.int32()),
-        ("partition", pa.string()),  # for display only
-        (PARTITION_KEY, pa.binary()),
-        ("manifest_path", pa.string()),
-        ("first_row_id", pa.int64()),
-        ("constants", CONSTANTS),
-        ("is_complete", pa.bool_()),
-        ("delete_keys", DELETE_KEYS),
-        ("deleted_rows", pa.int64()),
-    ]
-)
 
 
 @dataclass(frozen=True)
 class UnprunedFiles:
     """Files with their statistics, and how many manifests list them.
 
-    describe: makes the columns of DESCRIBED for the files to keep. Raises Unsupported if one of them is not Parquet.
+    describe: describes the files to keep. Raises Unsupported if one of them is not Parquet.
     """
 
     statistics: FileStatistics
     record_counts: Longs
     sizes: Longs
     manifests: int
-    describe: Callable[[Mask], pa.Table]
+    describe: Callable[[Mask], DescribedFiles]
 
     def described(self) -> "UnprunedFiles":
         """Describe all files in advance, for later filters, unless one cannot be described: it may be pruned."""
@@ -60,11 +44,13 @@ class UnprunedFiles:
             files = self.describe(np.ones(self.statistics.rows, np.bool_))
         except IcefieldError:
             return self
-        return replace(self, describe=lambda keep: choose(files, keep))
+        return replace(self, describe=files.choose)
 
 
-def describe_files(entries: pa.Table, spec: PartitionSpec, schema: Schema, deletes: DeleteIndex | None) -> pa.Table:
-    """Return the columns of DESCRIBED for entries of one spec."""
+def describe_files(
+    entries: ManifestEntries, spec: PartitionSpec, schema: Schema, deletes: DeleteIndex | None
+) -> DescribedFiles:
+    """Describe the files of entries of one spec."""
     _refuse_other_formats(entries)
     count = entries.num_rows
     matched = match_none(count) if deletes is None else deletes.match(entries, spec)
@@ -77,14 +63,14 @@ def describe_files(entries: pa.Table, spec: PartitionSpec, schema: Schema, delet
         "delete_keys": matched.keys,
         "deleted_rows": matched.deleted_rows,
     }
-    filled = [columns[name] if name in columns else entries.column(name) for name in UNPRUNED_FILE_SCHEMA.names]
-    return pa.Table.from_arrays(filled, schema=UNPRUNED_FILE_SCHEMA)
+    filled = [columns[name] if name in columns else entries[name] for name in DESCRIBED_FILE_SCHEMA.names]
+    return DescribedFiles(pa.Table.from_arrays(filled, schema=DESCRIBED_FILE_SCHEMA))
 
 
-def _refuse_other_formats(entries: pa.Table) -> None:
-    words = entries.column("file_format")
+def _refuse_other_formats(entries: ManifestEntries) -> None:
+    words = entries.file_format
     for word in words.unique().to_pylist():
         # Writers differ in the case of the format name.
         if word is not None and word.upper() != "PARQUET":
-            path = entries.column("file_path")[pc.index(words, word).as_py()].as_py()
+            path = entries.file_path[pc.index(words, word).as_py()].as_py()
             raise Unsupported(f"{path} is a data file in {word}; icefield reads Parquet")

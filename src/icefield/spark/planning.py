@@ -13,8 +13,10 @@ import pyarrow as pa
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from icefield.codec.manifest.rows import Manifests
 from icefield.plan.metrics import ScanMetrics
-from icefield.plan.plan import PlanBatch
+from icefield.plan.plan import PlanBatch, PlannedBatch
+from icefield.plan.planned_files import PlannedFiles
 
 LEAST_COLD_BYTES = 300 * 1024 * 1024  # a hundred manifests of 10,000 entries
 LEAST_CORES = 4
@@ -34,8 +36,8 @@ class SparkCluster:
     def is_worthwhile(self, cold_bytes: int) -> bool:
         return cold_bytes >= self.least_cold_bytes and self._cores() >= self.least_cores
 
-    def run(self, work: PlanBatch, batches: Sequence[pa.Table]) -> list[tuple[pa.Table, ScanMetrics]] | None:
-        rows = [(number, _encode(batch)) for number, batch in enumerate(batches)]
+    def run(self, work: PlanBatch, batches: Sequence[Manifests]) -> list[PlannedBatch] | None:
+        rows = [(number, _encode(batch.table)) for number, batch in enumerate(batches)]
         try:
             # By number: rows of one task are consecutive, so that tasks get equal shares.
             given = self.session.createDataFrame(rows, _WORK).repartitionByRange(self._cores(), "number")
@@ -43,7 +45,7 @@ class SparkCluster:
         except PySparkException:
             return None
         return [
-            (_decode(row["files"]), msgspec.msgpack.decode(row["metrics"], type=ScanMetrics))
+            (PlannedFiles(_decode(row["files"])), msgspec.msgpack.decode(row["metrics"], type=ScanMetrics))
             for row in sorted(done, key=lambda row: row["number"])
         ]
 
@@ -63,8 +65,12 @@ class PlanTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                files, metrics = self.work(_decode(row["manifests"]))
-                done = {"number": row["number"], "files": _encode(files), "metrics": msgspec.msgpack.encode(metrics)}
+                files, metrics = self.work(Manifests(_decode(row["manifests"])))
+                done = {
+                    "number": row["number"],
+                    "files": _encode(files.table),
+                    "metrics": msgspec.msgpack.encode(metrics),
+                }
                 yield pa.RecordBatch.from_pylist([done], _DONE_ARROW)
 
 

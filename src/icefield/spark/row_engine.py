@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from icefield.cache.reading import ReadContext
+from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import FileWork, T
 from icefield.engine.rows import arrow_batches
 from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
@@ -48,7 +49,7 @@ class SparkRowEngine:
         """Run work on groups of files, in executors."""
         return run_work(self.session, work, groups, TableFiles.of(self.base), self.context.store)
 
-    def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> pa.Table:
+    def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> DataFiles:
         """Write a DataFrame or Arrow data, and the remaining rows of partially replaced files."""
         frames = [rows if isinstance(rows, DataFrame) else self._frame_of_whole_rows(rows)]
         check_schema(schema_from_spark(frames[0].schema), self.base.schema)

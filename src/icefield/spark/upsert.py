@@ -44,7 +44,6 @@ from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_schema
 from icefield.parquet.write.partial_rows import NO_ROW, find_unnamed, keep_unnamed
-from icefield.plan.planned_files import files_at
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.read.task import to_logical_batch
@@ -224,7 +223,7 @@ class SparkUpsert:
         if not touched:
             return []
         scan, session = self.plan.scan, self.source.sparkSession
-        tasks = [(t.location, None, pickle.dumps(t)) for t in scan.tasks(files_at(scan.files, touched))]
+        tasks = [(t.location, None, pickle.dumps(t)) for t in scan.tasks(scan.files.at(touched))]
         positions = matched.select(FILE_COLUMN, POSITION_COLUMN, F.lit(None).cast("binary").alias("task"))
         # By number, so that Spark neither splits the rows of one file nor coalesces tasks.
         together = positions.union(session.createDataFrame(tasks, _POSITIONS)).repartition(

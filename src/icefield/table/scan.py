@@ -32,7 +32,8 @@ from icefield.plan.counts import Longs, count_by_partition, count_rows
 from icefield.plan.entries_of_files import load_entries_of_files
 from icefield.plan.min_max import Best, MinMax, Side, find_min_max
 from icefield.plan.partition.values import open_tasks, partition_fields
-from icefield.plan.plan import ScanPlan, bytes_of, plan_scan
+from icefield.plan.plan import ScanPlan, plan_scan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.splits import Split, plan_splits
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import StaysInProcess
@@ -135,7 +136,7 @@ class TableScan(StaysInProcess):
 
     def files(self) -> pa.Table:
         """List the data files to read as an Arrow table, one row each."""
-        return self._plan.files.select(SHOWN_COLUMNS)
+        return self._plan.files.table.select(SHOWN_COLUMNS)
 
     def splits(self) -> list[list[Split]]:
         """Split the files at row groups, and pack the splits into tasks of about `read.split.target-size`."""
@@ -144,7 +145,7 @@ class TableScan(StaysInProcess):
     def explain(self) -> Explanation:
         """Return what the scan reads, and what pruned the rest. Print it for people, or use `as_dict`."""
         columns = tuple(f.name for f in self._schema.fields)
-        engine = EngineChoice(self._sessions).use(bytes_of(self._plan.partial_files))
+        engine = EngineChoice(self._sessions).use(self._plan.partial_files.total_bytes)
         return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan, str(engine))
 
     def explain_file(self, location: str) -> FileReason:
@@ -160,7 +161,7 @@ class TableScan(StaysInProcess):
             )
         return self._planned
 
-    def _tasks(self, files: pa.Table) -> Iterator[FileTask]:
+    def _tasks(self, files: PlannedFiles) -> Iterator[FileTask]:
         filter_columns = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
         wanted = self._readable.select([*self._select, *filter_columns])
         return open_tasks(self._context, self._metadata, self._plan, files, wanted)
@@ -171,7 +172,7 @@ class TableScan(StaysInProcess):
 
         work = CountRows(self._readable, self._where, tuple(marked))
 
-        def count(files: pa.Table) -> Iterator[int]:
+        def count(files: PlannedFiles) -> Iterator[int]:
             row_engine = self._engine(files, engine)
             return row_engine.run(work, row_engine.group(self._tasks(files)))
 
@@ -189,9 +190,9 @@ class TableScan(StaysInProcess):
 
         return find_min_max(wanted, self._plan, listed, read, row_engine.width)
 
-    def _engine(self, files: pa.Table, asked: EngineName | None) -> RowEngine:
+    def _engine(self, files: PlannedFiles, asked: EngineName | None) -> RowEngine:
         choice = EngineChoice(self._sessions, asked)
-        return choice.open(choice.use(bytes_of(files)), self._context, self._metadata)
+        return choice.open(choice.use(files.total_bytes), self._context, self._metadata)
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for reader, task in read_ahead(self._context.store, self._metadata, tasks):

@@ -161,5 +161,5 @@ def _manifest(context: ReadContext, row: dict[str, Any], most_files: int) -> Man
 def _files(context: ReadContext, row: dict[str, Any], most: int) -> tuple[FileNode, ...]:
     location = row["manifest_path"]
     entries = decode_manifest(read_sized(context.store, location, row["manifest_length"]), location, FILE_COLUMNS)
-    live = entries.filter(pc.not_equal(entries.column("status"), pa.scalar(DELETED, pa.int32()))).slice(0, most)
+    live = entries.filter(pc.not_equal(entries.status, pa.scalar(DELETED, pa.int32()))).slice(0, most)
     return tuple(FileNode(r["file_path"], r["record_count"], r["file_size_in_bytes"]) for r in live.to_pylist())

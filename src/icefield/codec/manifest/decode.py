@@ -19,6 +19,7 @@ from icefield.codec.avro.engine import Longs
 from icefield.codec.avro.program import Column, Path, Program
 from icefield.codec.avro.schema import ROOT_ID, Value
 from icefield.codec.manifest.columns import DATA_FILE_COLUMN, PLAN, ManifestColumns, manifest_program
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import DATA_FILE_ID, KINDS, PARTITION_ID, PATHS, partition_column
 from icefield.errors import CorruptFile, InvalidInput
 
@@ -31,21 +32,21 @@ _HIGHEST = {"status": 2, "content": 2}
 
 def decode_manifest(
     data: bytes, location: str, want: ManifestColumns = PLAN, limits: Limits = DEFAULT_LIMITS
-) -> pa.Table:
+) -> ManifestEntries:
     """Decode the wanted columns of a manifest, as stored; what the file lacks is null."""
-    return decode_manifests([(location, data)], want, limits).drop_columns([MANIFEST_COLUMN])
+    return decode_manifests([(location, data)], want, limits).without([MANIFEST_COLUMN])
 
 
 def decode_manifests(
     files: Sequence[tuple[str, bytes]], want: ManifestColumns = PLAN, limits: Limits = DEFAULT_LIMITS
-) -> pa.Table:
+) -> ManifestEntries:
     """Decode many manifests (location, bytes) of one partition spec; the column `manifest` counts them from 0."""
-    return _in_order([group.table(want) for group in _decode_groups(files, want, limits)])
+    return ManifestEntries(_in_order([group.table(want) for group in _decode_groups(files, want, limits)]))
 
 
 def decode_manifests_in_turn(
     files: Sequence[tuple[str, bytes]], want: ManifestColumns, limits: Limits = DEFAULT_LIMITS
-) -> tuple[pa.Table, Callable[[Longs], pa.Table]]:
+) -> tuple[ManifestEntries, Callable[[Longs], ManifestEntries]]:
     """Decode as `decode_manifests` does, but for STRINGS: (columns, what makes the strings of some rows).
 
     Strings are most of what there is to copy and to check, and are wanted of few rows when a filter was judged first.
@@ -53,9 +54,10 @@ def decode_manifests_in_turn(
     groups = _decode_groups(files, want, limits)
     strings = replace(ManifestColumns(tuple(f for f in want.fields if f in STRINGS)), partition=False)
     if len(groups) == 1:
-        return groups[0].table(want.without(STRINGS)), lambda rows: groups[0].table(strings, rows)
+        columns = ManifestEntries(groups[0].table(want.without(STRINGS)))
+        return columns, lambda rows: ManifestEntries(groups[0].table(strings, rows))
     table = _in_order([group.table(want) for group in groups])
-    return table.drop_columns(list(strings.fields)), table.select(strings.fields).take
+    return ManifestEntries(table.drop_columns(list(strings.fields))), ManifestEntries(table.select(strings.fields)).take
 
 
 @dataclass(frozen=True)

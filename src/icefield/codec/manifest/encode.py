@@ -17,6 +17,7 @@ from icefield.codec.avro.program import Path
 from icefield.codec.avro.schema import Record, parse_schema
 from icefield.codec.manifest.header import ManifestHeader
 from icefield.codec.manifest.partition import partition_record
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import (
     ADDED,
     DATA,
@@ -35,7 +36,7 @@ _V1_BLOCK_SIZE_BYTES = 64 * 1024 * 1024
 
 
 def encode_manifest(
-    entries: pa.Table,
+    entries: ManifestEntries,
     header: ManifestHeader,
     partition: Sequence[NestedField],
     location: str,
@@ -45,14 +46,16 @@ def encode_manifest(
     return encode_entries(entries, header, partition_record(partition), location, codec)
 
 
-def encode_entries(entries: pa.Table, header: ManifestHeader, partition: Record, location: str, codec: str) -> bytes:
+def encode_entries(
+    entries: ManifestEntries, header: ManifestHeader, partition: Record, location: str, codec: str
+) -> bytes:
     """Write entries, with the partition tuple as an Avro record."""
     check_entries(entries, header.format_version)
     ids = [field.field_id for field in partition.fields if field.field_id is not None]
     paths = PATHS | {partition_column(field_id): (PARTITION_ID, field_id) for field_id in ids}
     names = set(entries.column_names)
     columns = {path: _column(entries, name) for name, path in paths.items() if name in names}
-    if "file_format" in names and pa.types.is_string(entries["file_format"].type):
+    if "file_format" in names and pa.types.is_string(entries.file_format.type):
         # The spec spells formats small, Iceberg Java in capitals, and some readers know only these.
         columns[PATHS["file_format"]] = pc.utf8_upper(columns[PATHS["file_format"]])
     columns[PATHS["block_size_in_bytes"]] = pa.repeat(_V1_BLOCK_SIZE_BYTES, entries.num_rows)
@@ -70,20 +73,20 @@ def write_manifest(
     return encode_container(metadata, raw, row_ends.tolist(), location)
 
 
-def check_entries(entries: pa.Table, version: int) -> None:
+def check_entries(entries: ManifestEntries, version: int) -> None:
     """Refuse entries that would be a wrong manifest of this version."""
     if version not in FORMAT_VERSIONS:
         raise InvalidInput(f"cannot write a manifest of format version {version}")
-    if "status" not in entries.column_names or not pa.types.is_integer(entries["status"].type):
+    if "status" not in entries or not pa.types.is_integer(entries.status.type):
         raise InvalidInput("cannot write entries without a status as an integer")
     for known in DATA_FILE_FIELDS:
-        if known.name in entries.column_names and not known.is_in(version):
+        if known.name in entries and not known.is_in(version):
             _check_droppable(entries[known.name], known.name, version)
-    needs_numbers = pc.not_equal(entries["status"], ADDED)
+    needs_numbers = pc.not_equal(entries.status, ADDED)
     if version > 1 and pc.any(needs_numbers).as_py():
         for name in ("sequence_number", "file_sequence_number"):
             # (spec: Sequence Number Inheritance)
-            missing = entries[name].is_null() if name in entries.column_names else True
+            missing = entries[name].is_null() if name in entries else True
             if pc.any(pc.and_(needs_numbers, missing)).as_py():
                 raise InvalidInput(f"cannot write existing and deleted entries without their {name}")
 
@@ -99,6 +102,6 @@ def _parsed(schema: str) -> Record:
     return parse_schema(schema.encode(), {})
 
 
-def _column(entries: pa.Table, name: str) -> pa.Array:
+def _column(entries: ManifestEntries, name: str) -> pa.Array:
     column = entries[name].combine_chunks()
     return column.storage if isinstance(column, pa.ExtensionArray) else column

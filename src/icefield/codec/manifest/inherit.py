@@ -11,30 +11,28 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest.decode import MANIFEST_COLUMN
 from icefield.codec.manifest.header import DATA_MANIFEST
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, DATA, DELETED
 from icefield.errors import CorruptFile
 
 
-def inherit(entries: pa.Table, manifests: pa.Table) -> pa.Table:
+def inherit(entries: ManifestEntries, manifests: Manifests) -> ManifestEntries:
     """Return the entries with nothing left to inherit.
 
     `manifests` holds rows of a manifest list, in the order in which the files were decoded; one row for
     `decode_manifest`. Columns that were not decoded are left out; `status` is needed, and `record_count` for row ids.
     """
-    names = entries.column_names
-    if MANIFEST_COLUMN in names:
+    if MANIFEST_COLUMN in entries:
         owner = entries[MANIFEST_COLUMN].to_numpy()
     else:
         owner = np.zeros(entries.num_rows, np.int32)
     source = _Source(entries, manifests, owner)
-    for name, fill in _FILLS:
-        if name in names:
-            entries = entries.set_column(names.index(name), name, fill(source, name))
-    return entries
+    names = set(entries.column_names)
+    return entries.replaced({name: fill(source, name) for name, fill in _FILLS if name in names})
 
 
 class _Source:
-    def __init__(self, entries: pa.Table, manifests: pa.Table, owner: Any) -> None:
+    def __init__(self, entries: ManifestEntries, manifests: Manifests, owner: Any) -> None:
         self.entries, self.manifests, self.owner = entries, manifests, owner
 
     def of_manifest(self, name: str) -> pa.Array:
@@ -42,7 +40,7 @@ class _Source:
         return self.manifests[name].combine_chunks().take(pa.array(self.owner))
 
     def status(self) -> pa.ChunkedArray:
-        return self.entries["status"]
+        return self.entries.status
 
 
 def _fill_sequence_number(source: _Source, name: str) -> pa.ChunkedArray:
@@ -50,12 +48,12 @@ def _fill_sequence_number(source: _Source, name: str) -> pa.ChunkedArray:
     stored = source.entries[name]
     if stored.null_count == 0:
         return stored
-    inherited = source.manifests["sequence_number"].to_numpy()[source.owner]
+    inherited = source.manifests.sequence_number.to_numpy()[source.owner]
     cannot = (inherited != 0) & (source.status().to_numpy() != ADDED)
     bad = cannot & stored.is_null().to_numpy() if cannot.any() else cannot
     if bad.any():
         row = int(np.argmax(bad))
-        location = source.manifests["manifest_path"][int(source.owner[row])].as_py()
+        location = source.manifests.manifest_path[int(source.owner[row])].as_py()
         raise CorruptFile(location, f"entry {row} is existing or deleted and has no {name}")
     filled = pa.chunked_array([pa.array(inherited)])
     return filled if stored.null_count == len(stored) else pc.coalesce(stored, filled)
@@ -77,11 +75,11 @@ def _fill_first_row_id(source: _Source, name: str) -> pa.ChunkedArray:
     when it was committed) there are none, whatever is stored.
     """
     stored = source.entries[name]
-    if source.manifests["first_row_id"].null_count == source.manifests.num_rows:
+    if source.manifests.first_row_id.null_count == source.manifests.num_rows:
         return pa.chunked_array([pa.nulls(len(stored), pa.int64())])
     first = source.of_manifest("first_row_id")
     takes = pc.and_(stored.is_null(), pc.not_equal(source.status(), DELETED))
-    rows = pc.if_else(takes, source.entries["record_count"], 0).to_numpy()
+    rows = pc.if_else(takes, source.entries.record_count, 0).to_numpy()
     before = np.cumsum(rows) - rows
     # The sum restarts with each manifest; the entries of a manifest are contiguous.
     starts = np.flatnonzero(np.diff(source.owner, prepend=-1))

@@ -40,6 +40,7 @@ from icefield.codec.manifest.list_schema import (
     list_program,
     list_schema_json,
 )
+from icefield.codec.manifest.rows import Manifests
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.model.metadata import FORMAT_VERSIONS, ROW_LINEAGE_VERSION
 
@@ -70,13 +71,13 @@ class ManifestListHeader:
         return metadata | {"format-version": str(self.format_version)}
 
 
-def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LIMITS) -> pa.Table:
+def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LIMITS) -> Manifests:
     """Decode a manifest list to MANIFEST_LIST_ARROW_SCHEMA; counts that a v1 list leaves out are null."""
     header = parse_header(data, location)
     try:
         program = list_program(header.schema)
         decoded = decode(pack_rows([(location, raw_blocks(data, header, location, limits))], limits), program, limits)
-        return pa.table(_columns(decoded, program), schema=MANIFEST_LIST_ARROW_SCHEMA)
+        return Manifests(pa.table(_columns(decoded, program), schema=MANIFEST_LIST_ARROW_SCHEMA))
     except ValueError as error:
         raise CorruptFile(location, str(error)) from error
 
@@ -101,7 +102,7 @@ def count_manifests(data: bytes, location: str) -> int:
     return sum(block.rows for block in iterate_blocks(data, parse_header(data, location), location))
 
 
-def encode_manifest_list(rows: pa.Table, header: ManifestListHeader, location: str, codec: str = DEFLATE) -> bytes:
+def encode_manifest_list(rows: Manifests, header: ManifestListHeader, location: str, codec: str = DEFLATE) -> bytes:
     """Write rows of MANIFEST_LIST_ARROW_SCHEMA as the manifest list at a location."""
     raw, row_ends = _encode_rows(rows, header.format_version)
     return encode_container(_metadata(header, codec), raw, row_ends, location)
@@ -113,7 +114,7 @@ def is_spliceable(previous: bytes, location: str, version: int) -> bool:
 
 
 def splice_manifest_list(
-    previous: bytes, previous_location: str, new_rows: pa.Table, header: ManifestListHeader, location: str
+    previous: bytes, previous_location: str, new_rows: Manifests, header: ManifestListHeader, location: str
 ) -> bytes:
     """Write a manifest list of new rows and then all rows of the previous list, which must be spliceable.
 
@@ -128,12 +129,12 @@ def splice_manifest_list(
     return head + _spliced_blocks(previous, previous_location, old, raw, row_ends)
 
 
-def partition_summaries(manifests: pa.Table, position: int) -> pa.Table:
+def partition_summaries(manifests: Manifests, position: int) -> pa.Table:
     """Return the summaries of the partition field at a position: contains_null, contains_nan, lower_bound, upper_bound.
 
     One row per manifest; null where a manifest has no summary of that field.
     """
-    column = manifests["partitions"].combine_chunks()
+    column = manifests.partitions.combine_chunks()
     begins = column.offsets.to_numpy()
     absent = (np.diff(begins) <= position) | column.is_null().to_numpy(zero_copy_only=False)
     found = column.values.take(pa.array(begins[:-1] + position, mask=absent))
@@ -158,10 +159,10 @@ def _columns(decoded: Decoded, program: Program) -> dict[str, pa.Array]:
     return columns
 
 
-def _encode_rows(rows: pa.Table, version: int) -> tuple[bytes, list[int]]:
+def _encode_rows(manifests: Manifests, version: int) -> tuple[bytes, list[int]]:
     if version not in FORMAT_VERSIONS:
         raise InvalidInput(f"cannot write a manifest list of format version {version}")
-    rows = _conform(rows)
+    rows = _conform(manifests.table)
     _check_rows(rows, version)
     columns = {(ROOT_ID, known.field_id): rows[known.name].combine_chunks() for known in FIELDS if known.is_in(version)}
     schema = parse_schema(list_schema_json(version).encode(), {})

@@ -22,6 +22,7 @@ from icefield.codec.manifest.encode import check_entries, encode_entries, write_
 from icefield.codec.manifest.header import ManifestHeader, decode_manifest_header
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.partition import partition_record
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, DATA_FILE_ID, DELETED, PATHS, entry_schema_json
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.types.datatypes import NestedField
@@ -40,7 +41,7 @@ class ManifestSource:
 
     location: str
     data: bytes
-    manifest: pa.Table
+    manifest: Manifests
     status: pa.Array
 
 
@@ -58,8 +59,8 @@ def rewrite_manifests(
     record = partition_record(partition)
     if _same_layout(sources, header.format_version, record):
         entries, stored = _chosen_entries(sources, _COPY, snapshot_id)
-        if header.format_version < 3 or entries["first_row_id"].equals(stored["first_row_id"]):
-            check_entries(entries.drop_columns(["first_row_id"]), header.format_version)
+        if header.format_version < 3 or entries.first_row_id.equals(stored.first_row_id):
+            check_entries(entries.without(["first_row_id"]), header.format_version)
             columns = {PATHS[name]: entries[name].combine_chunks() for name in _ENTRY_NAMES}
             columns[ROOT_ID, DATA_FILE_ID] = entries[DATA_FILE_COLUMN].combine_chunks()
             return write_manifest(columns, header, record, location, codec)
@@ -97,20 +98,18 @@ def _data_file_node(schema: bytes, partition_spec: bytes) -> Node | None:
 
 def _chosen_entries(
     sources: Sequence[ManifestSource], want: ManifestColumns, snapshot_id: int
-) -> tuple[pa.Table, pa.Table]:
+) -> tuple[ManifestEntries, ManifestEntries]:
     """Return the chosen entries as they are to be written, and as they were stored."""
     stored = decode_manifests([(s.location, s.data) for s in sources], want)
-    entries = inherit(stored, pa.concat_tables([s.manifest for s in sources]))
+    entries = inherit(stored, Manifests.concat(s.manifest for s in sources))
     status = pa.concat_arrays([s.status.cast(pa.int32()) for s in sources])
     if len(status) != entries.num_rows:
         raise InvalidInput(f"cannot rewrite {entries.num_rows} entries by {len(status)} new statuses")
     new = {
         "status": status,
-        "snapshot_id": pc.if_else(pc.equal(status, DELETED), snapshot_id, entries["snapshot_id"]),
+        "snapshot_id": pc.if_else(pc.equal(status, DELETED), snapshot_id, entries.snapshot_id),
     }
     for name in ("sequence_number", "file_sequence_number"):
         new[name] = pc.if_else(pc.equal(status, ADDED), stored[name], entries[name])
-    for name, column in new.items():
-        entries = entries.set_column(entries.column_names.index(name), name, column)
     chosen = status.is_valid()
-    return entries.filter(chosen), stored.filter(chosen)
+    return entries.replaced(new).filter(chosen), stored.filter(chosen)

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
 from icefield.commit.snapshot.manifests import AddedFiles, AddedManifests, ManifestShape
@@ -19,7 +18,7 @@ from icefield.types.schema import Schema
 class AppendFiles:
     """Adds data files in new manifests, which are written once for all attempts."""
 
-    def __init__(self, files: pa.Table, spec: PartitionSpec, schema: Schema, target: CommitTarget = ON_MAIN) -> None:
+    def __init__(self, files: DataFiles, spec: PartitionSpec, schema: Schema, target: CommitTarget = ON_MAIN) -> None:
         self._target = target
         self._files = AddedFiles(files, ManifestShape(schema, spec))
         self._manifests = AddedManifests(self._files)

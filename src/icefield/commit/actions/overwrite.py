@@ -7,14 +7,13 @@ the overwritten range, which this overwrite did not read and which would survive
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft, with_vectors
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
 from icefield.commit.snapshot.summary import tally
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
+from icefield.plan.planned_files import PlannedFiles
 
 
 @dataclass(kw_only=True)
@@ -24,7 +23,7 @@ class OverwriteFiles(FilesAction):
     carried: the planned files whose remaining rows were copied to the new ones.
     """
 
-    carried: pa.Table
+    carried: PlannedFiles
 
     @property
     def changes_nothing(self) -> bool:
@@ -46,7 +45,7 @@ class OverwriteFiles(FilesAction):
         return self._propose_draft(draft, base, context)
 
     @property
-    def _replaced(self) -> pa.Table:
+    def _replaced(self) -> PlannedFiles:
         return self.read_set.plan.files
 
     def _operation(self) -> Operation:

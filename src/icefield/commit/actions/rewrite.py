@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import partition_column
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
@@ -42,7 +42,6 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.write.delete_files import DeleteDestination
-from icefield.plan.planned_files import files_at, paths_of
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,10 @@ class RewriteFiles(FilesAction):
         draft = FilesDraft(
             snapshot_id,
             Operation.REPLACE,
-            RemovedFiles(replaced, paths_of(replaced)),
+            RemovedFiles(replaced, replaced.paths),
             [*manifests, *written],
             added=tally(self.files.columns),
-            added_deletes=tally_deletes(pa.concat_tables(columns)) if columns else NO_DELETE_FILES,
+            added_deletes=tally_deletes(DataFiles.concat(columns)) if columns else NO_DELETE_FILES,
             partitions=self.files.partitions,
         )
         return self._propose_draft(draft, base, context)
@@ -104,9 +103,8 @@ class RewriteFiles(FilesAction):
         for path, positions in deleted.items():
             writer.add(path, positions)
         spec = self.files.shape.spec
-        batch = files_at(self.files.columns, deleted).select(
-            ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
-        )
+        names = ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
+        batch = ManifestEntries(self.files.columns.at(deleted).table.select(names))
         return as_added_files(writer.close(), [(spec, batch)], base)
 
     def _check_keys(self, changed: Sequence[ChangedFile]) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft, with_vectors
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
@@ -33,9 +33,8 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, delete_locations, open_entry
-from icefield.plan.partition.keys import partitions_of
 from icefield.plan.partition.values import load_partition_values
-from icefield.plan.planned_files import files_at
+from icefield.plan.planned_files import PlannedFiles
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class RowDelta(FilesAction):
 
     deletes: Sequence[DeleteEntry]
     has_vectors: bool
-    removed: pa.Table
+    removed: PlannedFiles
     place: DeleteDestination
     _undisturbed: _Proposed | None = field(init=False, default=None)
 
@@ -79,7 +78,7 @@ class RowDelta(FilesAction):
         self.read_set.check_added_rows(base, context)
         manifests, snapshot_id = self._manifests.write(base, context)
         proposed = self._propose_deletes(base, context)
-        columns = pa.concat_tables([group.columns for group in proposed.files], promote_options="permissive")
+        columns = DataFiles.concat(group.columns for group in proposed.files)
         draft = FilesDraft(
             snapshot_id,
             Operation.OVERWRITE if self.files.columns.num_rows else Operation.DELETE,
@@ -87,7 +86,7 @@ class RowDelta(FilesAction):
             [*manifests, *proposed.manifests],
             added=tally(self.files.columns),
             added_deletes=tally_deletes(columns),
-            partitions=self.files.partitions | partitions_of(self._touched),
+            partitions=self.files.partitions | self._touched.partitions,
         )
         change = self._propose_draft(draft, base, context)
         used = set(proposed.locations)
@@ -103,8 +102,8 @@ class RowDelta(FilesAction):
         return [*super().reusable_files(), *(self._undisturbed.manifest_paths if self._undisturbed else ())]
 
     @property
-    def _touched(self) -> pa.Table:
-        return files_at(self.read_set.plan.files, [str(entry["referenced_data_file"]) for entry in self.deletes])
+    def _touched(self) -> PlannedFiles:
+        return self.read_set.plan.files.at(str(entry["referenced_data_file"]) for entry in self.deletes)
 
     def _propose_deletes(self, base: TableMetadata, context: WriteContext) -> _Proposed:
         """Return the deletes for a base, after checking that they do not conflict with concurrent ones."""

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, CommitTarget, ProposedChange, WriteContext
@@ -16,8 +15,8 @@ from icefield.commit.validate.idempotency_key import was_made
 from icefield.commit.validate.read_set import ReadSet
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
-from icefield.plan.partition.keys import Partition, partitions_of
-from icefield.plan.planned_files import paths_of
+from icefield.plan.partition.keys import Partition
+from icefield.plan.planned_files import PlannedFiles
 
 
 @dataclass(kw_only=True)
@@ -81,7 +80,7 @@ def propose_files(
     filtered = remove_files(draft.removed_files, base, target.ref, context, draft.snapshot_id)
     if filtered.missing:
         raise read_set.missing(filtered.missing)
-    partitions = draft.partitions | partitions_of(draft.removed_files.data)
+    partitions = draft.partitions | draft.removed_files.data.partitions
     snapshot = SnapshotDraft(
         draft.snapshot_id,
         draft.operation,
@@ -97,9 +96,9 @@ def propose_files(
     return propose_snapshot(snapshot, base, context)
 
 
-def with_vectors(files: pa.Table, read_set: ReadSet, base: TableMetadata) -> frozenset[str]:
+def with_vectors(files: PlannedFiles, read_set: ReadSet, base: TableMetadata) -> frozenset[str]:
     """Return the planned files that have deletion vectors, or may have got some since."""
     if read_set.has_moved(base) and base.has_row_ids:
-        return paths_of(files)
-    vector = pc.struct_field(files.column("delete_keys"), "vector")
-    return paths_of(files.filter(pc.fill_null(pc.greater_equal(vector, 0), False)))
+        return files.paths
+    vector = pc.struct_field(files.delete_keys, "vector")
+    return files.filter(pc.fill_null(pc.greater_equal(vector, 0), False)).paths

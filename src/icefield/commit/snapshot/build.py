@@ -15,6 +15,7 @@ from icefield.codec.manifest.list import (
     splice_manifest_list,
 )
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
+from icefield.codec.manifest.rows import Manifests
 from icefield.commit.action import ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.manifests import ManifestRow, complete_manifests, manifest_codec, with_sequence
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, summarise
@@ -43,7 +44,7 @@ class SnapshotDraft:
     removed: Tally = NOTHING
     added_deletes: DeleteTally = NO_DELETE_FILES
     removed_deletes: DeleteTally = NO_DELETE_FILES
-    kept: pa.Table | None = None
+    kept: Manifests | None = None
     changed_partitions: int = 0
     target: CommitTarget = ON_MAIN
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -103,22 +104,21 @@ def check_branch(base: TableMetadata, ref: str) -> None:
         raise InvalidInput(f"cannot write to {ref!r}: it is a tag", hint="Create a branch from it and write there")
 
 
-def assign_row_ids(manifests: pa.Table, next_row_id: int) -> tuple[pa.Table, int]:
+def assign_row_ids(manifests: Manifests, next_row_id: int) -> tuple[Manifests, int]:
     """Assign a first row id to every data manifest without one, in order; return them and the next free id.
 
     Ids are reserved for existing rows too: their files may come from a table without row ids, and inherit theirs.
     Assigned ids never change. (spec: First Row ID Assignment)
     """
-    given = manifests["first_row_id"]
-    is_data = pc.equal(manifests["content"], DATA_MANIFEST)
+    given = manifests.first_row_id
+    is_data = pc.equal(manifests.content, DATA_MANIFEST)
     takes = pc.and_(is_data, given.is_null())
-    rows = pc.if_else(takes, pc.add(manifests["added_rows_count"], manifests["existing_rows_count"]), 0).to_numpy()
+    rows = pc.if_else(takes, pc.add(manifests.added_rows_count, manifests.existing_rows_count), 0).to_numpy()
     if next_row_id + sum(rows.tolist()) > _HIGHEST_ROW_ID:
         raise InvalidInput(f"cannot add rows: row ids are exhausted (next row id: {next_row_id})")
     ends = next_row_id + np.cumsum(rows)
     first = pc.if_else(takes, pa.array(ends - rows), pc.if_else(is_data, given, pa.scalar(None, pa.int64())))
-    at = manifests.column_names.index("first_row_id")
-    return manifests.set_column(at, "first_row_id", first), int(ends[-1]) if len(ends) else next_row_id
+    return manifests.replaced({"first_row_id": first}), int(ends[-1]) if len(ends) else next_row_id
 
 
 def _moved(ref: SnapshotRef | None, snapshot: Snapshot) -> SnapshotRef:
@@ -136,7 +136,7 @@ class _ListWriter:
     def encode(self, draft: SnapshotDraft, parent: Snapshot | None) -> tuple[bytes, int]:
         """Return the manifest list, and the next free row id after it."""
         rows = [with_sequence(row, draft.snapshot_id, self.header.sequence_number) for row in draft.new]
-        new = pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
+        new = Manifests(pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA))
         if parent is not None and parent.manifest_list and draft.kept is None:
             previous = read_manifest_list(self.context.store, parent)
             # Only a list of an earlier format version can lack the counts or row ids that this one requires.
@@ -145,9 +145,9 @@ class _ListWriter:
                 data = splice_manifest_list(previous, parent.manifest_list, new, self.header, self.location)
                 return data, next_row_id
         kept = load_manifests(self.context.reading, parent) if draft.kept is None else draft.kept
-        manifests = new if kept is None else pa.concat_tables([new, kept])
+        manifests = new if kept is None else Manifests.concat([new, kept])
         manifests, next_row_id = self._with_row_ids(complete_manifests(manifests, self.base, self.context))
         return encode_manifest_list(manifests, self.header, self.location, manifest_codec(self.base)), next_row_id
 
-    def _with_row_ids(self, manifests: pa.Table) -> tuple[pa.Table, int]:
+    def _with_row_ids(self, manifests: Manifests) -> tuple[Manifests, int]:
         return assign_row_ids(manifests, self.base.next_row_id) if self.base.has_row_ids else (manifests, 0)

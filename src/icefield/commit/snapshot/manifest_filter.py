@@ -13,19 +13,21 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rewrite import ManifestSource
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import DELETED, EXISTING
 from icefield.commit.action import WriteContext
 from icefield.commit.snapshot.manifests import ManifestRow, load_entries, rewrite_without
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, DeleteTally, tally_deletes
 from icefield.model.metadata import TableMetadata
 from icefield.plan.manifest_list import has_live_files, load_manifests
+from icefield.plan.planned_files import PlannedFiles
 
 
 @dataclass(frozen=True)
 class RemovedFiles:
     """What to remove: planned data files, and the delete files that name one of `deletes_of` as their data file."""
 
-    data: pa.Table
+    data: PlannedFiles
     deletes_of: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
@@ -40,7 +42,7 @@ class ManifestFilterResult:
     missing: files that were not found. deletes: the delete files that were removed.
     """
 
-    kept: pa.Table | None
+    kept: Manifests | None
     rewritten: list[ManifestRow]
     missing: set[str]
     deletes: DeleteTally = NO_DELETE_FILES
@@ -50,22 +52,22 @@ def remove_files(
     removed_files: RemovedFiles, base: TableMetadata, ref: str, context: WriteContext, snapshot_id: int
 ) -> ManifestFilterResult:
     """Remove files from the head of a branch."""
-    paths = set(removed_files.data.column("file_path").to_pylist())
+    paths = set(removed_files.data.paths)
     manifests = load_manifests(context.reading, base.ref_head(ref)) if removed_files else None
     if manifests is None:
         return ManifestFilterResult(None, [], paths)
     remover = _Remover(manifests, base, context, snapshot_id)
-    planned = set(removed_files.data.column("manifest_path").to_pylist())
+    planned = set(removed_files.data.manifest_path.to_pylist())
     removed = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
     deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(removed_files.deletes_of), set())
     # A manifest with only deleted entries belongs to the snapshot that deleted them.
-    kept = manifests.filter(pa.array(remover.untouched & has_live_files(manifests)))
-    missing = paths - set(removed.column("file_path").to_pylist())
+    kept = manifests.choose(remover.untouched & has_live_files(manifests))
+    missing = paths - set(removed.file_path.to_pylist())
     return ManifestFilterResult(kept, remover.rewritten, missing, tally_deletes(deletes))
 
 
 class _Remover:
-    def __init__(self, manifests: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int) -> None:
+    def __init__(self, manifests: Manifests, base: TableMetadata, context: WriteContext, snapshot_id: int) -> None:
         self._manifests = manifests
         self._base = base
         self._context = context
@@ -73,9 +75,9 @@ class _Remover:
         self.untouched = np.ones(manifests.num_rows, np.bool_)
         self.rewritten: list[ManifestRow] = []
 
-    def remove(self, content: int, column: str, names: set[str], likely: set[str]) -> pa.Table:
+    def remove(self, content: int, column: str, names: set[str], likely: set[str]) -> ManifestEntries:
         """Mark entries whose column is among the names as deleted, and return them; few manifests are opened."""
-        removed: list[pa.Table] = []
+        removed: list[ManifestEntries] = []
         missing = set(names)
         for at in self._candidates(content, likely):
             if not missing:
@@ -87,16 +89,16 @@ class _Remover:
             if hit.num_rows == 0:
                 continue
             self.untouched[at] = False
-            missing -= set(hit.column(column).to_pylist())
-            source = ManifestSource(manifest.column("manifest_path")[0].as_py(), data, manifest, status)
+            missing -= set(hit[column].to_pylist())
+            source = ManifestSource(manifest.manifest_path[0].as_py(), data, manifest, status)
             self.rewritten.append(rewrite_without(source, entries, self._base, self._context, self._snapshot_id))
             removed.append(hit.select(REMOVED.names))
-        return pa.concat_tables(removed) if removed else REMOVED.empty_table()
+        return ManifestEntries.concat(removed) if removed else ManifestEntries(REMOVED.empty_table())
 
     def _candidates(self, content: int, likely: set[str]) -> Iterator[int]:
         """Yield manifests, those that held the files at planning time first."""
-        paths = self._manifests.column("manifest_path").to_pylist()
-        rows = np.flatnonzero(self._manifests.column("content").to_numpy() == content).tolist()
+        paths = self._manifests.manifest_path.to_pylist()
+        rows = np.flatnonzero(self._manifests.content.to_numpy() == content).tolist()
         yield from sorted(rows, key=lambda at: paths[at] not in likely)
 
 
@@ -111,8 +113,8 @@ REMOVED = pa.schema(
 )
 
 
-def _statuses(entries: pa.Table, column: str, names: pa.Array) -> pa.Array:
+def _statuses(entries: ManifestEntries, column: str, names: pa.Array) -> pa.Array:
     """Mark live entries as deleted or existing; entries that were deleted earlier are dropped. (spec: Manifests)"""
-    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
-    hit = pc.is_in(entries.column(column).combine_chunks(), value_set=names)
+    live = pc.not_equal(entries.status, DELETED).combine_chunks()
+    hit = pc.is_in(entries[column].combine_chunks(), value_set=names)
     return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())

@@ -17,6 +17,7 @@ from icefield.codec.manifest.header import DATA_MANIFEST, ManifestHeader
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest.rewrite import ManifestSource, rewrite_manifests
+from icefield.codec.manifest.rows import DataFiles, ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, DELETED, EXISTING, partition_column
 from icefield.commit.action import WriteContext
 from icefield.commit.validate.references import remove_quietly
@@ -83,7 +84,7 @@ class AddedFiles:
     sequence_number: the data sequence number of the files, if it is older than the snapshot's; None to inherit it.
     """
 
-    columns: pa.Table
+    columns: DataFiles
     shape: ManifestShape
     sequence_number: int | None = None
 
@@ -95,7 +96,7 @@ class AddedFiles:
 
     @property
     def locations(self) -> list[str]:
-        found: list[str] = self.columns.column("file_path").to_pylist()
+        found: list[str] = self.columns.file_path.to_pylist()
         return found
 
 
@@ -147,8 +148,8 @@ def write_added(files: AddedFiles, base: TableMetadata, context: WriteContext, s
     ]
 
 
-def _added_entries(files: AddedFiles, start: int, base: TableMetadata, snapshot_id: int) -> pa.Table:
-    entries = files.columns.slice(start, ENTRIES_PER_MANIFEST)
+def _added_entries(files: AddedFiles, start: int, base: TableMetadata, snapshot_id: int) -> ManifestEntries:
+    entries = files.columns.slice(start, ENTRIES_PER_MANIFEST).table
     inherited = pa.nulls(entries.num_rows, pa.int64())
     age = pa.array([files.sequence_number] * entries.num_rows, pa.int64())
     # (spec: Manifest Entry Fields; version 1 requires the snapshot id.)
@@ -156,10 +157,12 @@ def _added_entries(files: AddedFiles, start: int, base: TableMetadata, snapshot_
     entries = entries.add_column(0, "file_sequence_number", inherited)
     entries = entries.add_column(0, "sequence_number", age)
     entries = entries.add_column(0, "snapshot_id", known if base.format_version == 1 else inherited)
-    return entries.add_column(0, "status", pa.array(np.full(entries.num_rows, ADDED, np.int32)))
+    return ManifestEntries(entries.add_column(0, "status", pa.array(np.full(entries.num_rows, ADDED, np.int32))))
 
 
-def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata, context: WriteContext) -> ManifestRow:
+def write_manifest(
+    entries: ManifestEntries, shape: ManifestShape, base: TableMetadata, context: WriteContext
+) -> ManifestRow:
     """Write entries as one manifest; the sequence numbers of the row are filled in when its snapshot is built."""
     location = _new_location(base, context)
     header = shape.header(base.format_version)
@@ -168,29 +171,29 @@ def write_manifest(entries: pa.Table, shape: ManifestShape, base: TableMetadata,
     return describe_manifest(location, len(data), entries, shape)
 
 
-def load_entries(manifest: pa.Table, context: WriteContext) -> tuple[bytes, pa.Table]:
+def load_entries(manifest: Manifests, context: WriteContext) -> tuple[bytes, ManifestEntries]:
     """Load the manifest of one row: its bytes, and its columns REWRITTEN with inherited values applied."""
     (data,), entries = load_many_entries(manifest, context)
-    return data, entries.drop_columns([MANIFEST_COLUMN])
+    return data, entries.without([MANIFEST_COLUMN])
 
 
-def load_many_entries(manifests: pa.Table, context: WriteContext) -> tuple[list[bytes], pa.Table]:
+def load_many_entries(manifests: Manifests, context: WriteContext) -> tuple[list[bytes], ManifestEntries]:
     """Load manifests of one spec in the same way; the column MANIFEST_COLUMN counts them."""
-    known = (manifests.column(name).to_pylist() for name in ("manifest_path", "manifest_length"))
+    known = (manifests[name].to_pylist() for name in ("manifest_path", "manifest_length"))
     listed = list(zip(*known, strict=True))
     with ReadAhead(context.store, (Wanted(at, length) for at, length in listed)) as near:
         files = [(at, read_sized(near, at, length)) for at, length in listed]
     return [data for _, data in files], inherit(decode_manifests(files, REWRITTEN), manifests)
 
 
-def complete_manifests(manifests: pa.Table, base: TableMetadata, context: WriteContext) -> pa.Table:
+def complete_manifests(manifests: Manifests, base: TableMetadata, context: WriteContext) -> Manifests:
     """Fill in the counts that rows from format version 1 may lack, by reading those manifests.
 
     Later versions require them, and row ids are assigned by them. (spec: Manifest Lists)
     """
     lacks = np.zeros(manifests.num_rows, np.bool_)
     for name in COUNTS:
-        lacks |= manifests.column(name).is_null().to_numpy()
+        lacks |= manifests[name].is_null().to_numpy()
     if not lacks.any():
         return manifests
     rows = manifests.to_pylist()
@@ -202,11 +205,11 @@ def complete_manifests(manifests: pa.Table, base: TableMetadata, context: WriteC
         found = describe_manifest(rows[at]["manifest_path"], len(data), entries, shape)
         rows[at] |= {name: found[name] for name in (*COUNTS, "partitions")}
         rows[at]["added_snapshot_id"] = _adding_snapshot(entries, rows[at]["added_snapshot_id"])
-    return pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA)
+    return Manifests(pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA))
 
 
 def rewrite_without(
-    source: ManifestSource, entries: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int
+    source: ManifestSource, entries: ManifestEntries, base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> ManifestRow:
     """Rewrite a manifest with other statuses; `entries` are its columns REWRITTEN, with inherited values applied.
 
@@ -216,18 +219,22 @@ def rewrite_without(
 
 
 def merge_sources(
-    sources: Sequence[ManifestSource], entries: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int
+    sources: Sequence[ManifestSource],
+    entries: ManifestEntries,
+    base: TableMetadata,
+    context: WriteContext,
+    snapshot_id: int,
 ) -> ManifestRow:
     """Write the selected entries of several manifests of one spec as one; `entries` are those of all, in order."""
     first = sources[0].manifest
-    spec = find_spec(base, first.column("partition_spec_id")[0].as_py())
-    shape = ManifestShape(base.schema_of_spec(spec), spec, first.column("content")[0].as_py())
+    spec = find_spec(base, first.partition_spec_id[0].as_py())
+    shape = ManifestShape(base.schema_of_spec(spec), spec, first.content[0].as_py())
     location = _new_location(base, context)
     header = shape.header(base.format_version)
     data = rewrite_manifests(sources, header, shape.partition, snapshot_id, location, manifest_codec(base))
     context.store.put_new(location, data)
     status = pa.chunked_array([source.status for source in sources])
-    written = entries.set_column(entries.column_names.index("status"), "status", status)
+    written = entries.replaced({"status": status})
     return describe_manifest(location, len(data), written.filter(status.is_valid()), shape)
 
 
@@ -240,32 +247,32 @@ def _new_location(base: TableMetadata, context: WriteContext) -> str:
     return context.metadata_location(base, f"{context.ambient.random_uuid()}-m0.avro")
 
 
-def describe_manifest(location: str, length: int, entries: pa.Table, shape: ManifestShape) -> ManifestRow:
+def describe_manifest(location: str, length: int, entries: ManifestEntries, shape: ManifestShape) -> ManifestRow:
     """Build the manifest list row of a manifest."""
     row: ManifestRow = {
         "manifest_path": location,
         "manifest_length": length,
         "partition_spec_id": shape.spec.spec_id,
         "content": shape.content,
-        "partitions": [_summary(entries.column(partition_column(f.field_id)), f.type) for f in shape.partition],
+        "partitions": [_summary(entries[partition_column(f.field_id)], f.type) for f in shape.partition],
     }
     for word, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):
-        part = entries.filter(pc.equal(entries.column("status"), status))
+        part = entries.filter(pc.equal(entries.status, status))
         row[f"{word}_files_count"] = part.num_rows
-        row[f"{word}_rows_count"] = pc.sum(part.column("record_count")).as_py() or 0
-    live = entries.filter(pc.not_equal(entries.column("status"), DELETED))
+        row[f"{word}_rows_count"] = pc.sum(part.record_count).as_py() or 0
+    live = entries.filter(pc.not_equal(entries.status, DELETED))
     # None while an added entry has not inherited its sequence number.
-    numbers = live.column("sequence_number")
+    numbers = live.sequence_number
     row["min_sequence_number"] = None if numbers.null_count or not live.num_rows else pc.min(numbers).as_py()
     return row
 
 
-def _adding_snapshot(entries: pa.Table, otherwise: int) -> int:
+def _adding_snapshot(entries: ManifestEntries, otherwise: int) -> int:
     """Find the snapshot that added a manifest: the one that added or deleted its files, else the newest."""
-    changed = entries.filter(pc.not_equal(entries.column("status"), EXISTING))
+    changed = entries.filter(pc.not_equal(entries.status, EXISTING))
     if changed.num_rows:
-        return int(changed.column("snapshot_id")[0].as_py())
-    return int(pc.max(entries.column("snapshot_id")).as_py()) if entries.num_rows else otherwise
+        return int(changed.snapshot_id[0].as_py())
+    return int(pc.max(entries.snapshot_id).as_py()) if entries.num_rows else otherwise
 
 
 def with_sequence(row: ManifestRow, snapshot_id: int, sequence_number: int) -> ManifestRow:

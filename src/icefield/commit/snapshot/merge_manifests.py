@@ -15,6 +15,7 @@ from icefield.codec.manifest.decode import MANIFEST_COLUMN
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.list import count_manifests
 from icefield.codec.manifest.rewrite import ManifestSource
+from icefield.codec.manifest.rows import Manifests
 from icefield.codec.manifest.schema import DELETED, EXISTING
 from icefield.commit.action import WriteContext
 from icefield.commit.snapshot.manifests import ManifestRow, load_many_entries, merge_sources
@@ -28,7 +29,7 @@ from icefield.properties.table import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERG
 class Merged:
     """The rows of a manifest list to keep, and the merged manifests that replace the others."""
 
-    kept: pa.Table
+    kept: Manifests
     manifests: list[ManifestRow]
     replaced: int
 
@@ -59,23 +60,23 @@ def merge_all(parent: Snapshot | None, base: TableMetadata, context: WriteContex
 
 
 def _merge_bins(
-    manifests: pa.Table, bins: list[list[int]], base: TableMetadata, context: WriteContext, snapshot_id: int
+    manifests: Manifests, bins: list[list[int]], base: TableMetadata, context: WriteContext, snapshot_id: int
 ) -> Merged:
-    merged = [_merge(manifests.take(pa.array(rows)), base, context, snapshot_id) for rows in bins]
+    merged = [_merge(manifests.take(rows), base, context, snapshot_id) for rows in bins]
     removed_files = np.isin(np.arange(manifests.num_rows), np.concatenate([np.array(rows) for rows in bins]))
-    return Merged(manifests.filter(pa.array(~removed_files)), merged, int(removed_files.sum()))
+    return Merged(manifests.choose(~removed_files), merged, int(removed_files.sum()))
 
 
-def _bins(manifests: pa.Table, content: int, target_bytes: int) -> list[list[int]]:
+def _bins(manifests: Manifests, content: int, target_bytes: int) -> list[list[int]]:
     """Return groups of manifests worth merging."""
     return [rows for rows in _all_bins(manifests, content, target_bytes) if len(rows) > 1]
 
 
-def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[list[int]]:
+def _all_bins(manifests: Manifests, content: int, target_bytes: int) -> Iterator[list[int]]:
     """Yield groups of manifests of one spec, in order, of about the target size."""
-    is_meant = manifests.column("content").to_numpy() == content
-    sizes = manifests.column("manifest_length").to_numpy()
-    specs = manifests.column("partition_spec_id").to_numpy()
+    is_meant = manifests.content.to_numpy() == content
+    sizes = manifests.manifest_length.to_numpy()
+    specs = manifests.partition_spec_id.to_numpy()
     small = is_meant & (sizes < target_bytes / 2)
     for spec_id in np.unique(specs[small]):
         rows: list[int] = []
@@ -89,15 +90,15 @@ def _all_bins(manifests: pa.Table, content: int, target_bytes: int) -> Iterator[
         yield rows
 
 
-def _merge(manifests: pa.Table, base: TableMetadata, context: WriteContext, snapshot_id: int) -> ManifestRow:
+def _merge(manifests: Manifests, base: TableMetadata, context: WriteContext, snapshot_id: int) -> ManifestRow:
     found, entries = load_many_entries(manifests, context)
     # Entries deleted earlier belong to the snapshot that deleted them. (spec: Manifests)
-    live = pc.not_equal(entries.column("status"), DELETED).combine_chunks()
+    live = pc.not_equal(entries.status, DELETED).combine_chunks()
     status = pc.if_else(live, EXISTING, None).cast(pa.int32())
-    counts = np.bincount(entries.column(MANIFEST_COLUMN).to_numpy(), minlength=len(found))
+    counts = np.bincount(entries[MANIFEST_COLUMN].to_numpy(), minlength=len(found))
     starts = np.cumsum(counts) - counts
     sources = [
         ManifestSource(location, data, manifests.slice(at, 1), status.slice(starts[at], counts[at]))
-        for at, (location, data) in enumerate(zip(manifests.column("manifest_path").to_pylist(), found, strict=True))
+        for at, (location, data) in enumerate(zip(manifests.manifest_path.to_pylist(), found, strict=True))
     ]
     return merge_sources(sources, entries, base, context, snapshot_id)

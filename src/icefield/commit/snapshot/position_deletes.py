@@ -10,11 +10,10 @@ Positions are loaded file by file: a change of many rows needs no more memory th
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from icefield.ambient import Ambient
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
 from icefield.commit.validate.read_set import ReadSet
 from icefield.model.metadata import TableMetadata
@@ -24,7 +23,7 @@ from icefield.parquet.read.read_ahead import read_ahead, wanted_deletes
 from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, as_delete_columns
 from icefield.plan.plan import plan_scan
-from icefield.plan.planned_files import files_at, paths_of
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import Store
 
@@ -43,7 +42,7 @@ class ChangedFile:
 
 
 def find_changed_files(
-    read_set: ReadSet, files: pa.Table, base: TableMetadata, context: ReadContext
+    read_set: ReadSet, files: PlannedFiles, base: TableMetadata, context: ReadContext
 ) -> list[ChangedFile]:
     """Find the planned files whose deletes have changed since the plan.
 
@@ -53,9 +52,9 @@ def find_changed_files(
         return []
     version = ResolvedVersion(base.ref_head(read_set.ref), read_set.plan.version.schema)
     plan = plan_scan(context, base, version, read_set.plan.where)
-    paths = paths_of(files)
-    found = files_at(plan.files, paths)
-    if removed_files := paths - paths_of(found):
+    paths = files.paths
+    found = plan.files.at(paths)
+    if removed_files := paths - found.paths:
         raise read_set.missing(set(removed_files))
     now = {task.location: task for task in plan.tasks(found)}
     pairs = (ChangedFile(task, now[task.location]) for task in read_set.plan.tasks(files))
@@ -87,7 +86,7 @@ def open_delete_writer(
 
 
 def as_added_files(
-    entries: Sequence[DeleteEntry], partitions: Iterable[tuple[PartitionSpec, pa.Table]], base: TableMetadata
+    entries: Sequence[DeleteEntry], partitions: Iterable[tuple[PartitionSpec, ManifestEntries]], base: TableMetadata
 ) -> list[AddedFiles]:
     """Return delete files as columns of manifest entries, grouped by spec.
 
@@ -97,9 +96,9 @@ def as_added_files(
     groups = []
     for spec, files in partitions:
         schema = base.schema_of_spec(spec)
-        own = [by_path[path] for path in files.column("file_path").to_pylist()]
+        own = [by_path[path] for path in files.file_path.to_pylist()]
         if own:
-            columns = as_delete_columns(own, files.drop_columns("file_path"), spec, schema)
+            columns = as_delete_columns(own, files.without(["file_path"]), spec, schema)
             groups.append(AddedFiles(columns, ManifestShape(schema, spec, DELETE_MANIFEST)))
     return groups
 

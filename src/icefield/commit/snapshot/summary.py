@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.arguments import whole_number
+from icefield.codec.manifest.rows import DataFiles, Files, ManifestEntries
 from icefield.codec.manifest.schema import EQUALITY_DELETES
 from icefield.model.snapshot import Operation, Snapshot
 
@@ -37,9 +38,9 @@ class Tally:
 NOTHING = Tally()
 
 
-def tally(files: pa.Table) -> Tally:
+def tally(files: Files) -> Tally:
     """Count data files, their rows and bytes."""
-    return Tally(files.num_rows, _total(files.column("record_count")), _total(files.column("file_size_in_bytes")))
+    return Tally(files.num_rows, _total(files.record_count), _total(files.file_size_in_bytes))
 
 
 @dataclass(frozen=True)
@@ -69,21 +70,21 @@ class DeleteTally:
 NO_DELETE_FILES = DeleteTally()
 
 
-def tally_deletes(files: pa.Table) -> DeleteTally:
+def tally_deletes(files: ManifestEntries | DataFiles) -> DeleteTally:
     """Count delete files; needs content, record_count, and the sizes of files and of vectors in them."""
-    is_key = pc.equal(files.column("content"), EQUALITY_DELETES)
-    is_vector = files.column("content_size_in_bytes").is_valid()
+    is_key = pc.equal(files.content, EQUALITY_DELETES)
+    is_vector = files.content_size_in_bytes.is_valid()
     keys, vectors = files.filter(is_key), files.filter(is_vector)
-    rows = _total(files.column("record_count"))
+    rows = _total(files.record_count)
     # Several vectors share one file; each counts with its own bytes.
-    sizes = pc.coalesce(files.column("content_size_in_bytes"), files.column("file_size_in_bytes"))
+    sizes = pc.coalesce(files.content_size_in_bytes, files.file_size_in_bytes)
     return DeleteTally(
         files=files.num_rows,
         position_files=files.num_rows - keys.num_rows - vectors.num_rows,
         vectors=vectors.num_rows,
         equality_files=keys.num_rows,
-        positions=rows - _total(keys.column("record_count")),
-        keys=_total(keys.column("record_count")),
+        positions=rows - _total(keys.record_count),
+        keys=_total(keys.record_count),
         bytes=_total(sizes),
     )
 

@@ -23,8 +23,7 @@ class RequireNewFiles:
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         planned = plan_scan(context.reading, base, resolve_version(base, self.ref), TRUE)
-        known = set(planned.files.column("file_path").to_pylist())
-        if taken := sorted(known & self.locations):
+        if taken := sorted(planned.files.paths & self.locations):
             raise already_there(taken)
         return ProposedChange([])
 

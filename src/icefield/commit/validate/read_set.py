@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.commit.action import WriteContext
 from icefield.errors import ConcurrentChange, MissingFile
 from icefield.expr.bind.bound import columns_of
@@ -26,8 +27,9 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.plan.manifest_list import load_manifests
-from icefield.plan.partition.keys import PARTITION_KEY, Partition
+from icefield.plan.partition.keys import Partition
 from icefield.plan.plan import ScanPlan, plan_added_deletes, plan_added_files
+from icefield.plan.planned_files import PlannedFiles
 from icefield.properties.table import SERIALIZABLE
 from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, Codes, KeyIndex
@@ -55,11 +57,11 @@ class PartitionSet:
     spec_id: int
     partitions: frozenset[Partition]
 
-    def restrict(self, files: pa.Table) -> pa.Table:
+    def restrict(self, files: PlannedFiles) -> PlannedFiles:
         """Keep planned files in one of the partitions, or of another spec, which cannot be compared."""
         keys = pa.array([key for _, key in self.partitions], pa.binary())
-        mine = pc.is_in(files.column(PARTITION_KEY), value_set=keys)
-        return files.filter(pc.or_(mine, pc.not_equal(files.column("spec_id"), self.spec_id)))
+        mine = pc.is_in(files.partition_key, value_set=keys)
+        return files.filter(pc.or_(mine, pc.not_equal(files.spec_id, self.spec_id)))
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class ReadSet:
         """Return whether another writer has moved the branch since the plan."""
         return any(True for _ in self.snapshots_since(base))
 
-    def is_disturbed(self, base: TableMetadata, context: ReadContext, files: pa.Table) -> bool:
+    def is_disturbed(self, base: TableMetadata, context: ReadContext, files: PlannedFiles) -> bool:
         """Return whether planned files may have been removed, or may have new deletes; compares two manifest lists.
 
         While the manifests that list them are unchanged, and no delete manifest was added, the files are unchanged.
@@ -127,10 +129,10 @@ class ReadSet:
         before, now = (load_manifests(context, s) for s in (self.plan.version.snapshot, base.ref_head(self.ref)))
         if before is None or now is None:
             return True
-        paths = now.column("manifest_path").combine_chunks()
-        listing = pc.unique(files.column("manifest_path"))
-        deletes = now.filter(pc.equal(now.column("content"), DELETE_MANIFEST)).column("manifest_path")
-        known = pc.is_in(deletes, value_set=before.column("manifest_path").combine_chunks())
+        paths = now.manifest_path.combine_chunks()
+        listing = pc.unique(files.manifest_path)
+        deletes = now.filter(pc.equal(now.content, DELETE_MANIFEST)).manifest_path
+        known = pc.is_in(deletes, value_set=before.manifest_path.combine_chunks())
         return not (pc.all(pc.is_in(listing, value_set=paths)).as_py() and pc.all(known).as_py())
 
     def check_added_rows(self, base: TableMetadata, context: WriteContext) -> None:
@@ -141,7 +143,7 @@ class ReadSet:
         added = plan_added_files(context.reading, base, since, self.plan)
         added = added if self.partitions is None else self.partitions.restrict(added)
         for snapshot in since:
-            found = added.filter(pc.equal(added.column("snapshot_id"), snapshot.snapshot_id))
+            found = added.filter(pc.equal(added.snapshot_id, snapshot.snapshot_id))
             if found.num_rows and self._holds_read_rows(found, base, context.store):
                 raise self.conflict(
                     f"snapshot {snapshot.snapshot_id} ({snapshot.operation}) concurrently added rows that it would "
@@ -149,7 +151,7 @@ class ReadSet:
                     hint="run it again to see the new rows",
                 )
 
-    def check_deleted_rows(self, base: TableMetadata, context: WriteContext, files: pa.Table) -> None:
+    def check_deleted_rows(self, base: TableMetadata, context: WriteContext, files: PlannedFiles) -> None:
         """Fail if rows were deleted since from planned files, some of which are rewritten."""
         like = replace(self.plan, files=files)
         for snapshot in self.snapshots_since(base) if files.num_rows else ():
@@ -170,12 +172,12 @@ class ReadSet:
             f"{len(paths)} planned file(s) were concurrently removed or rewritten, such as {min(paths)}"
         )
 
-    def _holds_read_rows(self, files: pa.Table, base: TableMetadata, store: Store) -> bool:
+    def _holds_read_rows(self, files: PlannedFiles, base: TableMetadata, store: Store) -> bool:
         """Check files for rows that the change would have read; files that are too large count as having some."""
-        sure = pc.and_(files.column("must_match"), pc.greater(files.column("record_count"), 0))
+        sure = pc.and_(files.must_match, pc.greater(files.record_count, 0))
         if self.keys is None and pc.any(sure).as_py():
             return True
-        if (pc.sum(files.column("file_size_in_bytes")).as_py() or 0) > MAX_BYTES_TO_LOOK_INTO:
+        if files.total_bytes > MAX_BYTES_TO_LOOK_INTO:
             return True
         schema = self.plan.version.schema
         filter_columns = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
@@ -190,5 +192,5 @@ class ReadSet:
             return True  # already removed: its rows are unknown
 
 
-def _some(files: pa.Table) -> str:
-    return ", ".join(files.column("file_path").to_pylist()[:SHOWN_FILES])
+def _some(files: PlannedFiles | ManifestEntries) -> str:
+    return ", ".join(files.file_path.to_pylist()[:SHOWN_FILES])

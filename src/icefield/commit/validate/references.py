@@ -48,11 +48,11 @@ def find_referenced(
         manifests = load_manifests(context, snapshot)
         if manifests is None:
             continue
-        found |= set(manifests.column("manifest_path").to_pylist()) & locations
-        new = manifests.filter(pc.invert(pc.is_in(manifests.column("manifest_path"), value_set=_texts(seen))))
-        seen |= set(new.column("manifest_path").to_pylist())
+        found |= set(manifests.manifest_path.to_pylist()) & locations
+        new = manifests.filter(pc.invert(pc.is_in(manifests.manifest_path, value_set=_texts(seen))))
+        seen |= set(new.manifest_path.to_pylist())
         for batch in batches_of_one_spec(new):
-            found |= set(load_entries(context, batch, NAMES, LIVE).column("file_path").to_pylist()) & locations
+            found |= set(load_entries(context, batch, NAMES, LIVE).file_path.to_pylist()) & locations
     return found
 
 
@@ -69,7 +69,7 @@ def _known_manifests(context: ReadContext, since: TableMetadata | None) -> set[s
     """Return manifests that are older than the files in question: those of the heads of an earlier version."""
     heads: list[Snapshot | None] = [] if since is None else [since.ref_head(name) for name in since.refs]
     lists = [load_manifests(context, head) for head in heads]
-    return {path for each in lists if each is not None for path in each.column("manifest_path").to_pylist()}
+    return {path for each in lists if each is not None for path in each.manifest_path.to_pylist()}
 
 
 def _texts(paths: set[str]) -> pa.Array:

@@ -163,24 +163,23 @@ class _Side:
     def deletes(self) -> dict[str, frozenset[DeleteFile]]:
         """Return the deletes that apply to each file."""
         found: dict[str, frozenset[DeleteFile]] = dict.fromkeys(self._paths(), frozenset())
-        having = self.files.filter(self.files.column("delete_keys").is_valid())
+        having = self.files.filter(self.files.delete_keys.is_valid())
         found |= {task.location: frozenset(task.deletes) for task in self._plan.tasks(having)}
         return found
 
     def keep(self, paths: set[str]) -> None:
         """Remove the files that the other side has with the same deletes."""
-        chosen = pa.array(sorted(paths), pa.string())
-        self.files = self.files.filter(pc.is_in(self.files.column("file_path"), value_set=chosen))
+        self.files = self.files.at(paths)
 
     @property
     def has_rows(self) -> bool:
         """Whether metadata alone proves that there is a matching row."""
-        whole = self.files.filter(pc.and_(self.files.column("must_match"), self.files.column("delete_keys").is_null()))
-        return bool((pc.sum(whole.column("record_count")).as_py() or 0) > 0)
+        whole = self.files.filter(pc.and_(self.files.must_match, self.files.delete_keys.is_null()))
+        return bool((pc.sum(whole.record_count).as_py() or 0) > 0)
 
     @property
     def size_bytes(self) -> int:
-        return int(pc.sum(self.files.column("file_size_in_bytes")).as_py() or 0)
+        return self.files.total_bytes
 
     def rows(self) -> pa.Table:
         schema, names = self._plan.version.schema, [f.name for f in self._plan.version.schema.fields]
@@ -192,7 +191,7 @@ class _Side:
             yield from reader.read(task, schema, names, residual(self._plan.where, task.proven))
 
     def _paths(self) -> list[str]:
-        paths: list[str] = self.files.column("file_path").to_pylist()
+        paths: list[str] = self.files.file_path.to_pylist()
         return paths
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.codec.manifest.schema import DATA, data_file_arrow_schema, partition_column
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.metrics import FileMetrics
@@ -32,7 +33,7 @@ class DataFile:
     sort_order_id: int | None = None
 
 
-def as_columns(files: Sequence[DataFile], spec: PartitionSpec, schema: Schema) -> pa.Table:
+def as_columns(files: Sequence[DataFile], spec: PartitionSpec, schema: Schema) -> DataFiles:
     """Return the files of one spec as columns."""
     partition = spec.columns(schema)
     columns: dict[str, Sequence[object]] = {
@@ -51,7 +52,13 @@ def as_columns(files: Sequence[DataFile], spec: PartitionSpec, schema: Schema) -
         columns[partition_column(column.field_id)] = _partition_values(values, column.type)
     wanted = data_file_arrow_schema(partition)
     nothing = [None] * len(files)
-    return pa.Table.from_arrays([pa.array(columns.get(f.name, nothing), f.type) for f in wanted], schema=wanted)
+    arrays = [pa.array(columns.get(f.name, nothing), f.type) for f in wanted]
+    return DataFiles(pa.Table.from_arrays(arrays, schema=wanted))
+
+
+def no_data_files(spec: PartitionSpec, schema: Schema) -> DataFiles:
+    """Return the columns of a spec's files, without files."""
+    return DataFiles(data_file_arrow_schema(spec.columns(schema)).empty_table())
 
 
 def _partition_values(values: Sequence[Value | None], kind: Type) -> Sequence[object]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import POSITION_DELETES, data_file_arrow_schema
 from icefield.codec.puffin.deletion_vector import deletion_vector_blob
 from icefield.codec.puffin.puffin import encode_puffin
@@ -164,8 +165,8 @@ def write_positions(store: Store, place: DeleteDestination, number: int, path: s
 
 
 def as_delete_columns(
-    rows: Sequence[DeleteEntry], partitions: pa.Table, spec: PartitionSpec, schema: Schema
-) -> pa.Table:
+    rows: Sequence[DeleteEntry], partitions: ManifestEntries, spec: PartitionSpec, schema: Schema
+) -> DataFiles:
     """Return delete files of one spec as columns of manifest entries.
 
     partitions: the data files that they delete from, in the same order, with the partition values that they share.
@@ -173,7 +174,6 @@ def as_delete_columns(
     wanted = data_file_arrow_schema(spec.columns(schema))
     given = set(partitions.column_names)
     columns = [
-        partitions.column(f.name) if f.name in given else pa.array([r.get(f.name) for r in rows], f.type)
-        for f in wanted
+        partitions[f.name] if f.name in given else pa.array([r.get(f.name) for r in rows], f.type) for f in wanted
     ]
-    return pa.Table.from_arrays(columns, schema=wanted)
+    return DataFiles(pa.Table.from_arrays(columns, schema=wanted))

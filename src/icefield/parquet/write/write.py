@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.errors import IcefieldError, IcefieldWarning, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -155,7 +156,7 @@ class DataWriter:
                 self._roll(partition.key)
         self._relieve()
 
-    def close(self) -> pa.Table:
+    def close(self) -> DataFiles:
         """Finish all files and return one row per file, as columns of a manifest entry."""
         while self._open:
             self._finish(next(iter(self._open)))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import partition_column
 from icefield.expr.prune.project import PartitionTerm
 from icefield.model.partition import PartitionSpec
@@ -24,12 +25,12 @@ from icefield.types.values.binary import decode_value, encode_value
 CONSTANTS = pa.dictionary(pa.int64(), pa.binary())
 
 
-def identity_constants(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
+def identity_constants(entries: ManifestEntries, spec: PartitionSpec, schema: Schema) -> pa.Array:
     """Return the identity partition values of each entry, encoded; null for a spec without such fields."""
-    sources = [s for s in identity_sources(spec, schema) if partition_column(s.field_id) in entries.column_names]
+    sources = [s for s in identity_sources(spec, schema) if partition_column(s.field_id) in entries]
     if not sources or entries.num_rows == 0:
         return pa.nulls(entries.num_rows, CONSTANTS)
-    columns = [entries.column(partition_column(s.field_id)).combine_chunks() for s in sources]
+    columns = [entries[partition_column(s.field_id)].combine_chunks() for s in sources]
     index = KeyIndex(columns, entries.num_rows)
     _, firsts = np.unique(index.codes, return_index=True)
     values = [
@@ -44,11 +45,11 @@ def identity_sources(spec: PartitionSpec, schema: Schema) -> list[PartitionTerm]
     return [s for s in spec_sources(spec, schema) if isinstance(s.transform, Identity)]
 
 
-def has_identity_columns(entries: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
+def has_identity_columns(entries: ManifestEntries, spec: PartitionSpec, schema: Schema) -> pa.Array:
     """Return which files certainly hold the columns that they are partitioned by: those with known column sizes."""
     complete = pa.repeat(True, entries.num_rows)
     for source in identity_sources(spec, schema):
-        complete = pc.and_(complete, entries.column(f"column_size.{source.source_id}").combine_chunks().is_valid())
+        complete = pc.and_(complete, entries[f"column_size.{source.source_id}"].combine_chunks().is_valid())
     return complete
 
 

@@ -8,11 +8,13 @@ the spec id is part of the partition.
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import partition_column
+from icefield.codec.rows import FEW, Rows
 from icefield.expr.prune.project import PartitionTerm
 from icefield.model.partition import PartitionSpec
 from icefield.plan.entries import partition_columns
-from icefield.plan.manifest_list import FEW, spec_sources
+from icefield.plan.manifest_list import spec_sources
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import encode_keys
 from icefield.types.schema import Schema
@@ -21,25 +23,19 @@ PARTITION_KEY = "partition_key"
 Partition = tuple[int, bytes]  # the id of the spec, and the key
 
 
-def partition_keys(files: pa.Table, spec: PartitionSpec) -> pa.Array:
+def partition_keys(files: Rows, spec: PartitionSpec) -> pa.Array:
     """Return the key of each file's partition, for files of one spec with their partition columns."""
     return encode_keys(partition_columns(files, spec), files.num_rows)
 
 
-def partitions_of(planned: pa.Table) -> frozenset[Partition]:
-    """Return the distinct partitions of planned files."""
-    columns = (planned.column(name).to_pylist() for name in ("spec_id", PARTITION_KEY))
-    return frozenset(zip(*columns, strict=True))
-
-
-def partition_texts(files: pa.Table, spec: PartitionSpec, schema: Schema) -> pa.Array:
+def partition_texts(files: ManifestEntries, spec: PartitionSpec, schema: Schema) -> pa.Array:
     """Format each file's partition as `name=value/…`; fields of dropped source columns are left out.
 
     Each distinct value is formatted once, since there are far fewer of them than files.
     """
     parts: list[pa.Array] = []
     for source in spec_sources(spec, schema):
-        column = files.column(partition_column(source.field_id)).combine_chunks()
+        column = files[partition_column(source.field_id)].combine_chunks()
         if len(column) <= FEW:
             parts.append(_texts(column, source))
             continue

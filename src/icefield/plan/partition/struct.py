@@ -13,7 +13,9 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import partition_column
+from icefield.codec.rows import Mask
 from icefield.errors import Unsupported
 from icefield.expr.bind.bound import Bound
 from icefield.expr.prune.evaluate import might_match
@@ -21,7 +23,7 @@ from icefield.expr.prune.ordered import column_of
 from icefield.expr.prune.statistics import FieldStatistics
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
-from icefield.plan.manifest_list import Mask, prune_manifests
+from icefield.plan.manifest_list import prune_manifests
 from icefield.types.arrow import arrow_type, struct_array
 from icefield.types.datatypes import NestedField, PrimitiveType, StructType
 from icefield.types.schema import Schema
@@ -42,7 +44,7 @@ class PartitionStruct:
         """The struct as a column, or nothing for a table that was never partitioned."""
         return (NestedField(NOWHERE, PARTITION, StructType(self.fields), required=True),) if self.fields else ()
 
-    def array(self, entries: pa.Table, wanted: Sequence[NestedField]) -> pa.StructArray:
+    def array(self, entries: ManifestEntries, wanted: Sequence[NestedField]) -> pa.StructArray:
         """Return some fields of the struct, for each entry."""
         ids = {f.name: f.field_id for f in self.fields}
         return struct_array(wanted, (partition_values(entries, replace(f, field_id=ids[f.name])) for f in wanted))
@@ -70,19 +72,19 @@ def _partition_struct(specs: tuple[PartitionSpec, ...], schema: Schema) -> Parti
     return PartitionStruct(tuple(made))
 
 
-def partition_values(entries: pa.Table, field: NestedField) -> pa.Array:
+def partition_values(entries: ManifestEntries, field: NestedField) -> pa.Array:
     """Return the values of a partition field in its current type; null if the spec lacks it."""
     name, target = partition_column(field.field_id), arrow_type(field.type)
-    if name not in entries.column_names:
+    if name not in entries:
         return pa.nulls(entries.num_rows, target)
-    stored = entries.column(name).combine_chunks()
+    stored = entries[name].combine_chunks()
     if isinstance(target, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(target, stored.cast(target.storage_type))
     return stored.cast(target)
 
 
 def prune_by_partition(
-    manifests: pa.Table, where: Bound, metadata: TableMetadata, schema: Schema, inside: tuple[str, ...] = ()
+    manifests: Manifests, where: Bound, metadata: TableMetadata, schema: Schema, inside: tuple[str, ...] = ()
 ) -> Mask:
     """Return which manifests may hold entries that match a filter on the struct.
 
@@ -106,10 +108,10 @@ def prune_by_partition(
     return known & prune_manifests(manifests, where, replace(metadata, specs=specs), schema)
 
 
-def _null_without(field: NestedField, manifests: pa.Table, metadata: TableMetadata) -> FieldStatistics:
+def _null_without(field: NestedField, manifests: Manifests, metadata: TableMetadata) -> FieldStatistics:
     """Return the summary of a missing partition field: null in all files."""
     having = [s.spec_id for s in metadata.specs if field.field_id in {f.field_id for f in s.fields}]
-    spec_ids = manifests.column("partition_spec_id").to_numpy()
+    spec_ids = manifests.partition_spec_id.to_numpy()
     may, always = np.isin(spec_ids, having), np.ones(len(spec_ids), np.bool_)
     assert isinstance(field.type, PrimitiveType), "partition values are primitive"
     unknown = column_of(pa.nulls(len(spec_ids), arrow_type(field.type)), field.type)

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import partition_column
 from icefield.errors import Unsupported
 from icefield.model.metadata import TableMetadata
@@ -16,6 +17,7 @@ from icefield.parquet.read.task import FileTask
 from icefield.plan.entries_of_files import INHERITED, load_entries_of_files
 from icefield.plan.partition.struct import partition_struct
 from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.types.arrow import arrow_type, python_values
 from icefield.types.datatypes import NestedField, PrimitiveType, StructType, Type, Value
 from icefield.types.metadata_columns import PARTITION_ID, with_metadata_columns
@@ -36,21 +38,23 @@ def partition_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
 
 
 def load_partition_values(
-    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table
-) -> Iterator[tuple[PartitionSpec, pa.Table]]:
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: PlannedFiles
+) -> Iterator[tuple[PartitionSpec, ManifestEntries]]:
     """Yield planned files, each batch of one spec, as their locations and one column per partition field."""
     for spec, entries in load_entries_of_files(context, metadata, plan, files, ManifestColumns(INHERITED)):
         yield spec, entries.select(["file_path", *(partition_column(f.field_id) for f in spec.fields)])
 
 
-def load_partitions(context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table) -> pa.StructArray:
+def load_partitions(
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: PlannedFiles
+) -> pa.StructArray:
     """Return the partition of each file, as one struct for all specs, in the files' order. Raises Unsupported."""
     struct = partition_struct(metadata)
     kind = arrow_type(StructType(struct.fields))
     listed = list(load_partition_values(context, metadata, plan, files))
-    paths = pa.chunked_array([entries.column("file_path").combine_chunks() for _, entries in listed], pa.string())
+    paths = pa.chunked_array([entries.file_path.combine_chunks() for _, entries in listed], pa.string())
     values = pa.chunked_array([struct.array(entries, struct.fields) for _, entries in listed], kind)
-    indices = pc.index_in(files.column("file_path").combine_chunks(), value_set=paths)
+    indices = pc.index_in(files.file_path.combine_chunks(), value_set=paths)
     if indices.null_count:
         # Appended files whose manifests were merged since.
         raise Unsupported(
@@ -61,7 +65,7 @@ def load_partitions(context: ReadContext, metadata: TableMetadata, plan: ScanPla
 
 
 def open_tasks(
-    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: pa.Table, wanted: Schema
+    context: ReadContext, metadata: TableMetadata, plan: ScanPlan, files: PlannedFiles, wanted: Schema
 ) -> Iterator[FileTask]:
     """Yield what a reader needs to know about files of a plan to read the wanted columns."""
     tasks = plan.tasks(files)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import CommitTarget
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.validate.idempotency_key import check_idempotency_key, find_landed
@@ -89,7 +90,7 @@ class SourceWriter(DataSourceArrowWriter):
         if not self.is_done and None in messages:
             remove_files_of_write(self.store, self.plan)
 
-    def _commit(self, write: TableWrite, files: pa.Table) -> None:
+    def _commit(self, write: TableWrite, files: DataFiles) -> None:
         """Commit files; remove them if that certainly failed, except those that another call has committed."""
         if self.overwrites and self.by_partition:
             write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)

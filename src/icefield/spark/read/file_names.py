@@ -33,6 +33,7 @@ from icefield.parquet.read.stored_columns import (
     fingerprints_in,
     footer_columns,
 )
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.residuals import MOST_GROUPS
 from icefield.storage.store import Store
 from icefield.types.datatypes import (
@@ -123,8 +124,8 @@ class Demands:
 
 
 def group_by_names(
-    store: Store, metadata: TableMetadata, schema: Schema, files: pa.Table, demands: Demands
-) -> Iterator[tuple[Reading, pa.Table]]:
+    store: Store, metadata: TableMetadata, schema: Schema, files: PlannedFiles, demands: Demands
+) -> Iterator[tuple[Reading, PlannedFiles]]:
     """Group files, each group with the names to read columns of a schema by.
 
     Each group costs a scan, so there are few; the remaining files are read by names that no file has.
@@ -137,11 +138,11 @@ def group_by_names(
         _choose_reading(kinds[code // 4], own, numbered=bool(code % 2), has_old_times=bool(code // 2 % 2))
         for code in distinct.tolist()
     ]
-    sizes = np.bincount(of_file, files.column("file_size_in_bytes").to_numpy(), len(readings))
+    sizes = np.bincount(of_file, files.file_size_in_bytes.to_numpy(), len(readings))
     few = _make_few(readings, sizes.tolist())
     for reading in dict.fromkeys(few):
         chosen = np.array([other == reading for other in few])[of_file]
-        yield reading, files.filter(pa.array(chosen))
+        yield reading, files.choose(chosen)
 
 
 def has_refused_item(kind: Type) -> bool:
@@ -219,14 +220,14 @@ def _depends_on_units(kind: Type) -> bool:
 
 
 def _number_columns(
-    store: Store, metadata: TableMetadata, files: pa.Table, must_know: Mask, *, few_too: bool
+    store: Store, metadata: TableMetadata, files: PlannedFiles, must_know: Mask, *, few_too: bool
 ) -> tuple[npt.NDArray[np.int64], list[StoredColumns | None]]:
     """Number the distinct file schemas, and return each file's number; number 0 means unknown.
 
     few_too: also read the footers of small files, if they are few.
     """
     kinds: list[StoredColumns | None] = [None]
-    named = fingerprints_in(files.column("file_path")).dictionary_encode()
+    named = fingerprints_in(files.file_path).dictionary_encode()
     fingerprints = named.dictionary.to_pylist()
     known = find_stored_columns(metadata.schemas_newest_first, set(fingerprints))
     number_of = np.zeros(len(fingerprints) + 1, np.int64)
@@ -250,19 +251,19 @@ def _number_columns(
     return numbers, kinds
 
 
-def _worth_a_look(files: pa.Table, must_know: Mask, unknown: Mask) -> list[int]:
+def _worth_a_look(files: PlannedFiles, must_know: Mask, unknown: Mask) -> list[int]:
     """Return the files whose footers are to be read: those that need it first, then the largest."""
-    sizes = files.column("file_size_in_bytes").to_numpy()
+    sizes = files.file_size_in_bytes.to_numpy()
     indices = np.flatnonzero(unknown & (must_know | (sizes >= LEAST_BYTES)))
     order = np.lexsort((-sizes[indices], ~must_know[indices]))
     found: list[int] = indices[order][:MOST_FOOTERS].tolist()
     return found
 
 
-def _load_footers(store: Store, files: pa.Table, indices: Sequence[int]) -> list[StoredColumns | None]:
+def _load_footers(store: Store, files: PlannedFiles, indices: Sequence[int]) -> list[StoredColumns | None]:
     if not indices:
         return []
-    locations = files.column("file_path").take(pa.array(indices)).to_pylist()
+    locations = files.file_path.take(pa.array(indices)).to_pylist()
     with ThreadPoolExecutor(min(_THREADS, len(indices))) as pool:
         return list(pool.map(lambda location: _load_footer(store, location), locations))
 

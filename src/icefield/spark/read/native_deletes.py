@@ -27,6 +27,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from icefield.expr.render.spark_sql import quoted_path
 from icefield.parquet.read.read import TableReader
 from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
+from icefield.plan.planned_files import PlannedFiles
 from icefield.spark.types import logical_field
 from icefield.types import datatypes
 from icefield.types.schema import Schema
@@ -106,7 +107,7 @@ def _key_name(field_id: int) -> str:
     return f"icefield_key_{field_id}"
 
 
-def are_few(files: pa.Table) -> bool:
+def are_few(files: PlannedFiles) -> bool:
     """Return whether the files with deletes are few enough to check each."""
     return bool(files.num_rows <= MOST_FILES)
 

@@ -25,6 +25,7 @@ from icefield.expr.render.spark_sql import is_plain_name, quoted_path, spark_sql
 from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import load_partitions
 from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.spark.read.file_names import INNER_ROW_NUMBER, UNKNOWN, Reading
 from icefield.spark.read.log_directory import FILE_KEY, LogDirectory, NativeFile, open_files
 from icefield.spark.read.logical_columns import select_all, to_logical_as
@@ -63,7 +64,7 @@ class FilesToRead:
     context: ReadContext
     metadata: TableMetadata
     scan: ScanPlan
-    files: pa.Table
+    files: PlannedFiles
     schema: Schema
     reading: Reading = UNKNOWN
 
@@ -166,7 +167,7 @@ class _NativeScan:
 
     def _native_files(self) -> Iterator[NativeFile]:
         files, store = self._request.files, self._request.context.store
-        paths, sizes = (files.column(name).to_pylist() for name in ("file_path", "file_size_in_bytes"))
+        paths, sizes = (files[name].to_pylist() for name in ("file_path", "file_size_in_bytes"))
         uris = store.native_uris(paths)
         for location, uri, size, key in zip(paths, uris, sizes, self._file_keys.tolist(), strict=True):
             if uri.startswith("file:"):
@@ -185,13 +186,13 @@ class _NativeScan:
         """Return what rows inherit from their files, for the wanted columns."""
         files, request = self._request.files, self._request
         free = self._free
-        columns = {free.key: pa.array(self._file_keys), free.first_row: files.column("first_row_id")}
-        columns[free.sequence] = files.column("sequence_number")
+        columns = {free.key: pa.array(self._file_keys), free.first_row: files.first_row_id}
+        columns[free.sequence] = files.sequence_number
         types: dict[str, DataType] = dict.fromkeys(columns, LongType())
         inherited = {FILE.field_id: "file_path", SPEC_ID.field_id: "spec_id"}
         for column in self._read.fields:
             if column.field_id in inherited:
-                columns[column.name] = files.column(inherited[column.field_id])
+                columns[column.name] = files[inherited[column.field_id]]
             elif column.field_id == PARTITION_ID:
                 columns[column.name] = load_partitions(request.context, request.metadata, request.scan, files)
             else:

@@ -29,6 +29,7 @@ from icefield.expr.prune.residual import proven_in_all, residual
 from icefield.parquet.read.read import TableFiles, table_reader
 from icefield.plan.manifest_list import load_manifests
 from icefield.plan.plan import plan_scan
+from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.residuals import group_by_residual
 from icefield.plan.tasks import pack_tasks
 from icefield.spark.read.file_names import REBASED_TYPES, Demands, Reading, group_by_names, has_refused_item
@@ -56,20 +57,20 @@ def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Ro
             others.append(files)
             continue
         named = replace(request, reading=reading, files=files)
-        has_deletes = files.column("delete_keys").is_valid().to_numpy()
+        has_deletes = files.delete_keys.is_valid().to_numpy()
         frames += _read_plain(spark, _part(named, ~has_deletes), where, rows)
         if has_deletes.any():
             more, left = _read_with_deletes(spark, _part(named, has_deletes), where, rows)
             frames += more
             others.append(left)
-    rest = pa.concat_tables(others)
+    rest = PlannedFiles.concat(others)
     if rest.num_rows:
         frames.append(_read_by_tasks(spark, replace(request, files=rest), where, rows))
     return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], _shown_schema(request.schema))
 
 
-def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, pa.Table]]:
-    needs_numbers = request.files.column("delete_keys").is_valid().to_numpy()
+def _group_by_names(request: FilesToRead) -> Iterator[tuple[Reading, PlannedFiles]]:
+    needs_numbers = request.files.delete_keys.is_valid().to_numpy()
     if any(is_metadata_column(f.field_id) for f in request.schema.fields):
         needs_numbers = np.ones_like(needs_numbers)
     demands = Demands(needs_numbers, _may_have_old_times(request))
@@ -90,9 +91,9 @@ def _may_have_old_times(request: FilesToRead) -> Mask:
         )
     )
     found = plan_scan(request.context, request.metadata, scan.version, all_of(scan.where, old)).files
-    is_old = pc.is_in(files.column("file_path"), value_set=pc.unique(found.column("file_path")))
+    is_old = pc.is_in(files.file_path, value_set=pc.unique(found.file_path))
     # Nothing is known about files that the version no longer lists.
-    is_listed = pc.is_in(files.column("manifest_path"), value_set=pc.unique(listed.column("manifest_path")))
+    is_listed = pc.is_in(files.manifest_path, value_set=pc.unique(listed.manifest_path))
     return pc.or_(is_old, pc.invert(is_listed)).to_numpy()  # type: ignore[no-any-return]
 
 
@@ -106,7 +107,7 @@ def _reads_natively(request: FilesToRead) -> Mask:
     known = find_name_mapping(request.metadata.properties) is None and all(map(_is_native, request.schema.fields))
     if not known or not _is_within_reach(request):
         return np.zeros(request.files.num_rows, np.bool_)
-    return request.files.column("is_complete").to_numpy()  # type: ignore[no-any-return]
+    return request.files.is_complete.to_numpy()  # type: ignore[no-any-return]
 
 
 def _is_native(field: NestedField) -> bool:
@@ -120,7 +121,7 @@ def _is_within_reach(request: FilesToRead) -> bool:
     if request.files.num_rows == 0:
         return True
     try:
-        request.context.store.native_uri(request.files.column("file_path")[0].as_py())
+        request.context.store.native_uri(request.files.file_path[0].as_py())
     except Unsupported:
         return False
     return True
@@ -143,7 +144,7 @@ def _read_plain(spark: SparkSession, request: FilesToRead, where: Bound, rows: R
 
 def _read_with_deletes(
     spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows
-) -> tuple[list[DataFrame], pa.Table]:
+) -> tuple[list[DataFrame], PlannedFiles]:
     """Read files whose deletes Spark can apply; return the remaining files too."""
     if not are_few(request.files):
         return [], request.files
@@ -155,9 +156,9 @@ def _read_with_deletes(
         chosen &= [not task.has_key_deletes for task in tasks]
     native = [task for task, mine in zip(tasks, chosen, strict=True) if mine]
     files = _part(request, chosen).files
-    left = residual(where, proven_in_all(files.column("proven").to_numpy()))
+    left = residual(where, proven_in_all(files.proven.to_numpy()))
     frames = [
-        read_native(spark, replace(request, files=files[of]), left, rows, deletes)
+        read_native(spark, replace(request, files=files.slice(of.start, of.stop - of.start)), left, rows, deletes)
         for of, deletes in (load_deletes(native, reader) if native else ())
     ]
     return frames, _part(request, ~chosen).files

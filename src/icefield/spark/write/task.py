@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.taskcontext import TaskContext
 
+from icefield.codec.manifest.rows import DataFiles
 from icefield.errors import IcefieldError
 from icefield.parquet.write.conform import conform_batch
 from icefield.parquet.write.string_check import check_text
@@ -88,8 +89,8 @@ def _result(files: bytes | None = None, error: bytes | None = None) -> pa.Record
     )
 
 
-def _as_stream(table: pa.Table) -> bytes:
+def _as_stream(files: DataFiles) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
+    with pa.ipc.new_stream(sink, files.table.schema) as stream:
+        stream.write_table(files.table)
     return bytes(sink.getvalue())

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from icefield.codec.manifest.schema import data_file_arrow_schema
+from icefield.codec.manifest.rows import DataFiles
 from icefield.model.sort_order import SortOrder
+from icefield.parquet.write.data_files import no_data_files
 from icefield.parquet.write.write import WritePlan
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
@@ -25,7 +26,7 @@ from icefield.spark.write.task import RESULT_SCHEMA, WriteTask
 from icefield.storage.store import Store
 
 
-def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder, store: Store) -> pa.Table:
+def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder, store: Store) -> DataFiles:
     """Write all rows, whose schemas were checked, and return one row per file, as columns of a manifest entry."""
     check_workers(frames[0].sparkSession)
     spread = distribute(frames, plan, order)
@@ -41,14 +42,14 @@ def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder,
         raise
 
 
-def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> pa.Table:
+def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> DataFiles:
     """Combine the results of tasks; raise the error that one of them returned."""
-    tables = [data_file_arrow_schema(plan.spec.columns(plan.schema)).empty_table()]
+    done = [no_data_files(plan.spec, plan.schema)]
     for files, error in results:
         if error is not None:
             raise pickle.loads(bytes(error))  # noqa: S301 - our own tasks pickled it
-        tables.append(pa.ipc.open_stream(bytes(files)).read_all())
-    return pa.concat_tables(tables)
+        done.append(DataFiles(pa.ipc.open_stream(bytes(files)).read_all()))
+    return DataFiles.concat(done)
 
 
 def remove_files_of_write(store: Store, plan: WritePlan) -> None:
