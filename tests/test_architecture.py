@@ -86,7 +86,14 @@ DOORS = {
     "parquet": (
         *("nan_columns", "add_files.describe", "read.deletes", "read.project", "read.read", "read.read_ahead"),
         *("read.stored_columns", "read.task", "write.conform", "write.data_files", "write.delete_files"),
-        *("write.order_check", "write.partial_rows", "write.row_check", "write.string_check", "write.write"),
+        *(
+            "write.order_check",
+            "write.plan",
+            "write.partial_rows",
+            "write.row_check",
+            "write.string_check",
+            "write.write",
+        ),
     ),
     "plan": (
         *("changes", "counts", "delete_index", "entries", "entries_of_files", "file_statistics", "manifest_list"),

@@ -9,7 +9,7 @@ import pytest
 
 from icefield.errors import SchemaMismatch
 from icefield.lake import Lake
-from icefield.parquet.write.write import plan_write
+from icefield.parquet.write.plan import plan_write
 from icefield.spark.write.task import WriteTask
 from icefield.storage.location import local_path
 from icefield.table.table import Table

@@ -24,13 +24,15 @@ from icefield.codec.json.schema import decode_schema
 from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.config.connect import connect
 from icefield.errors import FileAlreadyExists, InvalidInput, SchemaMismatch, StorageError, Unsupported
+from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec, parse_partition_by
 from icefield.model.sort_order import parse_order_by
 from icefield.parquet.read.stored_columns import file_name, fingerprint_of, stored_columns
 from icefield.parquet.write import write as write_module
 from icefield.parquet.write.file_layout import FileLayout
-from icefield.parquet.write.write import DataWriter, WritePlan, plan_write
+from icefield.parquet.write.plan import WritePlan, plan_write
+from icefield.parquet.write.write import DataWriter
 from icefield.storage.local import LocalStore
 from icefield.storage.location import is_inside, location_of_path
 from icefield.storage.memory import MemoryStore
@@ -692,3 +694,18 @@ def test_files_are_closed_at_the_target_size(kind: str, batch_rows: int) -> None
     assert len(sizes) > 1
     assert all(0.75 * target <= size <= 1.25 * target for size in sizes[:-1])
     assert sizes[-1] <= 1.25 * target
+
+
+def test_a_write_has_the_settings_of_its_table_whatever_was_written_before(lake: Lake) -> None:
+    table = lake.create_table("a.t", "id long, name string")
+    plans = [plan_write(table.metadata, "w1"), plan_write(table.metadata, "w2")]
+    assert [plan.write_id for plan in plans] == ["w1", "w2"]
+    assert plans[0].parquet is plans[1].parquet
+    table.set_properties({"write.target-file-size-bytes": "12345"})
+    assert plan_write(table.metadata, "w3").target_file_size_bytes == 12345
+    with table.evolve() as change:
+        change.add_column("more", "long")
+    assert list(plan_write(table.metadata, "w4").schema.column_names) == ["id", "name", "more"]
+    options = {"write.target-file-size-bytes": "77777"}
+    assert plan_write(table.metadata, "w5", options=options).target_file_size_bytes == 77777
+    assert plan_write(table.metadata, "w6").target_file_size_bytes == 12345

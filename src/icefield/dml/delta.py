@@ -22,7 +22,7 @@ from icefield.errors import Unsupported
 from icefield.expr.parse.ast import Predicate
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.write.delete_files import DeleteEntry, delete_locations
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.properties.table import (
     DELETE_ISOLATION,

@@ -38,8 +38,8 @@ from icefield.model.snapshot import Snapshot
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import news_of
 from icefield.parquet.write.data_files import no_data_files
+from icefield.parquet.write.plan import WritePlan, plan_write
 from icefield.parquet.write.row_check import RowCheck
-from icefield.parquet.write.write import WritePlan, plan_write
 from icefield.plan.plan import ScanPlan, plan_scan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import resolve_version

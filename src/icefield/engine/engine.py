@@ -17,7 +17,7 @@ from icefield.codec.manifest.rows import DataFiles
 from icefield.parquet.read.read import TableFiles, TableReader
 from icefield.parquet.read.read_ahead import read_files_ahead
 from icefield.parquet.read.task import FileTask
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 

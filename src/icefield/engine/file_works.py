@@ -25,7 +25,8 @@ from icefield.expr.prune.residual import residual
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, delete_locations
-from icefield.parquet.write.write import DataWriter, WritePlan
+from icefield.parquet.write.plan import WritePlan
+from icefield.parquet.write.write import DataWriter
 from icefield.plan.min_max import Best, MinMax
 from icefield.storage.store import Store
 from icefield.types.metadata_columns import POSITION, with_free_names

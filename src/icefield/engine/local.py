@@ -21,8 +21,8 @@ from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_arrow_schema
+from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.string_check import check_text
-from icefield.parquet.write.write import WritePlan
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 from icefield.types.schema import Schema

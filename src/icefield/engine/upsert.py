@@ -19,7 +19,7 @@ from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, one_of
 from icefield.expr.parse.ast import Operator
 from icefield.parquet.write.delete_files import DeleteEntry
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 from icefield.plan.plan import ScanPlan
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import KeyIndex

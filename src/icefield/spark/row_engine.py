@@ -15,8 +15,8 @@ from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_arrow_schema, check_schema, conform_batch
+from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.string_check import check_text
-from icefield.parquet.write.write import WritePlan
 from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.file_work import group_files, run_work

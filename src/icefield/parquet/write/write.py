@@ -8,7 +8,6 @@ that did not commit can be identified. It ends in a fingerprint of the file's co
 Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
 """
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,41 +19,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefield.codec.manifest.rows import DataFiles
-from icefield.errors import IcefieldError, IcefieldWarning, Unsupported
-from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
-from icefield.model.sort_order import UNSORTED, SortOrder
-from icefield.parquet.file_schema import file_schema
-from icefield.parquet.metrics import NO_METRICS, Bounds, MetricsMode, WriterMetrics, footer_metrics, metrics_modes
+from icefield.errors import IcefieldError
+from icefield.parquet.metrics import Bounds, WriterMetrics, footer_metrics
 from icefield.parquet.nan_columns import NaNColumn, column_at, columns_with_statistics, count_nans, float_leaves
 from icefield.parquet.read.stored_columns import file_name, fingerprint_of, stored_columns
 from icefield.parquet.write.conform import conform_batch
 from icefield.parquet.write.data_files import DataFile, as_columns
 from icefield.parquet.write.dictionary import columns_with_dictionary
-from icefield.parquet.write.file_layout import FileLayout, file_layout
 from icefield.parquet.write.geo_columns import as_parquet
 from icefield.parquet.write.long_values import long_bounds
-from icefield.parquet.write.options import ColumnChoice, ParquetOptions, open_writer, parquet_options
+from icefield.parquet.write.options import ColumnChoice, open_writer
 from icefield.parquet.write.order_check import OrderCheck
-from icefield.parquet.write.row_check import RowCheck
-from icefield.properties.check import with_options
-from icefield.properties.iceberg import ENCRYPTION_KEY
-from icefield.properties.table import (
-    DISTRIBUTE_HASH,
-    DISTRIBUTE_NONE,
-    DISTRIBUTE_RANGE,
-    DISTRIBUTION_MODE,
-    FILE_FORMAT,
-    TARGET_FILE_SIZE_BYTES,
-    TASK_BYTES,
-)
+from icefield.parquet.write.plan import WritePlan
 from icefield.storage.store import NewFile, Store
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import comparable, encode_keys
 from icefield.types.datatypes import PrimitiveType, Type, Value
-from icefield.types.metadata_columns import LINEAGE, with_free_names
-from icefield.types.schema import Schema
-from icefield.types.transforms import Void
 
 MAX_OPEN_FILES = 64
 MAX_BUFFERED_BYTES = 256 * 1024 * 1024
@@ -63,69 +43,6 @@ PIECES_PER_FILE = 8
 BATCH_OVERHEAD_BYTES = 4096  # what Arrow holds for a batch of a few columns beside its values
 # File systems take names of 255 bytes and paths of 4096; a long value must not keep its rows from being stored.
 MAX_DIRECTORY_NAME = 128
-
-
-@dataclass(frozen=True)
-class WritePlan:
-    """What a writing task must know; immutable and picklable.
-
-    distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
-    then, about. order: the one that rows should have; a file whose rows have it records it. check: what new rows must
-    match; rows that are moved are not new.
-    """
-
-    schema: Schema
-    spec: PartitionSpec
-    layout: FileLayout
-    write_id: str
-    target_file_size_bytes: int
-    parquet: ParquetOptions
-    modes: Mapping[int, MetricsMode]
-    distribution: str = DISTRIBUTE_NONE
-    task_bytes: int | None = None
-    order: SortOrder = UNSORTED
-    check: RowCheck | None = None
-
-
-def plan_write(
-    metadata: TableMetadata, write_id: str, *, moves_rows: bool = False, options: Mapping[str, str] | None = None
-) -> WritePlan:
-    """Take a table's settings for new data files, and the options of this write before them.
-
-    moves_rows: rows that the table already has are among those to be written, so that their lineage is written too
-    where the table has lineage. (spec: Row lineage assignment)
-    """
-    _check_promises(metadata.properties)
-    properties = with_options(metadata.properties, options or {}, [leaf.dotted for leaf in metadata.schema.leaves])
-    with_lineage = moves_rows and metadata.has_row_ids
-    stored = file_schema(metadata.schema)
-    modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
-    return WritePlan(
-        schema=with_free_names(stored, LINEAGE)[0] if with_lineage else stored,
-        spec=metadata.spec,
-        layout=file_layout(metadata),
-        write_id=write_id,
-        target_file_size_bytes=TARGET_FILE_SIZE_BYTES.read(properties),
-        parquet=parquet_options(stored, properties),
-        modes=modes,
-        distribution=_distribution(metadata, properties),
-        task_bytes=TASK_BYTES.read(properties),
-    )
-
-
-def _check_promises(properties: Mapping[str, str]) -> None:
-    """Refuse to write plain files into an encrypted table, and warn of a format that the files will not have."""
-    if ENCRYPTION_KEY in properties:
-        raise Unsupported(
-            f"cannot write: the table is encrypted ({ENCRYPTION_KEY}), and icefield cannot encrypt",
-            hint="Write with an engine that encrypts",
-        )
-    wanted = properties.get(FILE_FORMAT.key, FILE_FORMAT.default)
-    if wanted.lower() != FILE_FORMAT.default:
-        message = (
-            f"the table asks for data files in {wanted} ({FILE_FORMAT.key}); icefield writes {FILE_FORMAT.default}"
-        )
-        warnings.warn(message, IcefieldWarning, stacklevel=2)
 
 
 class DataWriter:
@@ -334,16 +251,6 @@ class _OpenFile:
             )
             self._writer = open_writer(self.sink, schema, options, columns, self._footers)
         return self._writer
-
-
-def _distribution(metadata: TableMetadata, properties: Mapping[str, str]) -> str:
-    """Return how rows are brought together: a mode that has nothing to go by is none."""
-    is_partitioned = any(not isinstance(part.transform, Void) for part in metadata.spec.fields)
-    is_ordered = not metadata.sort_order.is_unsorted
-    usual = DISTRIBUTE_HASH if is_partitioned else DISTRIBUTE_RANGE
-    mode = DISTRIBUTION_MODE.read(properties) or usual
-    has_keys = is_partitioned or (mode == DISTRIBUTE_RANGE and is_ordered)
-    return mode if has_keys else DISTRIBUTE_NONE
 
 
 def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -27,7 +27,7 @@ from icefield.errors import IcefieldError
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN
 from icefield.parquet.write.conform import check_schema
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 from icefield.spark.data_source.options import SourceOptions
 from icefield.spark.types import schema_from_spark
 from icefield.spark.write.task import WriteTask

@@ -22,7 +22,7 @@ from pyspark.sql import types as spark
 
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.order_check import known_fields
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 from icefield.properties.table import DISTRIBUTE_HASH, DISTRIBUTE_RANGE
 from icefield.spark.write.keys import Key, KeyTask, order_keys, partition_keys
 from icefield.spark.write.task import Names

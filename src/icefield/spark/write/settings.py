@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 
 TASK_BYTES = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 # The size of shuffled rows relative to the files written from them.

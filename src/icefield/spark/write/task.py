@@ -11,8 +11,9 @@ from pyspark.taskcontext import TaskContext
 from icefield.codec.manifest.rows import DataFiles
 from icefield.errors import IcefieldError
 from icefield.parquet.write.conform import conform_batch
+from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.string_check import check_text
-from icefield.parquet.write.write import DataWriter, WritePlan
+from icefield.parquet.write.write import DataWriter
 from icefield.storage.store import Store
 
 RESULT_SCHEMA = "files binary, error binary"

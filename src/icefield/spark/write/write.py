@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from icefield.codec.manifest.rows import DataFiles
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.data_files import no_data_files
-from icefield.parquet.write.write import WritePlan
+from icefield.parquet.write.plan import WritePlan
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.distribute import distribute

@@ -1,0 +1,120 @@
+"""The settings of a write: what every task that writes data files must know."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from icefield.errors import IcefieldWarning, Unsupported
+from icefield.model.metadata import TableMetadata
+from icefield.model.partition import PartitionSpec
+from icefield.model.sort_order import UNSORTED, SortOrder
+from icefield.parquet.file_schema import file_schema
+from icefield.parquet.metrics import NO_METRICS, MetricsMode, metrics_modes
+from icefield.parquet.write.file_layout import FileLayout, file_layout
+from icefield.parquet.write.options import ParquetOptions, parquet_options
+from icefield.parquet.write.row_check import RowCheck
+from icefield.properties.check import with_options
+from icefield.properties.iceberg import ENCRYPTION_KEY
+from icefield.properties.table import (
+    DISTRIBUTE_HASH,
+    DISTRIBUTE_NONE,
+    DISTRIBUTE_RANGE,
+    DISTRIBUTION_MODE,
+    FILE_FORMAT,
+    TARGET_FILE_SIZE_BYTES,
+    TASK_BYTES,
+)
+from icefield.types.metadata_columns import LINEAGE, with_free_names
+from icefield.types.schema import Schema
+from icefield.types.transforms import Void
+
+MOST_PLANS = 64
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What a writing task must know; immutable and picklable.
+
+    distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
+    then, about. order: the one that rows should have; a file whose rows have it records it. check: what new rows must
+    match; rows that are moved are not new.
+    """
+
+    schema: Schema
+    spec: PartitionSpec
+    layout: FileLayout
+    write_id: str
+    target_file_size_bytes: int
+    parquet: ParquetOptions
+    modes: Mapping[int, MetricsMode]
+    distribution: str = DISTRIBUTE_NONE
+    task_bytes: int | None = None
+    order: SortOrder = UNSORTED
+    check: RowCheck | None = None
+
+
+_plans: dict[tuple[object, ...], WritePlan] = {}  # most writes to a table have the settings of the one before
+
+
+def plan_write(
+    metadata: TableMetadata, write_id: str, *, moves_rows: bool = False, options: Mapping[str, str] | None = None
+) -> WritePlan:
+    """Take a table's settings for new data files, and the options of this write before them.
+
+    moves_rows: rows that the table already has are among those to be written, so that their lineage is written too
+    where the table has lineage. (spec: Row lineage assignment)
+    """
+    _check_promises(metadata.properties)
+    if options:
+        return replace(_plan_write(metadata, options, moves_rows=moves_rows), write_id=write_id)
+    own = metadata.schema, metadata.spec, metadata.sort_order, metadata.location, metadata.has_row_ids
+    key = (*own, frozenset(metadata.properties.items()), moves_rows)
+    known = _plans.get(key)
+    if known is None:
+        if len(_plans) >= MOST_PLANS:
+            _plans.clear()
+        known = _plans[key] = _plan_write(metadata, {}, moves_rows=moves_rows)
+    return replace(known, write_id=write_id)
+
+
+def _plan_write(metadata: TableMetadata, options: Mapping[str, str], *, moves_rows: bool) -> WritePlan:
+    properties = with_options(metadata.properties, options, [leaf.dotted for leaf in metadata.schema.leaves])
+    with_lineage = moves_rows and metadata.has_row_ids
+    stored = file_schema(metadata.schema)
+    modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
+    return WritePlan(
+        schema=with_free_names(stored, LINEAGE)[0] if with_lineage else stored,
+        spec=metadata.spec,
+        layout=file_layout(metadata),
+        write_id="",
+        target_file_size_bytes=TARGET_FILE_SIZE_BYTES.read(properties),
+        parquet=parquet_options(stored, properties),
+        modes=modes,
+        distribution=_distribution(metadata, properties),
+        task_bytes=TASK_BYTES.read(properties),
+    )
+
+
+def _check_promises(properties: Mapping[str, str]) -> None:
+    """Refuse to write plain files into an encrypted table, and warn of a format that the files will not have."""
+    if ENCRYPTION_KEY in properties:
+        raise Unsupported(
+            f"cannot write: the table is encrypted ({ENCRYPTION_KEY}), and icefield cannot encrypt",
+            hint="Write with an engine that encrypts",
+        )
+    wanted = properties.get(FILE_FORMAT.key, FILE_FORMAT.default)
+    if wanted.lower() != FILE_FORMAT.default:
+        message = (
+            f"the table asks for data files in {wanted} ({FILE_FORMAT.key}); icefield writes {FILE_FORMAT.default}"
+        )
+        warnings.warn(message, IcefieldWarning, stacklevel=2)
+
+
+def _distribution(metadata: TableMetadata, properties: Mapping[str, str]) -> str:
+    """Return how rows are brought together: a mode that has nothing to go by is none."""
+    is_partitioned = any(not isinstance(part.transform, Void) for part in metadata.spec.fields)
+    is_ordered = not metadata.sort_order.is_unsorted
+    usual = DISTRIBUTE_HASH if is_partitioned else DISTRIBUTE_RANGE
+    mode = DISTRIBUTION_MODE.read(properties) or usual
+    has_keys = is_partitioned or (mode == DISTRIBUTE_RANGE and is_ordered)
+    return mode if has_keys else DISTRIBUTE_NONE
