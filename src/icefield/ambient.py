@@ -47,11 +47,8 @@ class SystemAmbient:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+    monotonic = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
 
     def uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)

@@ -179,4 +179,4 @@ def wanted_names(want: ManifestColumns, there: Mapping[str, object]) -> list[str
 
 
 def _columns(entries: ManifestEntries) -> dict[str, pa.ChunkedArray]:
-    return {name: entries[name] for name in entries.column_names}
+    return dict(zip(entries.column_names, entries.table.columns, strict=True))

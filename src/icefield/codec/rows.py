@@ -57,7 +57,7 @@ class Rows:
         """Give a type to columns that are known to fit."""
         made = cls.__new__(cls)
         made.table = table
-        made._column = table.column
+        made._column = table.column  # noqa: SLF001 - it is made here
         return made
 
     @classmethod

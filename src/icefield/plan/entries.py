@@ -209,8 +209,8 @@ def _with_strings(entries: ManifestEntries, strings: ManifestEntries) -> Manifes
 
 
 def _keys(manifests: Manifests) -> list[Key]:
-    columns = (manifests[name].to_pylist() for name in ("manifest_path", "manifest_length"))
-    return [Key(*each) for each in zip(*columns, strict=True)]
+    columns = manifests.manifest_path.to_pylist(), manifests.manifest_length.to_pylist()
+    return [Key(location, length) for location, length in zip(*columns, strict=True)]
 
 
 def _work(manifests: Manifests, cache: ManifestCache | None) -> Longs:

@@ -28,10 +28,10 @@ def statistics_of_files(entries: ManifestEntries, spec: PartitionSpec, schema: S
 def column_statistics(entries: ManifestEntries, schema: Schema) -> Statistics:
     """Find the statistics of a column in each file by field id; None for a column without statistics."""
 
-    names = frozenset(entries.column_names)
+    table, names = entries.table, frozenset(entries.column_names)
 
     def whole(name: str) -> pa.Array:
-        column = entries[name]
+        column = table.column(name)
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
     @cache

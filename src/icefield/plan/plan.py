@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Protocol
 
@@ -239,7 +240,7 @@ class _Planner:
             parts = self._plan_here(batches)
         return _together(parts)
 
-    @property
+    @cached_property
     def _filter_columns(self) -> tuple[int, ...]:
         """The columns whose statistics are needed."""
         return tuple(sorted(i for i in columns_of(self.where) if not is_metadata_column(i)))

@@ -14,7 +14,7 @@ from icefield.expr.bind.bound import TRUE, columns_of
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.render.arrow import arrow_filter
 from icefield.inspect.source import MetadataTable, Request
-from icefield.parquet.read.project import Projection
+from icefield.parquet.read.project import Projection, fields_by_id
 from icefield.storage.store import StaysInProcess
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
@@ -60,7 +60,7 @@ class TableInspection(StaysInProcess):
         schema = self._table.schema
         output = schema.select(select)
         columns = schema.select([*select, *(schema.name_of(i) for i in columns_of(self._where))])
-        matches, narrow = arrow_filter(self._where), Projection(output, list(arrow_schema(columns)))
+        matches, narrow = arrow_filter(self._where), Projection(output, fields_by_id(arrow_schema(columns)))
         for table in self._table.load(Request(columns, self._where)):
             rows = table if self._where == TRUE else table.filter(matches)
             for batch in rows.to_batches():

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -12,21 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from icefield.codec.json.name_mapping import NameMapping
-from icefield.errors import CorruptFile, Unsupported
-from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of, conjuncts
-from icefield.expr.render.arrow import row_group_filter
-from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
+from icefield.errors import CorruptFile
+from icefield.expr.bind.bound import Bound
 from icefield.parquet.metrics import start_of
 from icefield.parquet.read.deletes import DeletedRows, EqualityDeletes, Positions
+from icefield.parquet.read.layout import Layouts
 from icefield.parquet.read.project import Projection
 from icefield.parquet.read.task import FileTask
 from icefield.storage.sizes import check_size
 from icefield.storage.store import Store
 from icefield.types import metadata_columns
-from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
-from icefield.types.datatypes import NestedField, StructType, TimestampNsType, TimestamptzNsType, Type, Value
-from icefield.types.metadata_columns import DELETED, FILE, LINEAGE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
+from icefield.types.arrow import arrow_field, arrow_schema, repeated_value
+from icefield.types.datatypes import NestedField, StructType, Type, Value
+from icefield.types.metadata_columns import DELETED, FILE, POSITION, ROW_ID, SPEC_ID, is_metadata_column
 from icefield.types.schema import Schema
 
 BATCH_ROWS = 65_536
@@ -41,30 +38,31 @@ class OpenFile:
     Raises Unsupported, MissingFile, CorruptFile for a file of another size, and what Arrow raises for bad bytes.
     """
 
-    def __init__(self, store: Store, task: FileTask, mapping: NameMapping | None) -> None:
+    def __init__(self, store: Store, task: FileTask, layouts: Layouts) -> None:
         self._task = task
         source = store.open_input(task.location)
         check_size(task.location, source.size(), task.file_size_bytes)
         self._source = source
         self._fragment = _fragment(source, "us")
-        self._physical = list(_with_ids(self._fragment.physical_schema, mapping, task.location))
+        self._layout = layouts.find(self._fragment.physical_schema, task.location)
 
     def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups that may hold matching ones, with the wanted columns.
 
         Deleted rows are left out, unless the column that marks them is wanted.
         """
-        if _holds_nanoseconds(wanted, self._physical):
+        by_id, columns = self._layout.by_id, self._layout.wanted(wanted, where)
+        if columns.needs_nanoseconds:
             self._fragment = _fragment(self._source, "ns")
-        marks_deleted = any(f.field_id == DELETED.field_id for f in wanted.fields)
-        data = Projection(_stored_part(wanted), self._physical, self._task.constants)
-        keys = [(k, Projection(k.fields, self._physical, self._task.constants)) for k in deleted.keys]
-        names = dict.fromkeys(chain(data.stored_names, *(projection.stored_names for _, projection in keys)))
-        for batch, positions in self._batches(list(names), _pushed_filter(where, wanted, self._physical)):
+        data = Projection(columns.stored, by_id, self._task.constants)
+        keys = [(k, Projection(k.fields, by_id, self._task.constants)) for k in deleted.keys]
+        names = dict.fromkeys(chain(columns.names, *(projection.stored_names for _, projection in keys)))
+        for batch, positions in self._batches(list(names), columns.pushed):
             keep = _kept(batch, positions, deleted.positions, keys)
-            if not marks_deleted and not keep.all():
+            if not columns.marks_deleted and not keep.all():
                 batch, positions, keep = batch.filter(pa.array(keep)), positions[keep], keep[keep]
-            yield self._complete(data.project(batch), wanted, _Placed(positions, ~keep))
+            rows = data.project(batch)
+            yield self._complete(rows, wanted, _Placed(positions, ~keep)) if columns.has_metadata else rows
 
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
         """Yield batches with the positions that their rows have in the whole file."""
@@ -94,8 +92,6 @@ class OpenFile:
 
     def _complete(self, batch: pa.RecordBatch, wanted: Schema, placed: "_Placed") -> pa.RecordBatch:
         """Add the metadata columns that are wanted, in their places."""
-        if not any(is_metadata_column(f.field_id) for f in wanted.fields):
-            return batch
         columns = [
             self._metadata_column(f, batch, placed) if is_metadata_column(f.field_id) else batch.column(f.name)
             for f in wanted.fields
@@ -130,12 +126,6 @@ def _fragment(source: pa.NativeFile, int96_unit: str) -> Any:
     Nanoseconds, which are Arrow's own choice, reach from 1677 to 2262 only.
     """
     return ds.ParquetFileFormat(coerce_int96_timestamp_unit=int96_unit).make_fragment(source)
-
-
-def _holds_nanoseconds(wanted: Schema, physical: Sequence[pa.Field]) -> bool:
-    """Return whether a column that counts nanoseconds may be stored as INT96."""
-    coarse = {field_id_of(f) for f in physical if f.type == pa.timestamp("us")}
-    return any(f.field_id in coarse and isinstance(f.type, TimestampNsType | TimestamptzNsType) for f in wanted.fields)
 
 
 @dataclass(frozen=True)
@@ -178,28 +168,10 @@ class _PositionsAhead:
         return np.concatenate(taken) if taken else np.zeros(0, np.int64)
 
 
-def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
-    if has_ids(physical):
-        return physical
-    if mapping is None:
-        raise Unsupported(
-            f"{location} has columns without field ids",
-            hint="Set the table property schema.name-mapping.default to map column names to field ids",
-        )
-    return with_mapped_ids(physical, mapping)
-
-
 def _repeated_struct(values: Mapping[str, Value | None], kind: Type, rows: int) -> pa.StructArray:
     assert isinstance(kind, StructType)
     columns = [repeated_value(values.get(f.name), f.type, rows) for f in kind.fields]
     return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in kind.fields])
-
-
-@lru_cache(maxsize=64)
-def _stored_part(wanted: Schema) -> Schema:
-    """Return the columns that files may hold: the table's own, and lineage that was written down."""
-    lineage = [f.field_id for f in LINEAGE]
-    return wanted.derive(f for f in wanted.fields if not is_metadata_column(f.field_id) or f.field_id in lineage)
 
 
 def _kept(batch: pa.RecordBatch, positions: Positions, deleted: Positions, keys: Keys) -> npt.NDArray[np.bool_]:
@@ -210,35 +182,3 @@ def _kept(batch: pa.RecordBatch, positions: Positions, deleted: Positions, keys:
     for equality, projection in keys:
         keep &= ~equality.deleted(projection.project(batch))
     return keep
-
-
-def _pushed_filter(where: Bound, wanted: Schema, physical: Sequence[pa.Field]) -> pc.Expression | None:
-    """Build the part of the filter that the file's own statistics can judge.
-
-    Only conjuncts whose columns the file has with the very type of the table: the rest is decided on projected rows.
-    """
-    own = [f for f in wanted.fields if not is_metadata_column(f.field_id)]
-    paths = dict(_paths_with_same_type(own, physical, ()))
-    judged = all_of(*(part for part in conjuncts(where) if columns_of(part) <= paths.keys()))
-    return None if judged == TRUE else row_group_filter(judged, lambda reference: paths[reference.field_id])
-
-
-def _paths_with_same_type(
-    fields: Sequence[NestedField], physical: Sequence[pa.Field], path: tuple[str, ...]
-) -> Iterator[tuple[int, tuple[str, ...]]]:
-    found = {field_id_of(f): f for f in physical}
-    for field in fields:
-        stored = found.get(field.field_id)
-        if stored is None:
-            continue
-        inner = (*path, stored.name)
-        if isinstance(field.type, StructType):
-            children = [stored.type.field(i) for i in range(stored.type.num_fields)]
-            yield from _paths_with_same_type(field.type.fields, children, inner)
-        elif _is_judged_by_arrow(stored.type) and stored.type == arrow_type(field.type):
-            yield field.field_id, inner
-
-
-def _is_judged_by_arrow(kind: pa.DataType) -> bool:
-    """Return whether Arrow can compare values of a type with statistics; it cannot for uuids, by its own type."""
-    return not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType)

@@ -4,14 +4,14 @@ A column that the file does not have is, in this order: the value of its identit
 (spec: Column Projection)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, field_id_of, repeated_value
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
-from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, UnknownType, Value
+from icefield.types.datatypes import ListType, MapType, NestedField, PrimitiveType, StructType, Type, UnknownType, Value
 from icefield.types.schema import Schema
 
 
@@ -19,36 +19,34 @@ from icefield.types.schema import Schema
 class Projection:
     """From the columns of one file to a schema.
 
-    physical: the file's columns with their ids. constants: values by field id for columns that the file lacks.
+    physical: the file's columns by their ids. constants: values by field id for columns that the file lacks.
     """
 
     wanted: Schema
-    physical: Sequence[pa.Field]
+    physical: Mapping[int, pa.Field]
     constants: Mapping[int, Value | None] = field(default_factory=dict)
 
     @property
     def stored_names(self) -> list[str]:
         """The file's columns that are needed."""
-        found = self._found
-        return [found[f.field_id].name for f in self.wanted.fields if f.field_id in found]
-
-    @property
-    def _found(self) -> dict[int, pa.Field]:
-        return {field_id: f for f in self.physical if (field_id := field_id_of(f)) is not None}
+        return [self.physical[f.field_id].name for f in self.wanted.fields if f.field_id in self.physical]
 
     def project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with the wanted columns. Raises ValueError for a file that lacks a required one."""
         if not self.wanted.fields:
             # Without columns only the batch itself still knows how many rows it has.
             return batch.select([]).replace_schema_metadata()
-        found = self._found
-        arrays = [
-            self._project(batch.column(found[f.field_id].name), found[f.field_id], f)
-            if f.field_id in found
-            else self._missing(f, batch.num_rows)
-            for f in self.wanted.fields
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self.wanted))
+        target = arrow_schema(self.wanted)
+        arrays = [self._column(batch, f, to.type) for f, to in zip(self.wanted.fields, target, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+    def _column(self, batch: pa.RecordBatch, wanted: NestedField, target: pa.DataType) -> pa.Array:
+        stored = self.physical.get(wanted.field_id)
+        if stored is None:
+            return self._missing(wanted, batch.num_rows)
+        array = batch.column(stored.name)
+        is_done = array.type == target and isinstance(wanted.type, PrimitiveType)
+        return array if is_done else self._project(array, stored, wanted)
 
     def _missing(self, wanted: NestedField, rows: int) -> pa.Array:
         if wanted.field_id in self.constants:
@@ -101,6 +99,11 @@ class Projection:
         keys = self._project(array.keys, stored.type.key_field, kind.key)
         items = self._project(array.items, stored.type.item_field, kind.value)
         return map_around(array, kind, keys, items)
+
+
+def fields_by_id(physical: Iterable[pa.Field]) -> dict[int, pa.Field]:
+    """Return the columns of a file, or those of an Arrow schema, by their ids; others are left out."""
+    return {field_id: f for f in physical if (field_id := field_id_of(f)) is not None}
 
 
 def _is_any_list(kind: pa.DataType) -> bool:

@@ -8,11 +8,12 @@ the batches on their way and the deletes of one file, not by the file.
 Raises MissingFile, CorruptFile (with the file's location), Unsupported for files whose columns cannot be identified.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefield.codec.json.name_mapping import NameMapping, find_name_mapping, map_schema
 from icefield.errors import CorruptFile, Unsupported
@@ -20,8 +21,9 @@ from icefield.expr.bind.bound import TRUE, Bound, columns_of, complement
 from icefield.expr.render.arrow import arrow_filter
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.deletes import NOTHING_DELETED, DeletedRows, DeleteLoader, Positions
+from icefield.parquet.read.layout import Layouts
 from icefield.parquet.read.open_file import OpenFile
-from icefield.parquet.read.project import Projection
+from icefield.parquet.read.project import Projection, fields_by_id
 from icefield.parquet.read.task import DeleteFile, FileTask
 from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
@@ -59,19 +61,20 @@ class TableReader:
     def __init__(self, store: Store, files: TableFiles) -> None:
         self._store = store
         self._history = files.history
-        self._mapping = files.mapping
-        self._selected: dict[tuple[Schema, tuple[str, ...], tuple[int, ...]], tuple[Schema, Schema]] = {}
+        self._layouts = Layouts(files.mapping)
+        self._last: _Query | None = None
         self._deletes = DeleteLoader(store, self._read_whole, self.key_schema)
 
     def read(self, task: FileTask, schema: Schema, select: Sequence[str], where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows that match, with the selected columns of the schema."""
-        output, wanted = self._columns(schema, tuple(select), columns_of(where))
-        for batch in self._matching(task, wanted, where):
-            yield batch if output == wanted else Projection(output, list(arrow_schema(wanted))).project(batch)
+        query = self._prepared(schema, select, where)
+        batches = self._matching(task, query.wanted, where, query.matches)
+        return batches if query.narrow is None else map(query.narrow.project, batches)
 
     def read_non_matching(self, task: FileTask, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows that do not match, with all columns: those for which the filter is false or null."""
-        return self._matching(task, schema, complement(where))
+        rest = complement(where)
+        return self._matching(task, schema, rest, _matches(rest, schema))
 
     def read_without(self, task: FileTask, schema: Schema, positions: Positions) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows, with all columns, but for those at some positions."""
@@ -94,32 +97,32 @@ class TableReader:
                 return schema.select([schema.name_of(i) for i in field_ids])
         raise Unsupported(f"no version of the table has all the fields {list(field_ids)} that an equality delete names")
 
-    def _columns(self, schema: Schema, select: tuple[str, ...], judged: Iterable[int]) -> tuple[Schema, Schema]:
-        """Return the selected columns, and those with the columns of the filter; many files ask for the same."""
-        key = (schema, select, tuple(sorted(judged)))
-        if key not in self._selected:
-            wanted = schema.select([*select, *(schema.name_of(i) for i in key[2])])
-            self._selected[key] = (schema.select(select), wanted)
-        return self._selected[key]
+    def _prepared(self, schema: Schema, select: Sequence[str], where: Bound) -> "_Query":
+        """Prepare what is asked of a file; most files are asked the same as the one before."""
+        last = self._last
+        if last is None or last.schema is not schema or last.select is not select or last.where is not where:
+            output = schema.select(select)
+            wanted = schema.select([*select, *(schema.name_of(i) for i in sorted(columns_of(where)))])
+            narrow = None if output == wanted else Projection(output, fields_by_id(arrow_schema(wanted)))
+            self._last = last = _Query(schema, select, where, wanted, narrow, _matches(where, wanted))
+        return last
 
-    def _matching(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
-        batches = self._rows(task, wanted, where)
-        if where == TRUE:
+    def _matching(
+        self, task: FileTask, wanted: Schema, where: Bound, matches: pc.Expression | None
+    ) -> Iterator[pa.RecordBatch]:
+        # Rows of the row groups that may hold matching ones, whether they match or not, without deleted ones.
+        batches = self._open_rows(task, wanted, where, self._deletes.load(task))
+        if matches is None:
             return batches
-        keep = arrow_filter(where, lambda reference: wanted.paths[reference.field_id])
         # As tables: an Arrow batch that keeps no row fails where UUIDs are inside other types.
         tables = (pa.Table.from_batches([batch]) for batch in batches)
-        return (kept for table in tables for kept in table.filter(keep).to_batches())
-
-    def _rows(self, task: FileTask, wanted: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
-        """Yield rows of the row groups that may hold matching ones, whether they match or not, without deleted ones."""
-        return self._open_rows(task, wanted, where, self._deletes.load(task))
+        return (kept for table in tables for kept in table.filter(matches).to_batches())
 
     def _open_rows(
         self, task: FileTask, wanted: Schema, where: Bound, deleted: DeletedRows
     ) -> Iterator[pa.RecordBatch]:
         try:
-            yield from OpenFile(self._store, task, self._mapping).rows(wanted, where, deleted)
+            yield from OpenFile(self._store, task, self._layouts).rows(wanted, where, deleted)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptFile(task.location, f"its Parquet data does not decode: {error}") from error
 
@@ -128,7 +131,24 @@ class TableReader:
         location = delete.location
         try:
             task = FileTask(location, delete.record_count, 0, 0, file_size_bytes=delete.file_size_bytes)
-            opened = OpenFile(self._store, task, map_schema(schema))
+            opened = OpenFile(self._store, task, Layouts(map_schema(schema)))
             return pa.Table.from_batches(opened.rows(schema, TRUE, NOTHING_DELETED), arrow_schema(schema))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptFile(location, f"it is not a valid delete file: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Query:
+    """Selected columns and a filter. wanted: the columns of both. narrow: drops those of the filter alone."""
+
+    schema: Schema
+    select: Sequence[str]
+    where: Bound
+    wanted: Schema
+    narrow: Projection | None
+    matches: pc.Expression | None
+
+
+def _matches(where: Bound, schema: Schema) -> pc.Expression | None:
+    """Return the filter for rows of a schema, or None if all match."""
+    return None if where == TRUE else arrow_filter(where, lambda reference: schema.paths[reference.field_id])
