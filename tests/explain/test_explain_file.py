@@ -191,7 +191,7 @@ def test_the_reason_for_a_file_is_what_planning_did(case: tuple[Any, Any, Any, A
         assume("overflow" not in str(refused) and "does not fit" not in str(refused))
         raise
     plan = planned(lake, made.metadata, where).files
-    codes = dict(zip(plan["file_path"].to_pylist(), plan["proven"].to_pylist(), strict=True))
+    codes = dict(zip(plan["file_path"].to_pylist(), plan["residual_code"].to_pylist(), strict=True))
     for location in made.scan().files()["file_path"].to_pylist():
         reason = explain_file(
             lake.backend.reading, made.metadata, resolve_version(made.metadata, None), where, location

@@ -14,7 +14,7 @@ from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, Reference, conjuncts
 from icefield.expr.prune import residual as residuals
 from icefield.expr.prune.evaluate import might_match
-from icefield.expr.prune.residual import MOST_UNITS, FileStatistics, Proven, prove, proven_in_all, residual
+from icefield.expr.prune.residual import MOST_UNITS, FileStatistics, Residuals, common_code, find_residuals, residual
 from icefield.expr.render.describe import describe
 from icefield.expr.render.rows import matches
 from icefield.types.datatypes import LongType, NestedField
@@ -24,18 +24,18 @@ Files = Sequence[Sequence[Row]]
 LONGS = references([LongType(), LongType()])
 
 
-def proven_of(where: Bound, columns: Sequence[Reference], files: Files, writer: Writer) -> tuple[Files, Proven]:
+def residuals_of(where: Bound, columns: Sequence[Reference], files: Files, writer: Writer) -> tuple[Files, Residuals]:
     """Prove what the statistics of files that may match tell; files that cannot match are left out."""
     known = {c.field_id: column_statistics(files, c, writer) for c in columns}
     kept = [file for file, keep in zip(files, might_match(where, known.get, len(files)), strict=True) if keep]
     left = {c.field_id: column_statistics(kept, c, writer) for c in columns}
-    return kept, prove(where, FileStatistics((), lambda _: None, left.get, len(kept)))
+    return kept, find_residuals(where, FileStatistics((), lambda _: None, left.get, len(kept)))
 
 
 def check_residuals(where: Bound, columns: Sequence[Reference], files: Files, writer: Writer) -> None:
-    kept, proven = proven_of(where, columns, files, writer)
-    common = residual(where, proven_in_all(proven.codes))
-    for rows, code, always, never in zip(kept, proven.codes, proven.always, proven.never, strict=True):
+    kept, found = residuals_of(where, columns, files, writer)
+    common = residual(where, common_code(found.codes))
+    for rows, code, always, never in zip(kept, found.codes, found.always, found.never, strict=True):
         left = residual(where, int(code))
         answers = [matches(where, row) for row in rows]
         assert [matches(left, row) for row in rows] == answers
@@ -68,8 +68,8 @@ def left_of(text: str, *rows: tuple[int | None, int | None]) -> str:
     """Return what is left of a filter for one file with these rows."""
     where = bound(text)
     file: list[Row] = [{1: first, 2: second} for first, second in rows]
-    _, proven = proven_of(where, LONGS, [file], Writer())
-    return describe(residual(where, int(proven.codes[0])))
+    _, found = residuals_of(where, LONGS, [file], Writer())
+    return describe(residual(where, int(found.codes[0])))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def left_of(text: str, *rows: tuple[int | None, int | None]) -> str:
         ("c1 IS NOT NULL AND c2 > 3", [(1, 3), (1, 5)], "c2 > 3"),
     ],
 )
-def test_what_is_proven_is_left_out(text: str, rows: list[tuple[int | None, int | None]], left: str) -> None:
+def test_what_metadata_answers_is_left_out(text: str, rows: list[tuple[int | None, int | None]], left: str) -> None:
     assert left_of(text, *rows) == left
 
 
@@ -92,22 +92,22 @@ def test_alternatives_that_different_statistics_rule_out_leave_nothing() -> None
     where = bound("(c1 = 1 AND c2 = 1) OR (c1 = 2 AND c2 = 2)")
     file: list[Row] = [{1: 1, 2: 2}]
     known = {c.field_id: column_statistics([file], c, Writer()) for c in LONGS}
-    proven = prove(where, FileStatistics((), lambda _: None, known.get, 1))
-    assert proven.never.tolist() == [True]
-    assert residual(where, int(proven.codes[0])) == FALSE
+    found = find_residuals(where, FileStatistics((), lambda _: None, known.get, 1))
+    assert found.never.tolist() == [True]
+    assert residual(where, int(found.codes[0])) == FALSE
 
 
 def test_of_a_filter_with_too_many_parts_the_rest_is_kept() -> None:
     where = bound(" AND ".join(f"c1 > {n}" for n in range(MOST_UNITS + 2)))
     known = {1: column_statistics([[{1: 1_000, 2: 0}]], LONGS[0], Writer())}
-    proven = prove(where, FileStatistics((), lambda _: None, known.get, 1))
-    assert proven.always.tolist() == [True]
-    assert conjuncts(residual(where, int(proven.codes[0]))) == conjuncts(where)[MOST_UNITS:]
+    found = find_residuals(where, FileStatistics((), lambda _: None, known.get, 1))
+    assert found.always.tolist() == [True]
+    assert conjuncts(residual(where, int(found.codes[0]))) == conjuncts(where)[MOST_UNITS:]
 
 
-def test_nothing_proven_is_the_filter_and_no_filter_has_nothing_to_prove() -> None:
+def test_a_code_of_zero_is_the_filter_itself() -> None:
     where = bound("c1 > 1")
     assert residual(where, 0) is where
     assert residual(TRUE, 3) == TRUE
-    assert proven_in_all(np.array([0b0101, 0b0001], np.int64)) == 0b0001
-    assert proven_in_all(np.zeros(0, np.int64)) == 0
+    assert common_code(np.array([0b0101, 0b0001], np.int64)) == 0b0001
+    assert common_code(np.zeros(0, np.int64)) == 0

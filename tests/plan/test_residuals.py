@@ -33,7 +33,7 @@ def test_a_file_s_residual_matches_the_rows_that_the_filter_matches(case: tuple[
     plan = planned(lake, table.metadata, where)
     for at in range(plan.files.num_rows):
         file = plan.files.slice(at, 1)
-        left = residual(where, file["proven"][0].as_py())
+        left = residual(where, file["residual_code"][0].as_py())
         rows = rows_in(lake, table.metadata, columns, file)
         assert [matches(left, row) for row in rows] == [matches(where, row) for row in rows]
         assert (left == TRUE) == file["must_match"][0].as_py()
@@ -67,7 +67,7 @@ def test_a_file_that_partition_and_statistics_rule_out_together_is_not_read(memo
 def planned_files(*files: tuple[int, int]) -> PlannedFiles:
     """Planned files, given as (code, bytes)."""
     codes, sizes = zip(*files, strict=True)
-    columns = {"proven": pa.array(codes, pa.int64()), "file_size_in_bytes": pa.array(sizes, pa.int64())}
+    columns = {"residual_code": pa.array(codes, pa.int64()), "file_size_in_bytes": pa.array(sizes, pa.int64())}
     return PlannedFiles.trusted(pa.table(columns))
 
 

@@ -46,7 +46,7 @@ class CountRows:
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[int]:
         for reader, task in site.read(tasks):
-            left = residual(self.where, task.proven)
+            left = residual(self.where, task.residual_code)
             read = reader.read(task, self.schema, [*_names(left, self.schema), *self.columns], left)
             yield sum(batch.num_rows for batch in read)
 
@@ -61,7 +61,7 @@ class FindMatches:
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[bool]:
         for reader, task in site.read(tasks):
-            left = residual(self.where, task.proven)
+            left = residual(self.where, task.residual_code)
             yield any(batch.num_rows for batch in reader.read(task, self.schema, _names(left, self.schema), left))
 
 
@@ -79,7 +79,7 @@ class FindMinMax:
         reference = self.wanted.reference
         for reader, task in site.read(tasks):
             best = Best(self.wanted)
-            left = all_of(residual(self.where, task.proven), self.better)
+            left = all_of(residual(self.where, task.residual_code), self.better)
             for batch in reader.read(task, self.schema, [self.schema.name_of(reference.field_id)], left):
                 path, column = reference.path, batch.column(0)
                 best.add(pc.struct_field(column, path[1:]) if len(path) > 1 else column)
@@ -114,7 +114,7 @@ class DeleteRows:
         schema, (position,) = with_free_names(self.schema, (POSITION,))
         try:
             for reader, task in site.read(tasks):
-                batches = reader.read(task, schema, [position], residual(self.where, task.proven))
+                batches = reader.read(task, schema, [position], residual(self.where, task.residual_code))
                 found: Positions = np.concatenate(
                     [NO_POSITIONS, *(batch.column(position).to_numpy() for batch in batches)]
                 )

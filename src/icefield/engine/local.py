@@ -67,7 +67,7 @@ class LocalEngine:
     def _rows_that_stay(self, schema: Schema, replaced: Iterable[ScanPlan]) -> Iterator[pa.RecordBatch]:
         for plan in replaced:
             for reader, task in read_ahead(self.store, self.base, plan.tasks(plan.partial_files)):
-                yield from reader.read_non_matching(task, schema, residual(plan.where, task.proven))
+                yield from reader.read_non_matching(task, schema, residual(plan.where, task.residual_code))
 
 
 def local_name(number: int = 0) -> str:

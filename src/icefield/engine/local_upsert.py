@@ -111,7 +111,7 @@ def _find_keys(
     rows = [pa.Table.from_batches([], arrow_schema(Schema(tuple(kept))))]
     count = 0
     for reader, task in read_ahead(site.store, base, plan.tasks(plan.files)):
-        left = residual(plan.where, task.proven)
+        left = residual(plan.where, task.residual_code)
         for batch in reader.read(task, schema, [position, row_id, *columns], left):
             codes = keys.find(batch)
             hit = codes != NOT_FOUND

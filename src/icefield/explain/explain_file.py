@@ -23,7 +23,7 @@ from icefield.explain.file_reason import Condition, FileReason, Finding, Judgeme
 from icefield.expr.bind.bound import TRUE, Bound, Reference, columns_of, conjuncts, references_of
 from icefield.expr.prune.evaluate import might_match, must_match
 from icefield.expr.prune.project import PartitionTerm, project_inclusive, project_strict
-from icefield.expr.prune.residual import FileStatistics, prove, residual
+from icefield.expr.prune.residual import FileStatistics, find_residuals, residual
 from icefield.expr.render.describe import describe, describe_value
 from icefield.expr.render.sql import Style, render
 from icefield.model.metadata import TableMetadata
@@ -104,10 +104,10 @@ class _Listed:
             return Stage.MANIFEST, where
         if not might_match(project_inclusive(where, statistics.terms), statistics.partition, 1)[0]:
             return Stage.PARTITION, where
-        proven = prove(where, statistics)
-        if not might_match(where, statistics.columns, 1)[0] or proven.never[0]:
+        residuals = find_residuals(where, statistics)
+        if not might_match(where, statistics.columns, 1)[0] or residuals.never[0]:
             return Stage.STATISTICS, where
-        return None, residual(where, int(proven.codes[0]))
+        return None, residual(where, int(residuals.codes[0]))
 
     def _condition(self, part: Bound, statistics: FileStatistics) -> Condition:
         return Condition(

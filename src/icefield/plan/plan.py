@@ -31,7 +31,7 @@ from icefield.codec.rows import FEW, Mask
 from icefield.expr.bind.bound import Bound, columns_of
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.project import project_inclusive
-from icefield.expr.prune.residual import prove
+from icefield.expr.prune.residual import find_residuals
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
@@ -114,7 +114,7 @@ class ScanPlan:
                     spec_id=row["spec_id"],
                     first_row_id=row["first_row_id"],
                     constants=decode_constants(row["constants"], self.version.schema),
-                    proven=row["proven"],
+                    residual_code=row["residual_code"],
                     file_size_bytes=row["file_size_in_bytes"],
                     deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
                 )
@@ -303,15 +303,17 @@ class _Planner:
         if not keep.any():
             return NO_FILES, _metrics_of_opened(candidates, by_partition, keep)
         # For few files, evaluating all costs less than selecting the statistics of those to keep.
-        proven = (
-            prove(self.where, statistics).at(keep) if statistics.rows <= FEW else prove(self.where, statistics.at(keep))
+        residuals = (
+            find_residuals(self.where, statistics).at(keep)
+            if statistics.rows <= FEW
+            else find_residuals(self.where, statistics.at(keep))
         )
         described = candidates.describe(keep)
-        columns = {"must_match": pa.array(proven.always), "proven": pa.array(proven.codes)}
+        columns = {"must_match": pa.array(residuals.always), "residual_code": pa.array(residuals.codes)}
         files = PlannedFiles(described.extended(columns).table)
-        if proven.never.any():  # pruned by the conditions together, not by a single one
-            files = files.choose(~proven.never)
-            keep[keep] = ~proven.never
+        if residuals.never.any():  # pruned by the conditions together, not by a single one
+            files = files.choose(~residuals.never)
+            keep[keep] = ~residuals.never
         return files, _metrics_of_opened(candidates, by_partition, keep)
 
 

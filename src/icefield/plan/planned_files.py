@@ -26,7 +26,7 @@ DESCRIBED_FILE_SCHEMA = pa.schema(
         ("deleted_rows", pa.int64()),
     ]
 )
-PLANNED_FILE_SCHEMA = pa.schema([*DESCRIBED_FILE_SCHEMA, ("must_match", pa.bool_()), ("proven", pa.int64())])
+PLANNED_FILE_SCHEMA = pa.schema([*DESCRIBED_FILE_SCHEMA, ("must_match", pa.bool_()), ("residual_code", pa.int64())])
 
 
 class DescribedFiles(Files):
@@ -54,7 +54,7 @@ class PlannedFiles(DescribedFiles):
     """Files that a filter needs to read: whether all rows match, and the code of their residual."""
 
     must_match: Column
-    proven: Column
+    residual_code: Column
 
 
 NO_FILES = PlannedFiles(PLANNED_FILE_SCHEMA.empty_table())

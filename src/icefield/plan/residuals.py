@@ -1,7 +1,7 @@
 """Group planned files by residual, for engines that filter many files by one expression.
 
     >>> import pyarrow as pa
-    >>> columns = pa.table({"proven": [5, 1, 1, 0], "file_size_in_bytes": [9_000, 800, 700, 50]})
+    >>> columns = pa.table({"residual_code": [5, 1, 1, 0], "file_size_in_bytes": [9_000, 800, 700, 50]})
     >>> files = PlannedFiles.trusted(columns)
     >>> [(code, group.num_rows) for code, group in group_by_residual(files, least_bytes=1_000)]
     [(5, 1), (1, 2), (0, 1)]
@@ -15,7 +15,7 @@ their own, so they are filtered together with the last file, which needs the who
 import numpy as np
 import pyarrow.compute as pc
 
-from icefield.expr.prune.residual import proven_in_all
+from icefield.expr.prune.residual import common_code
 from icefield.plan.planned_files import PlannedFiles
 
 MOST_GROUPS = 4
@@ -27,7 +27,7 @@ def group_by_residual(files: PlannedFiles, least_bytes: int) -> list[tuple[int, 
     Each group costs the engine a scan, so a code gets its own group only if its files have enough bytes. The other
     files form one group, which is filtered by every condition that is not satisfied for each of them.
     """
-    codes = files.proven.to_numpy()
+    codes = files.residual_code.to_numpy()
     sizes = files.file_size_in_bytes.to_numpy()
     distinct, indices = np.unique(codes, return_inverse=True)
     totals = np.bincount(indices, sizes)
@@ -36,11 +36,11 @@ def group_by_residual(files: PlannedFiles, least_bytes: int) -> list[tuple[int, 
     groups = [(int(distinct[index]), files.choose(indices == index)) for index in apart]
     together = ~np.isin(indices, apart)
     if together.any():
-        groups.append((proven_in_all(codes[together]), files.choose(together)))
+        groups.append((common_code(codes[together]), files.choose(together)))
     return [group for group in groups if group[1].num_rows] or [(0, files)]
 
 
 def residual_counts(files: PlannedFiles) -> list[tuple[int, int]]:
     """Return each residual code among planned files with its number of files."""
-    counted = pc.value_counts(files.proven.combine_chunks()).to_pylist()
+    counted = pc.value_counts(files.residual_code.combine_chunks()).to_pylist()
     return [(row["values"], row["counts"]) for row in counted]

@@ -196,7 +196,7 @@ class TableScan(StaysInProcess):
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for reader, task in read_ahead(self._context.store, self._metadata, tasks):
-            yield from reader.read(task, self._readable, select, residual(self._where, task.proven))
+            yield from reader.read(task, self._readable, select, residual(self._where, task.residual_code))
 
 
 # Every scan needs both, and a table has few schemas.

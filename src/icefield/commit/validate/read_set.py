@@ -186,7 +186,7 @@ class ReadSet:
             return any(
                 batch.num_rows and (self.keys is None or (self.keys.find(batch) != NOT_FOUND).any())
                 for reader, task in read_ahead(store, base, self.plan.tasks(files))
-                for batch in reader.read(task, schema, select, residual(self.plan.where, task.proven))
+                for batch in reader.read(task, schema, select, residual(self.plan.where, task.residual_code))
             )
         except MissingFile:
             return True  # already removed: its rows are unknown

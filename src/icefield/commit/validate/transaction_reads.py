@@ -188,7 +188,7 @@ class _Side:
     def _batches(self, schema: Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         reader = table_reader(self._store, self._metadata)
         for task in self._plan.tasks(self.files):
-            yield from reader.read(task, schema, names, residual(self._plan.where, task.proven))
+            yield from reader.read(task, schema, names, residual(self._plan.where, task.residual_code))
 
     def _paths(self) -> list[str]:
         paths: list[str] = self.files.file_path.to_pylist()

@@ -1,8 +1,8 @@
-"""What is left of a filter for a file, after its partition values and statistics proved parts of it.
+"""What is left of a filter for a file, once its partition values and statistics have answered parts of it.
 
 The filter is taken apart into its units: its leaves, and its ORs (of which all rows may match though no leaf alone
 holds for all). For many files at once each unit is found to hold always, never, or sometimes; the answers of a file
-are one number, and files with the same number have the same residual. Zero means that nothing is proven, so the
+are one number, and files with the same number have the same residual. Zero means that metadata answers nothing, so the
 residual is the filter itself.
 
     >>> from icefield.expr.bind.bind import bind
@@ -34,7 +34,7 @@ from icefield.expr.prune.statistics import FieldStatistics
 Codes = npt.NDArray[np.int64]
 ALWAYS, NEVER = 1, 2
 BITS_PER_UNIT = 2
-MOST_UNITS = 31  # two bits each, in 64 bits with a sign; of what comes after them nothing is proven
+MOST_UNITS = 31  # two bits each, in 64 bits with a sign; what comes after them is left to the rows
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class FileStatistics:
 
 
 @dataclass(frozen=True)
-class Proven:
-    """What was proven of a filter for some files.
+class Residuals:
+    """What metadata answers of a filter, for some files.
 
     codes: for `residual`. always, never: the files whose every row must match, and those where none can.
     """
@@ -77,12 +77,12 @@ class Proven:
     always: Bools
     never: Bools
 
-    def at(self, chosen: Bools) -> "Proven":
-        """Return what was proven for the chosen files."""
-        return Proven(self.codes[chosen], self.always[chosen], self.never[chosen])
+    def at(self, chosen: Bools) -> "Residuals":
+        """Return the same for the chosen files."""
+        return Residuals(self.codes[chosen], self.always[chosen], self.never[chosen])
 
 
-def prove(where: Bound, statistics: FileStatistics) -> Proven:
+def find_residuals(where: Bound, statistics: FileStatistics) -> Residuals:
     """Find what holds in files that a filter might match, as far as partition and statistics alone can tell."""
     known: dict[Bound, _Known] = {}
     whole = _fold(where, statistics, known, inside_or=False)
@@ -91,7 +91,7 @@ def prove(where: Bound, statistics: FileStatistics) -> Proven:
         answer = known[unit]
         codes |= np.where(answer.always, ALWAYS << (BITS_PER_UNIT * place), 0)
         codes |= np.where(answer.never, NEVER << (BITS_PER_UNIT * place), 0)
-    return Proven(codes, whole.always, whole.never)
+    return Residuals(codes, whole.always, whole.never)
 
 
 def residual(where: Bound, code: int) -> Bound:
@@ -101,8 +101,8 @@ def residual(where: Bound, code: int) -> Bound:
     return _rest(where, {unit: code >> (BITS_PER_UNIT * place) for place, unit in enumerate(_units(where))})
 
 
-def proven_in_all(codes: Codes) -> int:
-    """Return the code of what is proven for each of some files."""
+def common_code(codes: Codes) -> int:
+    """Return the code of what metadata answers for each of some files."""
     return int(np.bitwise_and.reduce(codes)) if len(codes) else 0
 
 

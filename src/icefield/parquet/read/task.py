@@ -42,7 +42,7 @@ class FileTask:
 
     constants: values of identity partitions by source field id, for columns that the file itself may lack.
     start, end: the bytes of the file to read, `end` not among them: the row groups that start there.
-    proven: what metadata proved of the scan's filter for this file, for `icefield.expr.prune.residual.residual`.
+    residual_code: which conditions of the scan's filter metadata answers, for `icefield.expr.prune.residual.residual`.
     partition: the values of its partition, by name, where a reader asks for them.
     file_size_bytes: the size of the whole file, where metadata tells it; a file of another size is another file.
     """
@@ -54,7 +54,7 @@ class FileTask:
     first_row_id: int | None = None
     constants: Mapping[int, Value | None] = field(default_factory=dict)
     deletes: tuple[DeleteFile, ...] = ()
-    proven: int = 0
+    residual_code: int = 0
     start: int = 0
     end: int = MAX_BYTE
     partition: Mapping[str, Value | None] = field(default_factory=dict)

@@ -126,7 +126,7 @@ class TaskReader(DataSourceReader):
             return
         read, wanted = self.readable.select(self.names), _arrow_schema(self.logical)
         for task in pickle.loads(partition.value):  # noqa: S301 - our own driver pickled it
-            for batch in self.reader.read(task, self.readable, self.names, residual(self.where, task.proven)):
+            for batch in self.reader.read(task, self.readable, self.names, residual(self.where, task.residual_code)):
                 yield to_logical_batch(batch, read).cast(wanted)
 
 

@@ -25,7 +25,7 @@ from icefield.codec.json.name_mapping import find_name_mapping
 from icefield.errors import Unsupported
 from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, any_of
 from icefield.expr.parse.ast import Operator
-from icefield.expr.prune.residual import proven_in_all, residual
+from icefield.expr.prune.residual import common_code, residual
 from icefield.parquet.read.read import TableFiles, table_reader
 from icefield.plan.manifest_list import load_manifests
 from icefield.plan.plan import plan_scan
@@ -138,8 +138,8 @@ def _has_difficult_default(field: NestedField) -> bool:
 def _read_plain(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows) -> Iterator[DataFrame]:
     """Read with one scan for each residual of many files, so that Spark does not evaluate satisfied conditions."""
     if request.files.num_rows:
-        for proven, files in group_by_residual(request.files, BLOCK_BYTES):
-            yield read_native(spark, replace(request, files=files), residual(where, proven), rows)
+        for code, files in group_by_residual(request.files, BLOCK_BYTES):
+            yield read_native(spark, replace(request, files=files), residual(where, code), rows)
 
 
 def _read_with_deletes(
@@ -156,7 +156,7 @@ def _read_with_deletes(
         chosen &= [not task.has_key_deletes for task in tasks]
     native = [task for task, mine in zip(tasks, chosen, strict=True) if mine]
     files = _part(request, chosen).files
-    left = residual(where, proven_in_all(files.proven.to_numpy()))
+    left = residual(where, common_code(files.residual_code.to_numpy()))
     frames = [
         read_native(spark, replace(request, files=files.slice(of.start, of.stop - of.start)), left, rows, deletes)
         for of, deletes in (load_deletes(native, reader) if native else ())

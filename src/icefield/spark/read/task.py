@@ -62,7 +62,7 @@ class ReadTask:
                         yield to_logical_batch(rows, self.schema)
 
     def _read(self, reader: TableReader, task: FileTask) -> Iterator[pa.RecordBatch]:
-        left = residual(self.where, task.proven)
+        left = residual(self.where, task.residual_code)
         if self.rows is Rows.NON_MATCHING:
             return reader.read_non_matching(task, self.schema, left)
         return reader.read(task, self.schema, self.schema.column_names, left)
