@@ -22,6 +22,7 @@ from pyspark.sql import types as spark_types
 from pyspark.taskcontext import TaskContext
 
 from icefield.cache.reading import ReadContext
+from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import Site
 from icefield.engine.file_works import DeletePositions, RewriteWithout
 from icefield.engine.local_upsert import conform_table
@@ -155,7 +156,7 @@ class SparkUpsert:
             changed = self._changed_files(matched, touched)
             if self.plan.deletes is not None:
                 return Upserted(files, [entry for done in changed for entry in done.entries], touched)
-            return Upserted(pa.concat_tables([files, *changed]), (), touched)
+            return Upserted(DataFiles.concat([files, *changed]), (), touched)
         except BaseException as error:
             for plan in (self.plan.settings, self.plan.deletes):
                 if plan is not None:
