@@ -39,7 +39,7 @@ def test_an_answer_has_a_bound(pieces: Callable[[], Iterable[bytes]], fault: str
     client = HttpClient(LONG_ENOUGH_S, SystemAmbient())
     with raw_server(lambda _: pieces()) as url:
         answer = client.send(Request("GET", url, max_bytes=MAX_BYTES))
-    assert (answer.fault, len(answer.body)) == (fault, 0 if fault else MAX_BYTES)
+    assert (answer.error, len(answer.body)) == (fault, 0 if fault else MAX_BYTES)
     client.close()
 
 
@@ -47,7 +47,7 @@ def test_the_words_of_a_server_that_fails_have_a_smaller_bound() -> None:
     body = FAILED + b"Connection: close\r\n\r\n" + b"x" * (FAILURE_BYTES + 1)
     client = HttpClient(LONG_ENOUGH_S, SystemAmbient())
     with raw_server(lambda _: [body]) as url:
-        assert client.send(Request("GET", url)).fault == "it has more than 1,048,576 bytes"
+        assert client.send(Request("GET", url)).error == "it has more than 1,048,576 bytes"
     client.close()
 
 

@@ -47,8 +47,8 @@ def why(table: Table, where: str, month: int) -> FileReason:
 
 
 def found(reason: FileReason, stage: Stage, condition: int = 0) -> tuple[str, str, Finding]:
-    (judgement,) = [j for j in reason.conditions[condition].judgements if j.stage is stage]
-    return judgement.asked, judgement.saw, judgement.finding
+    (evaluation,) = [j for j in reason.conditions[condition].evaluations if j.stage is stage]
+    return evaluation.condition, evaluation.values, evaluation.finding
 
 
 def test_a_pruned_manifest_is_named_with_the_summary_that_was_seen(table: Table) -> None:
@@ -61,7 +61,7 @@ def test_a_pruned_manifest_is_named_with_the_summary_that_was_seen(table: Table)
         "ts_month from 2026-05 to 2026-05 (no nulls)",
         Finding.NONE,
     )
-    assert found(reason, Stage.MANIFEST, 1) == ("TRUE", "", Finding.SILENT)
+    assert found(reason, Stage.MANIFEST, 1) == ("TRUE", "", Finding.UNKNOWN)
 
 
 def test_a_partition_that_rules_a_file_out_is_named_with_its_value(table: Table) -> None:
@@ -76,7 +76,7 @@ def test_statistics_that_rule_a_file_out_are_named_with_their_bounds(table: Tabl
     assert reason.ruled_out_by is Stage.STATISTICS
     assert reason.outcome == "not read: by its statistics no row can match id > 5"
     assert found(reason, Stage.STATISTICS) == ("id > 5", "id from 1 to 2 (0 nulls in 2 values)", Finding.NONE)
-    assert found(reason, Stage.PARTITION) == ("TRUE", "", Finding.SILENT)
+    assert found(reason, Stage.PARTITION) == ("TRUE", "", Finding.UNKNOWN)
 
 
 def test_a_file_that_is_read_says_what_is_left_to_filter_by(table: Table) -> None:
@@ -113,7 +113,7 @@ def test_a_column_without_statistics_has_nothing_to_judge_by(memory_lake: Lake) 
     made.append(pa.table({"v": [20, 30]}))
     (location,) = made.scan().files()["file_path"].to_pylist()
     reason = made.scan("v > 3 AND _pos > 0").explain_file(location)
-    assert [found(reason, Stage.STATISTICS, n)[1:] for n in (0, 1)] == [("", Finding.SILENT)] * 2
+    assert [found(reason, Stage.STATISTICS, n)[1:] for n in (0, 1)] == [("", Finding.UNKNOWN)] * 2
 
 
 def test_deletes_that_apply_to_the_file_are_listed(table: Table) -> None:
@@ -175,8 +175,8 @@ def test_values_for_programs_have_no_objects_in_them(table: Table) -> None:
     (condition,) = value["conditions"]
     assert condition["passes"][2] == {
         "pass": "statistics",
-        "asked": "id > 5",
-        "saw": "id from 1 to 2 (0 nulls in 2 values)",
+        "condition": "id > 5",
+        "values": "id from 1 to 2 (0 nulls in 2 values)",
         "finding": "no row can match",
     }
 

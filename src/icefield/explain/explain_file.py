@@ -19,7 +19,7 @@ from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.list import partition_summaries
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.errors import InvalidInput
-from icefield.explain.file_reason import Condition, FileReason, Finding, Judgement, Stage
+from icefield.explain.file_reason import Condition, Evaluation, FileReason, Finding, Stage
 from icefield.expr.bind.bound import TRUE, Bound, Reference, columns_of, conjuncts, references_of
 from icefield.expr.prune.evaluate import might_match, must_match
 from icefield.expr.prune.project import PartitionTerm, project_inclusive, project_strict
@@ -119,31 +119,31 @@ class _Listed:
             ),
         )
 
-    def _by_manifest(self, part: Bound, statistics: FileStatistics) -> Judgement:
-        asked = project_inclusive(part, statistics.terms)
+    def _by_manifest(self, part: Bound, statistics: FileStatistics) -> Evaluation:
+        projected = project_inclusive(part, statistics.terms)
         might = bool(prune_manifests(self.manifest, part, self.metadata, self.schema)[0])
-        finding = Finding.SILENT if asked == TRUE else Finding.SOME if might else Finding.NONE
-        seen = ", ".join(self._summary_text(term) for term in _terms_in(asked, statistics.terms))
-        return Judgement(Stage.MANIFEST, _asked_text(asked, statistics.terms), seen, finding)
+        finding = Finding.UNKNOWN if projected == TRUE else Finding.SOME if might else Finding.NONE
+        seen = ", ".join(self._summary_text(term) for term in _terms_in(projected, statistics.terms))
+        return Evaluation(Stage.MANIFEST, _condition_text(projected, statistics.terms), seen, finding)
 
-    def _by_partition(self, part: Bound, statistics: FileStatistics) -> Judgement:
-        asked, sure = project_inclusive(part, statistics.terms), project_strict(part, statistics.terms)
-        terms = _terms_in(asked, statistics.terms) or _terms_in(sure, statistics.terms)
-        might = bool(might_match(asked, statistics.partition, 1)[0])
+    def _by_partition(self, part: Bound, statistics: FileStatistics) -> Evaluation:
+        projected, sure = project_inclusive(part, statistics.terms), project_strict(part, statistics.terms)
+        terms = _terms_in(projected, statistics.terms) or _terms_in(sure, statistics.terms)
+        might = bool(might_match(projected, statistics.partition, 1)[0])
         must = bool(must_match(sure, statistics.partition, 1)[0])
-        finding = _finding(might=might, must=must) if terms else Finding.SILENT
+        finding = _finding(might=might, must=must) if terms else Finding.UNKNOWN
         values = partition_texts(self.entry, self._spec_of(terms), self.schema)[0].as_py() if terms else ""
-        return Judgement(Stage.PARTITION, _asked_text(asked, statistics.terms), values, finding)
+        return Evaluation(Stage.PARTITION, _condition_text(projected, statistics.terms), values, finding)
 
-    def _by_statistics(self, part: Bound, statistics: FileStatistics) -> Judgement:
+    def _by_statistics(self, part: Bound, statistics: FileStatistics) -> Evaluation:
         references = references_of(part)
         might, must = (
             bool(might_match(part, statistics.columns, 1)[0]),
             bool(must_match(part, statistics.columns, 1)[0]),
         )
         seen = ", ".join(filter(None, map(self._statistics_text, references.values())))
-        finding = _finding(might=might, must=must) if seen else Finding.SILENT
-        return Judgement(Stage.STATISTICS, describe(part), seen, finding)
+        finding = _finding(might=might, must=must) if seen else Finding.UNKNOWN
+        return Evaluation(Stage.STATISTICS, describe(part), seen, finding)
 
     def _spec_of(self, terms: Iterable[PartitionTerm]) -> PartitionSpec:
         ids = {term.field_id for term in terms}
@@ -235,7 +235,7 @@ def _finding(*, might: bool, must: bool) -> Finding:
     return Finding.ALL if must else Finding.SOME
 
 
-def _asked_text(expression: Bound, terms: Iterable[PartitionTerm]) -> str:
+def _condition_text(expression: Bound, terms: Iterable[PartitionTerm]) -> str:
     """Format a projected condition with readable partition values."""
     by_id = {term.field_id: term for term in terms}
     return " AND ".join(_part_text(part, by_id) for part in conjuncts(expression)) or describe(TRUE)

@@ -18,30 +18,30 @@ class Stage(StrEnum):
 
 
 class Finding(StrEnum):
-    """What a step concluded from a condition."""
+    """The result of a pass for one condition."""
 
     NONE = "no row can match"
     SOME = "rows may match"
     ALL = "every row matches"
-    SILENT = "nothing to judge by"
+    UNKNOWN = "nothing is known"
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """One step on one condition: what it evaluated, on which values, with which result."""
+class Evaluation:
+    """One pass for one condition: what it evaluated, on which values, with which result."""
 
     stage: Stage
-    asked: str
-    saw: str
+    condition: str
+    values: str
     finding: Finding
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One conjunct of the filter, and the result of each step."""
+    """One conjunct of the filter, and the result of each pass."""
 
     text: str
-    judgements: tuple[Judgement, ...]
+    evaluations: tuple[Evaluation, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class FileReason:
             whole = self.residual == describe(TRUE)
             return "read: every row matches" if whole else f"read: rows are filtered by {self.residual}"
         seen = _SEEN[self.ruled_out_by]
-        culprits = [c.text for c in self.conditions for j in c.judgements if self._is_culprit(j)]
+        culprits = [c.text for c in self.conditions for j in c.evaluations if self._prunes(j)]
         if not culprits:
             return "not read: no condition rules it out alone, but all that was seen together does"
         return f"not read: by {seen} no row can match {' nor '.join(culprits)}"
@@ -102,7 +102,7 @@ class FileReason:
 
     def outline(self) -> Outline:
         """Return the reason as nested lines."""
-        conditions = (Outline(c.text, tuple(Outline(_line(j)) for j in c.judgements)) for c in self.conditions)
+        conditions = (Outline(c.text, tuple(Outline(_line(j)) for j in c.evaluations)) for c in self.conditions)
         where = f"partition {self.partition} of spec {self.spec_id}" if self.partition else "no partition"
         deletes = Outline(
             "deletes that apply: " + ("" if self.deletes else "none"),
@@ -120,8 +120,8 @@ class FileReason:
     def __str__(self) -> str:
         return str(self.outline())
 
-    def _is_culprit(self, judgement: Judgement) -> bool:
-        return judgement.stage is self.ruled_out_by and judgement.finding is Finding.NONE
+    def _prunes(self, evaluation: Evaluation) -> bool:
+        return evaluation.stage is self.ruled_out_by and evaluation.finding is Finding.NONE
 
 
 _SEEN = {
@@ -131,14 +131,16 @@ _SEEN = {
 }
 
 
-def _line(judgement: Judgement) -> str:
-    seen = f": {judgement.saw}" if judgement.saw else ""
-    asked = f" for {judgement.asked}" if judgement.stage is not Stage.STATISTICS and judgement.saw else ""
-    return f"by {judgement.stage}, {judgement.finding}{asked}{seen}"
+def _line(evaluation: Evaluation) -> str:
+    values = f": {evaluation.values}" if evaluation.values else ""
+    is_projected = evaluation.stage is not Stage.STATISTICS and evaluation.values
+    condition = f" for {evaluation.condition}" if is_projected else ""
+    return f"by {evaluation.stage}, {evaluation.finding}{condition}{values}"
 
 
 def _condition_values(condition: Condition) -> dict[str, object]:
     passes = [
-        {"pass": j.stage, "asked": j.asked, "saw": j.saw or None, "finding": j.finding} for j in condition.judgements
+        {"pass": e.stage, "condition": e.condition, "values": e.values or None, "finding": e.finding}
+        for e in condition.evaluations
     ]
     return {"condition": condition.text, "passes": passes}

@@ -52,12 +52,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said. fault: why its body was not read to the end."""
+    """What a server said. error: why its body was not read to the end."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
-    fault: str | None = None
+    error: str | None = None
 
     @property
     def is_success(self) -> bool:
@@ -100,7 +100,7 @@ class HttpClient:
         except BaseException:
             connection.close()
             raise
-        if answer.fault is not None:
+        if answer.error is not None:
             connection.close()
         self._give_back(url, connection)
         return answer
@@ -203,13 +203,13 @@ def _exchange(connection: http.client.HTTPConnection, url: SplitResult, request:
         connection.request(request.method, target, body, headers)
         connection.response_class = partial(_TimedResponse, deadline)  # type: ignore[assignment]
         response = connection.getresponse()
-        data, fault = _read(response, request.max_bytes)
+        data, unread = _read(response, request.max_bytes)
     except (OSError, http.client.HTTPException, zlib.error) as error:
         raise CommitStateUnknown(
             f"no response from {url.netloc} to {request.method} {url.path}: {type(error).__name__}: {error}"
         ) from error
     headers = {key.lower(): value for key, value in response.getheaders()}
-    return Answer(response.status, headers, data, fault)
+    return Answer(response.status, headers, data, unread)
 
 
 class _TimedReader(io.RawIOBase):

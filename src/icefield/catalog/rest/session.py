@@ -147,10 +147,10 @@ class RestSession:
             return self._judged(self._authorised(request, doing), doing, verb, missing)
 
     def _judged(self, answer: Answer, doing: str, verb: Verb, missing: type[IcefieldError]) -> Answer:
-        if answer.fault is not None and answer.status < 400:
+        if answer.error is not None and answer.status < 400:
             kind = CatalogError if verb is Verb.READ else CommitStateUnknown
-            hint = f"Set {MAX_ANSWER} if it may be that large" if "bytes" in answer.fault else None
-            raise kind(f"cannot {doing}: the catalog's response could not be read: {answer.fault}", hint=hint)
+            hint = f"Set {MAX_ANSWER} if it may be that large" if "bytes" in answer.error else None
+            raise kind(f"cannot {doing}: the catalog's response could not be read: {answer.error}", hint=hint)
         if answer.is_success or (answer.status == 304 and verb is Verb.READ):
             return answer
         raise error_of(answer, doing, verb, missing)
