@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefield.spark.session.java import find_java_home
 from icefield.spark.session.session import LOGGING, session
-from tests.jvm import OPTIONS
+from tests.jvm import EXECUTOR_OPTIONS, OPTIONS
 
 VARIABLE = "ICEFIELD_SPARK"
 # Few, because the tests have few rows.
@@ -110,6 +110,7 @@ def _cluster() -> Iterator[SparkSession]:
     # Executors work in a directory below Spark's home, which must not be that of the package.
     with tempfile.TemporaryDirectory(prefix="icefield-spark-") as home:
         _link_spark(Path(home))
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{EXECUTOR_OPTIONS} pyspark-shell"
         spark = session(master="local-cluster[2,1,1024]")
         yield spark
         spark.stop()
