@@ -286,3 +286,31 @@ def test_metadata_travels_in_typed_columns() -> None:
                 if any("pa.Table" in ast.unparse(a) for a in (*given, node.returns) if a is not None):
                     found.setdefault(str(path.relative_to(SOURCE)), set()).add(node.name)
     assert found == ROWS_OF_USERS
+
+
+# Settings of one module each, which are free to change on their own.
+INDEPENDENT = {"BATCH_ROWS", "FIRST_PAUSE_S", "TRIES"}
+
+
+def constants_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the constants of a module with their values; those built from others of the module are its own."""
+    for node in tree_of(path).body:
+        if not isinstance(node, ast.Assign) or "TypeVar(" in (value := ast.unparse(node.value)):
+            continue
+        targets = [
+            each for target in node.targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])
+        ]
+        names = [target.id.lstrip("_") for target in targets if isinstance(target, ast.Name)]
+        yield from (
+            (name, value) for name in names if name[:1].isupper() and "_DATE" not in value and "_CLOCK" not in value
+        )
+
+
+def test_a_constant_is_defined_once() -> None:
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in modules():
+        for constant in constants_of(path):
+            found.setdefault(constant, []).append(str(path.relative_to(SOURCE)))
+    twice = {name: places for (name, _), places in found.items() if len(places) > 1}
+    assert {name: places for name, places in twice.items() if name not in INDEPENDENT} == {}
+    assert twice.keys() >= INDEPENDENT

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from icefield.cache.decoded_files import MAX_BYTES as FILES_MAX_BYTES
@@ -26,7 +24,6 @@ from icefield.codec.manifest.decode import STRINGS
 from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import KINDS, PARTITION_PREFIX
 
-Longs = npt.NDArray[np.int64]
 MEMORY_MAX_BYTES = 512 * 1024 * 1024
 MOST_SEEN = 1_000_000
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from icefield.errors import InvalidInput
 
 MOST_DIRECTORIES = 1_000
-_SUFFIXES = (".metadata.json", ".metadata.json.gz")
+METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
 def refuse_lost_catalog(catalog: Path, warehouse: Path) -> None:
@@ -55,7 +55,7 @@ def _find_table(warehouse: Path) -> Path | None:
             entries = list(os.scandir(folder))
         except OSError:
             continue
-        if folder.name == "metadata" and any(entry.name.endswith(_SUFFIXES) for entry in entries):
+        if folder.name == "metadata" and any(entry.name.endswith(METADATA_SUFFIXES) for entry in entries):
             return folder
         waiting.extend(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
     return None

@@ -18,8 +18,9 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from icefield.types.calendar import EPOCH
+
 WIDTH = 100_000  # wide enough for every line; a narrower terminal wraps
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True)

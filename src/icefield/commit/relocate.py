@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Catalog, Entry, Kind, PointerSwap
 from icefield.codec.avro.container import parse_header
-from icefield.codec.json.keys import inflate_json
+from icefield.codec.json.keys import Json, inflate_json
 from icefield.codec.json.metadata import decode_metadata
 from icefield.codec.manifest.columns import ALL
 from icefield.codec.manifest.decode import decode_manifest
@@ -54,7 +54,6 @@ from icefield.types.metadata_columns import DELETED_FILE
 
 AnyRows = TypeVar("AnyRows", bound=Rows)
 Progress = Callable[[str], None]
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
+from icefield.codec.manifest.header import DATA_MANIFEST
 from icefield.codec.manifest.list import partition_summaries
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.errors import InvalidInput
@@ -32,13 +33,7 @@ from icefield.parquet.read.task import DeleteFile
 from icefield.plan.delete_index import load_delete_index
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.file_statistics import statistics_of_files
-from icefield.plan.manifest_list import (
-    DATA_MANIFEST,
-    find_spec,
-    has_live_files,
-    load_manifests,
-    prune_manifests,
-)
+from icefield.plan.manifest_list import find_spec, has_live_files, load_manifests, prune_manifests
 from icefield.plan.partition.keys import partition_texts
 from icefield.plan.plan import COLUMNS
 from icefield.plan.versions import ResolvedVersion

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.header import DATA_MANIFEST
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, DELETED, EQUALITY_DELETES, EXISTING, KINDS, POSITION_DELETES
-from icefield.codec.rows import Mask
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.ordered import column_of
@@ -23,13 +23,14 @@ from icefield.inspect.metrics import READABLE_METRICS, ReadableMetrics, readable
 from icefield.inspect.source import Inspected, ManifestsOf, MetadataTable, Request
 from icefield.model.partition import PartitionSpec
 from icefield.plan.entries import LIVE, load_batches
-from icefield.plan.manifest_list import DATA_MANIFEST, find_spec, has_live_files
+from icefield.plan.manifest_list import find_spec, has_live_files
 from icefield.plan.partition.struct import (
     PARTITION,
     PartitionStruct,
     partition_struct,
     prune_by_partition,
 )
+from icefield.types.arrays import Mask
 from icefield.types.arrow import arrow_schema, struct_array
 from icefield.types.arrow_nested import list_around, map_around, without_unused
 from icefield.types.datatypes import IntegerType, ListType, MapType, NestedField, StructType

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rows import Manifests
 from icefield.errors import InvalidInput
 from icefield.expr.prune.evaluate import might_match
@@ -14,7 +15,7 @@ from icefield.expr.prune.project import PartitionTerm
 from icefield.expr.prune.statistics import from_partition_values
 from icefield.inspect.source import Inspected, MetadataTable, Request, manifests_of_version
 from icefield.model.metadata import TableMetadata
-from icefield.plan.manifest_list import DATA_MANIFEST, DELETE_MANIFEST, load_many_manifests, spec_sources
+from icefield.plan.manifest_list import load_many_manifests, spec_sources
 from icefield.types.arrow import arrow_field, arrow_schema
 from icefield.types.datatypes import LongType
 from icefield.types.schema import Schema

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Callable
 from functools import partial
 
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.errors import InvalidInput
 from icefield.inspect.files import entries_table, files_table
 from icefield.inspect.history import (
@@ -28,7 +29,6 @@ from icefield.inspect.source import (
     manifests_of_all_snapshots,
     manifests_of_version,
 )
-from icefield.plan.manifest_list import DATA_MANIFEST, DELETE_MANIFEST
 
 Opener = Callable[[Inspected], MetadataTable]
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from icefield.codec.json.name_mapping import map_schema
 from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.codec.manifest.rows import ManifestEntries
-from icefield.codec.manifest.schema import POSITION_DELETES
+from icefield.codec.manifest.schema import POSITION_DELETES, PUFFIN
 from icefield.codec.puffin.deletion_vector import decode_deletion_vector
-from icefield.codec.rows import Mask
 from icefield.errors import CorruptFile
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.prune.evaluate import might_match
@@ -25,10 +25,10 @@ from icefield.inspect.source import Inspected, MetadataTable, Request, manifests
 from icefield.model.metadata import ROW_LINEAGE_VERSION, TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
-from icefield.plan.delete_index import PUFFIN
 from icefield.plan.entries import LIVE, load_batches
-from icefield.plan.manifest_list import DELETE_MANIFEST, has_live_files
+from icefield.plan.manifest_list import has_live_files
 from icefield.plan.partition.struct import PARTITION, partition_struct, prune_by_partition
+from icefield.types.arrays import Mask
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import NestedField, StringType, StructType
 from icefield.types.metadata_columns import DELETED_FILE, DELETED_POSITION

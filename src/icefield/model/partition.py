@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from icefield.errors import InvalidInput
-from icefield.types.datatypes import NestedField, PrimitiveType, StringType
-from icefield.types.schema import Schema
+from icefield.types.datatypes import MAX_DIGITS, NestedField, PrimitiveType, StringType
+from icefield.types.schema import QUOTED, Schema
 from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Transform, Truncate, Unknown, Void
 from icefield.types.unknown_keys import UnknownKeys
 
@@ -19,9 +19,7 @@ FIRST_PARTITION_FIELD_ID = 1000
 
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")  # not inside backticks
-_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
-_QUOTED_PATH = re.compile(rf"(?:{_QUOTED.pattern}|[^`.]+)(?:\.(?:{_QUOTED.pattern}|[^`.]+))*")
-_MAX_DIGITS = 10
+_QUOTED_PATH = re.compile(rf"(?:{QUOTED.pattern}|[^`.]+)(?:\.(?:{QUOTED.pattern}|[^`.]+))*")
 _PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 
 
@@ -113,7 +111,7 @@ def parse_transform_call(text: str) -> tuple[Transform, str]:
     if word in ("bucket", "truncate") and len(arguments) == 2:
         # Both orders are in use: bucket(16, id) in Spark, truncate(name, 4) in Trino.
         number, column = arguments if arguments[0].isdecimal() else reversed(arguments)
-        if number.isdecimal() and len(number) <= _MAX_DIGITS:
+        if number.isdecimal() and len(number) <= MAX_DIGITS:
             make = Bucket if word == "bucket" else Truncate
             return make(int(number)), _unquote(column)
     raise InvalidInput(
@@ -159,4 +157,4 @@ def _listed(ids: tuple[int, ...]) -> str:
 def _unquote(text: str) -> str:
     """Take the backticks off a name, or off the parts of a dotted one."""
     text = text.strip()
-    return _QUOTED.sub(lambda found: found[1].replace("``", "`"), text) if _QUOTED_PATH.fullmatch(text) else text
+    return QUOTED.sub(lambda found: found[1].replace("``", "`"), text) if _QUOTED_PATH.fullmatch(text) else text

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.plan.partition.keys import PARTITION_KEY
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
+from icefield.types.arrays import Longs
 from icefield.types.arrow_keys import KeyIndex
 
-Longs = npt.NDArray[np.int64]
 PARTITION_COUNTS = pa.schema(
     [("partition", pa.string()), ("spec_id", pa.int32()), ("record_count", pa.int64()), ("file_count", pa.int64())]
 )

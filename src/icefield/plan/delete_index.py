@@ -29,15 +29,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
-from icefield.codec.manifest.schema import EQUALITY_DELETES
-from icefield.codec.rows import Column, Mask
+from icefield.codec.manifest.schema import EQUALITY_DELETES, PARQUET, PUFFIN
+from icefield.codec.rows import Column
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -45,10 +44,10 @@ from icefield.parquet.read.task import DeleteFile, DeleteType
 from icefield.plan.entries import ADDED_ONLY, LIVE, load_batches
 from icefield.plan.manifest_list import find_spec
 from icefield.plan.partition.keys import partition_keys
+from icefield.types.arrays import Longs, Mask
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import DELETED_FILE
 
-Longs = npt.NDArray[np.int64]
 COLUMNS = ManifestColumns(
     (
         "status",
@@ -67,7 +66,6 @@ COLUMNS = ManifestColumns(
     bounds=(DELETED_FILE.field_id,),
 )
 DELETE_KEYS = pa.struct([("vector", pa.int64()), ("target", pa.int64()), ("group", pa.int64())])
-PUFFIN, PARQUET = "PUFFIN", "PARQUET"
 NO_DELETES = ManifestEntries(pa.schema([("file_path", pa.string())]).empty_table())
 OF_ANOTHER_PARTITION = "is in another partition than its data file"
 NEVER = -1  # older than any sequence number

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from icefield.cache.manifests import CachedManifest, Key, ManifestCache, is_cacheable
@@ -15,16 +14,15 @@ from icefield.codec.manifest.decode import MANIFEST_COLUMN, STRINGS, decode_mani
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, EXISTING, partition_column
-from icefield.codec.rows import Mask, Rows
+from icefield.codec.rows import Rows
 from icefield.model.partition import PartitionSpec
 from icefield.storage.read_ahead import Wanted
 from icefield.storage.sizes import read_sized
+from icefield.types.arrays import Ints, Longs, Mask
 
 MANIFESTS_PER_BATCH = 1_000
 BYTES_PER_BATCH = 1024 * 1024
 CACHED_IS_LESS = 32
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
 LIVE = (EXISTING, ADDED)
 ADDED_ONLY = (ADDED,)
 

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
-from icefield.codec.manifest.header import decode_manifest_header
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST, decode_manifest_header
 from icefield.codec.manifest.list import check_list_of, decode_manifest_list, partition_summaries
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest.rows import Manifests
-from icefield.codec.rows import Mask
 from icefield.errors import CorruptFile, Unsupported
 from icefield.expr.bind.bound import FALSE, Bound, columns_of
 from icefield.expr.prune.evaluate import might_match
@@ -26,10 +25,9 @@ from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import Snapshot
 from icefield.storage.read_ahead import Wanted, read_many
 from icefield.storage.store import Store
+from icefield.types.arrays import Mask
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
-
-DATA_MANIFEST, DELETE_MANIFEST = 0, 1
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,21 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.rows import ManifestEntries
-from icefield.codec.rows import Mask
 from icefield.expr.bind.bound import Bound, Compare, NotNull, Reference
 from icefield.expr.parse.ast import Operator
-from icefield.expr.prune.ordered import BYTES, column_of, value_of
+from icefield.expr.prune.ordered import column_of, value_of
 from icefield.expr.prune.statistics import FieldStatistics
 from icefield.model.partition import PartitionSpec
 from icefield.plan.entries_of_files import INHERITED
 from icefield.plan.file_statistics import column_statistics, partition_statistics
 from icefield.plan.partition.constants import identity_sources
 from icefield.plan.plan import ScanPlan
+from icefield.types.arrays import Mask
 from icefield.types.arrow import arrow_array, arrow_type
 from icefield.types.datatypes import BooleanType
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
+from icefield.types.sort_keys import BYTES
 
 # Reads some files of a plan, by their rows in it, for values that match the `better` filter; yields the best of each.
 ReadBest = Callable[[Sequence[int], Bound], Iterator["Best"]]

@@ -27,7 +27,7 @@ from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
-from icefield.codec.rows import FEW, Mask
+from icefield.codec.rows import FEW
 from icefield.expr.bind.bound import Bound, columns_of
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.project import project_inclusive
@@ -59,9 +59,10 @@ from icefield.plan.manifest_list import (
 from icefield.plan.metrics import ScanMetrics
 from icefield.plan.partition.constants import decode_constants, identity_sources
 from icefield.plan.planned_files import NO_FILES, PlannedFiles
-from icefield.plan.unpruned_files import Longs, UnprunedFiles, describe_files
+from icefield.plan.unpruned_files import UnprunedFiles, describe_files
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.read_ahead import Wanted
+from icefield.types.arrays import Longs, Mask
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.rows import ManifestEntries
-from icefield.codec.rows import Mask
 from icefield.errors import IcefieldError, Unsupported
 from icefield.expr.prune.residual import FileStatistics
 from icefield.model.partition import PartitionSpec
@@ -20,9 +18,8 @@ from icefield.plan.delete_index import DeleteIndex, match_none
 from icefield.plan.partition.constants import has_identity_columns, identity_constants
 from icefield.plan.partition.keys import PARTITION_KEY, partition_keys, partition_texts
 from icefield.plan.planned_files import DESCRIBED_FILE_SCHEMA, DescribedFiles
+from icefield.types.arrays import Longs, Mask
 from icefield.types.schema import Schema
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

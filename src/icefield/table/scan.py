@@ -28,7 +28,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
-from icefield.plan.counts import Longs, count_by_partition, count_rows
+from icefield.plan.counts import count_by_partition, count_rows
 from icefield.plan.entries_of_files import load_entries_of_files
 from icefield.plan.min_max import Best, MinMax, Side, find_min_max
 from icefield.plan.partition.values import open_tasks, partition_fields
@@ -37,6 +37,7 @@ from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.splits import Split, plan_splits
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import StaysInProcess
+from icefield.types.arrays import Longs
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
 from icefield.types.metadata_columns import DELETED, with_metadata_columns

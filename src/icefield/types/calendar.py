@@ -3,6 +3,9 @@
 The calendar is the proleptic Gregorian one, as in ISO 8601.
 """
 
+import datetime
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MICROS_PER_SECOND = 1_000_000
 NANOS_PER_MICRO = 1_000
 MICROS_PER_HOUR = 3_600 * MICROS_PER_SECOND

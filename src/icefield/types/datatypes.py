@@ -21,6 +21,8 @@ from icefield.types.unknown_keys import UnknownKeys
 MAX_DECIMAL_PRECISION = 38
 MAX_FIXED_LENGTH = (1 << 31) - 1
 DEFAULT_CRS = "OGC:CRS84"
+UUID_BYTES = 16
+MAX_DIGITS = 10  # of a number in the name of a type or transform
 
 # A single value in memory: dates are days, times and timestamps micro- or nanoseconds, both from the epoch, as int.
 Value = bool | int | float | str | bytes | Decimal | uuid.UUID

@@ -35,8 +35,8 @@ from icefield.types.unknown_keys import UnknownKeys
 # Ids above this are reserved for metadata columns. (spec: Reserved Field IDs)
 MAX_FIELD_ID = 2147483447
 MAX_DEPTH = 64
-_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
-_QUOTED_PATH = re.compile(rf"{_QUOTED.pattern}(?:\.{_QUOTED.pattern})*")
+QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+_QUOTED_PATH = re.compile(rf"{QUOTED.pattern}(?:\.{QUOTED.pattern})*")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Schema:
     def _find_quoted(self, name: str) -> list[int]:
         if not _QUOTED_PATH.fullmatch(name):
             return []
-        path = tuple(part.replace("``", "`") for part in _QUOTED.findall(name))
+        path = tuple(part.replace("``", "`") for part in QUOTED.findall(name))
         return [self.ids_by_path[path]] if path in self.ids_by_path else []
 
     def _check_identifier(self, field_id: int) -> None:

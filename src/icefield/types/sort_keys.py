@@ -25,8 +25,8 @@ from icefield.types.datatypes import (
     UUIDType,
 )
 
-_BYTES = (StringType, BinaryType, FixedType, UUIDType)
-_FLOATS = (FloatType, DoubleType)
+BYTES = (StringType, BinaryType, FixedType, UUIDType)
+FLOATS = (FloatType, DoubleType)
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
@@ -38,12 +38,12 @@ def key_type(kind: PrimitiveType) -> pa.DataType:
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
         case _:
-            return pa.binary() if isinstance(kind, _BYTES) else pa.int64()
+            return pa.binary() if isinstance(kind, BYTES) else pa.int64()
 
 
 def sort_keys(array: pa.Array, kind: PrimitiveType) -> pa.Array:
     """Return a key for each value, null for null; the array has the Arrow type of `kind`."""
-    if isinstance(kind, _FLOATS):
+    if isinstance(kind, FLOATS):
         return _float_keys(array)
     return physical_array(array).cast(key_type(kind))
 
@@ -53,7 +53,7 @@ def has_negative_nan(array: pa.Array, kind: PrimitiveType) -> bool:
 
     The specification puts it first, and the comparison of Java that it refers to puts it last.
     """
-    if not isinstance(kind, _FLOATS):
+    if not isinstance(kind, FLOATS):
         return False
     values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
     return bool(np.any(np.isnan(values) & np.signbit(values)))

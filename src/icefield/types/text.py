@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
     DEFAULT_CRS,
+    MAX_DIGITS,
     SIMPLE_TYPES,
     DecimalType,
     EdgeAlgorithm,
@@ -47,7 +48,6 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<shape>(?i:geometry|geography)\s*\([^)]*\))|(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)+)`"
     r"|(?P<number>\d+)|(?P<mark>[<>(),:\[\]]))"
 )
-_MAX_DIGITS = 10
 
 
 def parse_stored_type(text: str) -> PrimitiveType | VariantType:
@@ -242,7 +242,7 @@ def _tokens(text: str) -> list[_Token]:
 
 def _parse_number(text: str) -> int:
     digits = text.lstrip("0") or "0"
-    if len(digits) > _MAX_DIGITS:
+    if len(digits) > MAX_DIGITS:
         raise InvalidInput(f"the number {digits[:20]}… in a type is too large")
     return int(digits)
 

@@ -18,6 +18,7 @@ from icefield.errors import InvalidInput, Unsupported
 from icefield.types.arrow import arrow_array, physical_array, python_values
 from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
 from icefield.types.datatypes import (
+    MAX_DIGITS,
     OPAQUE_TYPES,
     BinaryType,
     DateType,
@@ -265,7 +266,6 @@ class Unknown(Transform):
 
 SIMPLE_TRANSFORMS: dict[str, Transform] = {t.word: t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
 _WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d+)\]")
-_MAX_DIGITS = 10
 _NUMBERED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate": Truncate}
 
 
@@ -274,7 +274,7 @@ def parse_transform(text: str) -> Transform:
     if text in SIMPLE_TRANSFORMS:
         return SIMPLE_TRANSFORMS[text]
     if found := _WITH_NUMBER.fullmatch(text):
-        if len(found[2]) > _MAX_DIGITS:
+        if len(found[2]) > MAX_DIGITS:
             raise InvalidInput(f"the parameter of the transform {text[:40]}… is too large")
         return _NUMBERED[found[1]](int(found[2]))
     return Unknown(text)

@@ -30,7 +30,7 @@ from icefield.catalog.rest.session import TRANSACTIONS, RestConfig, RestSession,
 from icefield.catalog.rest.settings import REPORTS, RestSettings
 from icefield.catalog.rest.tables import RestTables, encode_identifier
 from icefield.catalog.rest.views import RestViews
-from icefield.codec.json.updates import Json
+from icefield.codec.json.keys import Json
 from icefield.errors import AlreadyExists, NoSuchNamespace, NoSuchTable, NotFound, Unsupported
 from icefield.model.names import Namespace, TableName
 

@@ -16,9 +16,10 @@ import msgspec
 from icefield.ambient import Ambient
 from icefield.catalog.rest.http import Answer, Request
 from icefield.catalog.rest.session import METRICS, RestSession, decode_answer
+from icefield.codec.json.keys import Json
 from icefield.codec.json.metadata import decode_metadata
 from icefield.codec.json.schema import encode_schema, encode_sort_order, encode_spec
-from icefield.codec.json.updates import Json, encode_requirement, encode_update
+from icefield.codec.json.updates import encode_requirement, encode_update
 from icefield.errors import CatalogError, CommitStateUnknown, IcefieldError, NoSuchNamespace, NoSuchTable
 from icefield.model.creation import AssertCreate, TableUpdate
 from icefield.model.last_added import mark_last_added

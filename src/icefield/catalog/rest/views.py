@@ -15,8 +15,8 @@ import msgspec
 
 from icefield.catalog.rest.http import Answer, Request
 from icefield.catalog.rest.session import REGISTER_VIEW, VIEWS, RestSession, decode_answer
+from icefield.codec.json.keys import Json
 from icefield.codec.json.schema import encode_schema
-from icefield.codec.json.updates import Json
 from icefield.codec.json.view import decode_view, encode_view_version
 from icefield.codec.json.view_updates import encode_view_update
 from icefield.errors import NoSuchNamespace, NotFound, Unsupported

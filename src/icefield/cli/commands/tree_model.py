@@ -15,10 +15,11 @@ from icefield.cli.commands.snapshots import refs_of, summary_number
 from icefield.cli.output import moment
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import decode_manifest
+from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.codec.manifest.schema import DELETED
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.plan.manifest_list import DELETE_MANIFEST, load_manifests
+from icefield.plan.manifest_list import load_manifests
 from icefield.storage.sizes import read_sized
 
 FILE_COLUMNS = ManifestColumns(("status", "file_path", "record_count", "file_size_in_bytes"), partition=False)

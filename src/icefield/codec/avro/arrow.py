@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefield.codec.avro.decode import Decoded, Mask, decode_elements
-from icefield.codec.avro.engine import Longs
+from icefield.codec.avro.decode import Decoded, decode_elements
 from icefield.codec.avro.program import Column
 from icefield.codec.avro.schema import Value
+from icefield.types.arrays import Longs, Mask
 
-_DECIMAL_BYTES = 16
+DECIMAL_BYTES = 16
 _MAX_PRECISION = 38
 _PLAIN_TYPES = {
     "boolean": pa.bool_(),
@@ -161,12 +161,12 @@ def _decimals(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
     """Avro has big-endian two's complement of any length, Arrow little-endian of 16 bytes."""
     begins, ends, present = decoded.spans(column)
     lengths = ends - begins
-    if (lengths > _DECIMAL_BYTES).any() or (lengths[present] == 0).any():
+    if (lengths > DECIMAL_BYTES).any() or (lengths[present] == 0).any():
         raise ValueError(f"the field {column.name!r} holds a decimal with no bytes or too many")
     data = np.frombuffer(decoded.raw.data, np.uint8)
     sign = np.where(present & (data[begins] >= 0x80), 0xFF, 0).astype(np.uint8)
-    out = np.empty((decoded.count, _DECIMAL_BYTES), np.uint8)
-    for index in range(_DECIMAL_BYTES):
+    out = np.empty((decoded.count, DECIMAL_BYTES), np.uint8)
+    for index in range(DECIMAL_BYTES):
         inside = index < lengths
         out[:, index] = np.where(inside, data[np.where(inside, ends - 1 - index, 0)], sign)
     array = pa.Array.from_buffers(kind, decoded.count, [_validity(present), pa.py_buffer(out)])

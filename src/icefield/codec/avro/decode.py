@@ -9,15 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from icefield.codec.avro.container import DEFAULT_LIMITS, Block, Limits
-from icefield.codec.avro.engine import Engine, Ints, Longs, engine_for, new_slots
+from icefield.codec.avro.engine import Engine, engine_for, new_slots
 from icefield.codec.avro.kernel import REASONS, Blocks, Slots, Source
 from icefield.codec.avro.program import Column, Program
 from icefield.errors import CorruptFile
-
-Mask = npt.NDArray[np.bool_]
+from icefield.types.arrays import Ints, Longs, Mask
 
 # Position 0 means "null" in the slots, so data starts after it; unaligned reads may look past the last value.
 _FRONT, _BACK = b"\0", b"\0" * 16

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.codec.avro.arrow import arrow_type
-from icefield.codec.avro.engine import Longs, engine_for
+from icefield.codec.avro.arrow import DECIMAL_BYTES, arrow_type
+from icefield.codec.avro.engine import engine_for
 from icefield.codec.avro.kernel import BOOL, BYTES, FIXED, VARINT, WIDTH, Slots, Source
 from icefield.codec.avro.program import Path
 from icefield.codec.avro.schema import ROOT_ID, Array, Field, Record, Value
 from icefield.errors import InvalidInput
+from icefield.types.arrays import Longs
 
 _MAX_VARINT_BYTES = 10
-_DECIMAL_BYTES = 16
 _NO_KEYS = np.zeros(0, np.int64)
 
 Columns = Mapping[Path, pa.Array]
@@ -133,12 +133,12 @@ class _Store:
 
     def _add_decimals(self, each: Field, value: Value, column: pa.Array) -> None:
         """Arrow has little-endian two's complement of 16 bytes, Avro big-endian of the size that the digits need."""
-        size = value.size or _DECIMAL_BYTES
-        little = np.frombuffer(_fixed_bytes(column, _DECIMAL_BYTES), np.uint8).reshape(-1, _DECIMAL_BYTES)
+        size = value.size or DECIMAL_BYTES
+        little = np.frombuffer(_fixed_bytes(column, DECIMAL_BYTES), np.uint8).reshape(-1, DECIMAL_BYTES)
         big = np.zeros((len(column), size), np.uint8)
-        big[:, max(0, size - _DECIMAL_BYTES) :] = little[:, min(size, _DECIMAL_BYTES) - 1 :: -1]
-        if size > _DECIMAL_BYTES:
-            big[:, : size - _DECIMAL_BYTES] = np.where(little[:, -1:] >= 0x80, 0xFF, 0)
+        big[:, max(0, size - DECIMAL_BYTES) :] = little[:, min(size, DECIMAL_BYTES) - 1 :: -1]
+        if size > DECIMAL_BYTES:
+            big[:, : size - DECIMAL_BYTES] = np.where(little[:, -1:] >= 0x80, 0xFF, 0)
         begins = self._add_pool(big.tobytes()) + size * np.arange(len(column), dtype=np.int64)
         self._add_spans(each, begins, begins + size, _present(column), FIXED if value.kind == "fixed" else BYTES)
 

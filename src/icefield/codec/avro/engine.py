@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from icefield.codec.avro import kernel as avro_kernel
 from icefield.codec.avro.kernel import MAX_LOOPS, Blocks, Slots, Source
+from icefield.types.arrays import Longs
 
 Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 
 
 class Engine(Protocol):

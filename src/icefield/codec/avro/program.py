@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from icefield.codec.avro.engine import Longs
 from icefield.codec.avro.kernel import (
     AGAIN,
     BOOL,
@@ -35,6 +34,7 @@ from icefield.codec.avro.kernel import (
     WIDTH,
 )
 from icefield.codec.avro.schema import ROOT_ID, Array, Field, Node, Record, StringMap, Value, smallest_size
+from icefield.types.arrays import Longs
 
 # A field is named by the id of the enclosing field and its own id.
 Path = tuple[int, int]

@@ -3,13 +3,14 @@
 import gzip
 import io
 import zlib
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from icefield.codec.decompression import most_inflated
 from icefield.errors import CorruptFile
 
+Json = dict[str, Any]
 T = TypeVar("T")
 
 GZIP_MAGIC = b"\x1f\x8b"

@@ -7,12 +7,12 @@ Raises CorruptFile for bytes that are not table metadata, Unsupported for a form
 """
 
 import gzip
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from icefield.codec.json.decoders import ENCODER, INT, LONG, OBJECTS, RAW, RAW_LIST, TEXT, UUID
 from icefield.codec.json.keys import KeyTaker, inflate_json
 from icefield.codec.json.metadata_v1 import as_v2
 from icefield.codec.json.schema import (
@@ -63,28 +63,20 @@ class _RefWire(msgspec.Struct, rename="kebab", omit_defaults=True):
     max_ref_age_ms: Long | None = None
 
 
-_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
-_INT = msgspec.json.Decoder(Int)
-_LONG = msgspec.json.Decoder(Long)
 _NATURAL_LONG = msgspec.json.Decoder(NaturalLong)
 _OPTIONAL_LONG = msgspec.json.Decoder(Long | None)
-_TEXT = msgspec.json.Decoder(str)
-_UUID = msgspec.json.Decoder(uuid.UUID)
 _SNAPSHOT_LOG = msgspec.json.Decoder(list[_SnapshotLogWire])
 _METADATA_LOG = msgspec.json.Decoder(list[_MetadataLogWire])
 _REFS = msgspec.json.Decoder(dict[str, dict[str, Any]])
 _REF_KEYS = frozenset(known.encode_name for known in msgspec.structs.fields(_RefWire))
 _PROPERTIES = msgspec.json.Decoder(dict[str, str])
-_ENCODER = msgspec.json.Encoder()
 
 
 def decode_metadata(data: bytes, location: str) -> TableMetadata:
     """Decode a metadata.json, plain or gzipped."""
     try:
-        keys = _RAW.decode(inflate_json(data, location))
-        version = _INT.decode(keys["format-version"])
+        keys = RAW.decode(inflate_json(data, location))
+        version = INT.decode(keys["format-version"])
         check_format_version(version, location)
         metadata = _decode_keys(_current_keys(keys, version), location)
         _check_pointers(metadata)
@@ -123,7 +115,7 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
             keys[key] = encode_entries(entries)
     keys.update({key: msgspec.Raw(raw) for key, raw in metadata.unknown.items()})
     try:
-        return _ENCODER.encode(keys)
+        return ENCODER.encode(keys)
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"a name, doc or property contains a lone surrogate, which is not a valid character: {error.object[:80]!r}"
@@ -144,28 +136,28 @@ def _current_keys(keys: Mapping[str, msgspec.Raw], version: int) -> dict[str, ms
 
 def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
     take = KeyTaker(keys)
-    version = take.required("format-version", _INT)
+    version = take.required("format-version", INT)
     current = take.optional("current-snapshot-id", _OPTIONAL_LONG, None)
     current = None if current == NO_SNAPSHOT else current
     refs = take.optional("refs", _REFS, {})
     properties = take.optional("properties", _PROPERTIES, {})
     return TableMetadata(
         format_version=version,
-        table_uuid=take.required("table-uuid", _UUID),
-        location=take.required("location", _TEXT).rstrip("/"),
-        last_sequence_number=take.required("last-sequence-number", _LONG),
-        last_updated_ms=take.required("last-updated-ms", _LONG),
-        last_column_id=take.required("last-column-id", _INT),
-        current_schema_id=take.required("current-schema-id", _INT),
-        schemas=tuple(decode_schema(s) for s in take.required("schemas", _OBJECTS)),
-        default_spec_id=take.required("default-spec-id", _INT),
-        specs=tuple(decode_spec(s) for s in take.required("partition-specs", _OBJECTS)),
-        last_partition_id=take.required("last-partition-id", _INT),
-        default_sort_order_id=take.required("default-sort-order-id", _INT),
-        sort_orders=tuple(decode_sort_order(o) for o in take.required("sort-orders", _OBJECTS)),
+        table_uuid=take.required("table-uuid", UUID),
+        location=take.required("location", TEXT).rstrip("/"),
+        last_sequence_number=take.required("last-sequence-number", LONG),
+        last_updated_ms=take.required("last-updated-ms", LONG),
+        last_column_id=take.required("last-column-id", INT),
+        current_schema_id=take.required("current-schema-id", INT),
+        schemas=tuple(decode_schema(s) for s in take.required("schemas", OBJECTS)),
+        default_spec_id=take.required("default-spec-id", INT),
+        specs=tuple(decode_spec(s) for s in take.required("partition-specs", OBJECTS)),
+        last_partition_id=take.required("last-partition-id", INT),
+        default_sort_order_id=take.required("default-sort-order-id", INT),
+        sort_orders=tuple(decode_sort_order(o) for o in take.required("sort-orders", OBJECTS)),
         properties=properties,
         current_snapshot_id=current,
-        snapshots=Snapshots(tuple(StoredSnapshot(raw, location) for raw in take.optional("snapshots", _RAW_LIST, []))),
+        snapshots=Snapshots(tuple(StoredSnapshot(raw, location) for raw in take.optional("snapshots", RAW_LIST, []))),
         snapshot_log=tuple(
             SnapshotLogEntry(e.timestamp_ms, e.snapshot_id) for e in take.optional("snapshot-log", _SNAPSHOT_LOG, [])
         ),
@@ -174,8 +166,8 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
         ),
         refs=_decode_refs(refs, current),
         next_row_id=take.required("next-row-id", _NATURAL_LONG) if version >= ROW_LINEAGE_VERSION else 0,
-        statistics=decode_entries(take.optional("statistics", _RAW_LIST, [])),
-        partition_statistics=decode_entries(take.optional("partition-statistics", _RAW_LIST, [])),
+        statistics=decode_entries(take.optional("statistics", RAW_LIST, [])),
+        partition_statistics=decode_entries(take.optional("partition-statistics", RAW_LIST, [])),
         unknown={key: bytes(raw) for key, raw in keys.items()},
     )
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
+from icefield.codec.json.decoders import TEXT
+from icefield.codec.json.keys import Json
 from icefield.model.metadata import location_uuid
 from icefield.model.partition import FIRST_PARTITION_FIELD_ID
 
-Json = dict[str, Any]
-
-_TEXT = msgspec.json.Decoder(str)
 _OPTIONAL = ("table-uuid", "schemas", "partition-specs", "last-partition-id", "sort-orders")
 _OBJECT = msgspec.json.Decoder(Json)
 _OBJECTS = msgspec.json.Decoder(list[Json])
@@ -44,7 +43,7 @@ def as_v2(keys: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
         "last-partition-id": _highest_field_id(specs),
         # Such a table has no identity of its own; the one that its location gives it is the same for every reader,
         # and the next commit writes it down.
-        "table-uuid": str(location_uuid(_TEXT.decode(whole["location"]).rstrip("/"))),
+        "table-uuid": str(location_uuid(TEXT.decode(whole["location"]).rstrip("/"))),
     }
     return _raw(defaults) | whole
 

@@ -9,6 +9,7 @@ the caller, who knows the file, turns that into CorruptFile.
 
 from typing import Any, Protocol
 
+from icefield.codec.json.keys import Json
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
 from icefield.types.datatypes import Default, ListType, MapType, NestedField, StructType, Type
@@ -17,8 +18,6 @@ from icefield.types.text import parse_stored_type
 from icefield.types.transforms import Transform, Unknown, parse_transform
 from icefield.types.unknown_keys import UnknownKeys, find_unknown_keys
 from icefield.types.values.json import decode_json_value, encode_json_value
-
-Json = dict[str, Any]
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 

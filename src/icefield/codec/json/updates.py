@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from icefield.codec.json.keys import Json
 from icefield.codec.json.schema import (
     decode_schema,
     decode_sort_order,
@@ -57,7 +58,6 @@ from icefield.model.updates import (
 )
 from icefield.types.unknown_keys import find_unknown_keys
 
-Json = dict[str, Any]
 Encode = Callable[[Any], Json]
 Decode = Callable[[Json], Any]
 

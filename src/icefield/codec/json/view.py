@@ -4,12 +4,12 @@ Keys that icefield does not know, of the view and of its versions, survive a rou
 unknown types. Raises CorruptFile for bytes that are not view metadata, Unsupported for another format version.
 """
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from icefield.codec.json.decoders import ENCODER, INT, LONG, OBJECTS, RAW, RAW_LIST, TEXT, UUID
 from icefield.codec.json.keys import KeyTaker, inflate_json
 from icefield.codec.json.schema import decode_schema, encode_schema
 from icefield.codec.json.snapshots import Int, Long
@@ -42,27 +42,19 @@ class _TypeWire(msgspec.Struct):
     type: str
 
 
-_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
-_INT = msgspec.json.Decoder(Int)
-_LONG = msgspec.json.Decoder(Long)
-_TEXT = msgspec.json.Decoder(str)
 _OPTIONAL_TEXT: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str)
 _TEXTS = msgspec.json.Decoder(tuple[str, ...])
-_UUID = msgspec.json.Decoder(uuid.UUID)
 _LOG = msgspec.json.Decoder(list[_LogWire])
 _STRINGS: msgspec.json.Decoder[Mapping[str, str]] = msgspec.json.Decoder(dict[str, str])
 _TYPE = msgspec.json.Decoder(_TypeWire)
 _REPRESENTATION = msgspec.json.Decoder(_SqlWire)
-_ENCODER = msgspec.json.Encoder()
 
 
 def decode_view(data: bytes, location: str) -> ViewMetadata:
     """Decode a view's metadata.json, plain or gzipped."""
     try:
-        keys = _KEYS.decode(inflate_json(data, location))
-        version = _INT.decode(keys["format-version"])
+        keys = RAW.decode(inflate_json(data, location))
+        version = INT.decode(keys["format-version"])
         if version != VIEW_FORMAT_VERSION:
             raise Unsupported(f"{location} has view format version {version}; icefield supports {VIEW_FORMAT_VERSION}")
         metadata = _decode_keys(dict(keys))
@@ -88,18 +80,18 @@ def encode_view(metadata: ViewMetadata) -> bytes:
     if not metadata.properties:
         del keys["properties"]
     keys.update(_raw(metadata.unknown))
-    return _ENCODER.encode(keys)
+    return ENCODER.encode(keys)
 
 
 def decode_view_version(raw: msgspec.Raw) -> ViewVersion:
     """Decode one version."""
-    keys = dict(_KEYS.decode(raw))
+    keys = dict(RAW.decode(raw))
     take = KeyTaker(keys)
     return ViewVersion(
-        version_id=take.required("version-id", _INT),
-        schema_id=take.required("schema-id", _INT),
-        timestamp_ms=take.required("timestamp-ms", _LONG),
-        representations=tuple(_decode_representation(each) for each in take.required("representations", _RAW_LIST)),
+        version_id=take.required("version-id", INT),
+        schema_id=take.required("schema-id", INT),
+        timestamp_ms=take.required("timestamp-ms", LONG),
+        representations=tuple(_decode_representation(each) for each in take.required("representations", RAW_LIST)),
         default_namespace=take.required("default-namespace", _TEXTS),
         default_catalog=take.optional("default-catalog", _OPTIONAL_TEXT, None),
         summary=take.required("summary", _STRINGS),
@@ -126,16 +118,16 @@ def encode_view_version(version: ViewVersion) -> dict[str, Any]:
 def _decode_keys(keys: dict[str, msgspec.Raw]) -> ViewMetadata:
     take = KeyTaker(keys)
     return ViewMetadata(
-        view_uuid=take.required("view-uuid", _UUID),
-        location=take.required("location", _TEXT).rstrip("/"),
-        schemas=tuple(decode_schema(schema) for schema in take.required("schemas", _OBJECTS)),
-        current_version_id=take.required("current-version-id", _INT),
-        versions=tuple(decode_view_version(raw) for raw in take.required("versions", _RAW_LIST)),
+        view_uuid=take.required("view-uuid", UUID),
+        location=take.required("location", TEXT).rstrip("/"),
+        schemas=tuple(decode_schema(schema) for schema in take.required("schemas", OBJECTS)),
+        current_version_id=take.required("current-version-id", INT),
+        versions=tuple(decode_view_version(raw) for raw in take.required("versions", RAW_LIST)),
         version_log=tuple(
             VersionLogEntry(entry.timestamp_ms, entry.version_id) for entry in take.required("version-log", _LOG)
         ),
         properties=take.optional("properties", _STRINGS, {}),
-        format_version=take.required("format-version", _INT),
+        format_version=take.required("format-version", INT),
         unknown={key: bytes(raw) for key, raw in keys.items()},
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from icefield.codec.json.updates import UPDATES, Decode, Encode, Json, decode_tagged, encode_tagged
+from icefield.codec.json.keys import Json
+from icefield.codec.json.updates import UPDATES, Decode, Encode, decode_tagged, encode_tagged
 from icefield.codec.json.view import decode_view_version, encode_view_version
 from icefield.model.view_updates import AddViewVersion, SetCurrentViewVersion, ViewUpdate
 

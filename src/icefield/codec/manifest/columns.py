@@ -17,10 +17,9 @@ from icefield.codec.manifest.schema import (
     PATHS,
 )
 from icefield.errors import InvalidInput
+from icefield.model.partition import FIRST_PARTITION_FIELD_ID
 
 DATA_FILE_COLUMN = "data_file"
-
-_FIRST_PARTITION_FIELD_ID = 1000
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def entry_names(partition_spec: bytes) -> dict[tuple[int, str], int]:
     try:
         fields = json.loads(partition_spec)
         partition = {
-            (PARTITION_ID, str(f["name"])): int(f.get("field-id", _FIRST_PARTITION_FIELD_ID + position))
+            (PARTITION_ID, str(f["name"])): int(f.get("field-id", FIRST_PARTITION_FIELD_ID + position))
             for position, f in enumerate(fields)
         }
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from icefield.codec.avro.arrow import arrow_type, list_array, map_array, value_array
 from icefield.codec.avro.container import DEFAULT_LIMITS, SYNC_BYTES, Header, Limits, parse_header, raw_blocks
 from icefield.codec.avro.decode import Decoded, decode, pack_rows
-from icefield.codec.avro.engine import Longs
 from icefield.codec.avro.program import Column, Path, Program
 from icefield.codec.avro.schema import ROOT_ID, Value
 from icefield.codec.manifest.columns import DATA_FILE_COLUMN, PLAN, ManifestColumns, manifest_program
 from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import DATA_FILE_ID, KINDS, PARTITION_ID, PATHS, partition_column
 from icefield.errors import CorruptFile, InvalidInput
+from icefield.types.arrays import Longs
 
 MANIFEST_COLUMN = "manifest"
 STRINGS = ("file_path", "file_format")

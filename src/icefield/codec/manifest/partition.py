@@ -10,6 +10,7 @@ from typing import Any
 from icefield.codec.avro.schema import Field, Record, Value
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import (
+    UUID_BYTES,
     BinaryType,
     BooleanType,
     DateType,
@@ -30,8 +31,6 @@ from icefield.types.datatypes import (
     Type,
     UUIDType,
 )
-
-UUID_BYTES = 16
 
 _VALUES: dict[PrimitiveType, Value] = {
     BooleanType(): Value("boolean"),

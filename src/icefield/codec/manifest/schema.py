@@ -18,6 +18,7 @@ from icefield.types.datatypes import NestedField
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
+PARQUET, PUFFIN = "PARQUET", "PUFFIN"
 
 DATA_FILE_ID, PARTITION_ID = 2, 102
 PARTITION_PREFIX = "partition."

@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from icefield.catalog.catalog import Catalog
+from icefield.catalog.missing import METADATA_SUFFIXES
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, MetadataOutline, decode_entry, decode_outline
 from icefield.commit.action import metadata_folder
 from icefield.errors import IcefieldError
@@ -23,8 +24,6 @@ from icefield.model.metadata import TableMetadata, location_uuid
 from icefield.model.names import TableName
 from icefield.storage.roots import resolve_location
 from icefield.storage.store import Store
-
-_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
 def entry_of(catalog: Catalog, table: TableName, base: TableMetadata | None) -> CatalogEntry:
@@ -49,7 +48,7 @@ def _find_own(store: Store, current: TableMetadata, gone: Iterable[str]) -> Iter
     for location in gone:
         try:
             parent, _, name = location.rpartition("/")
-            if not name.endswith(_SUFFIXES) or resolve_location(parent) != folder:
+            if not name.endswith(METADATA_SUFFIXES) or resolve_location(parent) != folder:
                 continue
             outline = decode_outline(store.read(location), location)
         except IcefieldError:

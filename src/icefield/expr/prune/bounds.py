@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefield.expr.prune.ordered import BYTES, Bools, Bytes, Numbers, OrderedColumn, Wide
+from icefield.expr.prune.ordered import Bools, Bytes, Numbers, OrderedColumn, Wide
 from icefield.types.datatypes import (
     OPAQUE_TYPES,
     BooleanType,
@@ -30,6 +30,7 @@ from icefield.types.datatypes import (
     TimeType,
     UUIDType,
 )
+from icefield.types.sort_keys import BYTES
 from icefield.types.transforms import units_per_day
 
 _WIDE_BYTES = 16

@@ -18,23 +18,18 @@ from icefield.expr.parse.ast import Operator
 from icefield.types.arrow import physical_array
 from icefield.types.datatypes import (
     MAX_DECIMAL_PRECISION,
-    BinaryType,
     BooleanType,
     DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
     PrimitiveType,
     StringType,
     UUIDType,
     Value,
 )
+from icefield.types.sort_keys import BYTES, FLOATS
 from icefield.types.values.binary import unscaled
 
 Bools = npt.NDArray[np.bool_]
 
-FLOATS = (FloatType, DoubleType)
-BYTES = (StringType, BinaryType, FixedType, UUIDType)
 _MANY_VALUES = 100
 
 

@@ -23,15 +23,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from icefield.expr.bind.bound import FALSE, TRUE, AllOf, AnyOf, Bound, Constant, Leaf, all_of, any_of
 from icefield.expr.prune.evaluate import Statistics, might_match, must_match
 from icefield.expr.prune.ordered import Bools
 from icefield.expr.prune.project import PartitionTerm, project_inclusive, project_strict
 from icefield.expr.prune.statistics import FieldStatistics
+from icefield.types.arrays import Longs
 
-Codes = npt.NDArray[np.int64]
 ALWAYS, NEVER = 1, 2
 BITS_PER_UNIT = 2
 MOST_UNITS = 31  # two bits each, in 64 bits with a sign; what comes after them is left to the rows
@@ -73,7 +72,7 @@ class Residuals:
     codes: for `residual`. always, never: the files whose every row must match, and those where none can.
     """
 
-    codes: Codes
+    codes: Longs
     always: Bools
     never: Bools
 
@@ -101,7 +100,7 @@ def residual(where: Bound, code: int) -> Bound:
     return _rest(where, {unit: code >> (BITS_PER_UNIT * place) for place, unit in enumerate(_units(where))})
 
 
-def common_code(codes: Codes) -> int:
+def common_code(codes: Longs) -> int:
     """Return the code of what metadata answers for each of some files."""
     return int(np.bitwise_and.reduce(codes)) if len(codes) else 0
 

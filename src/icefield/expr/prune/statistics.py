@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.expr.prune.bounds import decode_bounds
-from icefield.expr.prune.ordered import FLOATS, Bools, OrderedColumn, column_of
+from icefield.expr.prune.ordered import Bools, OrderedColumn, column_of
 from icefield.types.datatypes import BinaryType, FixedType, PrimitiveType, StringType
+from icefield.types.sort_keys import FLOATS
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from icefield.errors import SchemaMismatch
 from icefield.types.arrow import arrow_field, arrow_schema, arrow_type, repeated_value, schema_from_arrow
 from icefield.types.arrow_nested import list_around, map_around, struct_around, without_unused
 from icefield.types.datatypes import (
+    UUID_BYTES,
     BinaryType,
     FixedType,
     GeographyType,
@@ -41,8 +42,6 @@ from icefield.types.datatypes import (
 )
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
-
-UUID_BYTES = 16
 
 _PLAIN_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 

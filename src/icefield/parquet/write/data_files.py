@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from icefield.codec.manifest.rows import DataFiles
-from icefield.codec.manifest.schema import DATA, data_file_arrow_schema, partition_column
+from icefield.codec.manifest.schema import DATA, PARQUET, data_file_arrow_schema, partition_column
 from icefield.model.partition import PartitionSpec
 from icefield.parquet.metrics import FileMetrics
 from icefield.types.datatypes import Type, UUIDType, Value
 from icefield.types.schema import Schema
 
-PARQUET = "PARQUET"
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 

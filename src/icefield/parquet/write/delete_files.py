@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefield.codec.manifest.rows import DataFiles, ManifestEntries
-from icefield.codec.manifest.schema import POSITION_DELETES, data_file_arrow_schema
+from icefield.codec.manifest.schema import PARQUET, POSITION_DELETES, PUFFIN, data_file_arrow_schema
 from icefield.codec.puffin.deletion_vector import deletion_vector_blob
 from icefield.codec.puffin.puffin import encode_puffin
 from icefield.errors import IcefieldError
@@ -28,7 +28,6 @@ from icefield.types.metadata_columns import DELETED_FILE, DELETED_POSITION
 from icefield.types.schema import Schema
 from icefield.types.values.binary import encode_value
 
-PUFFIN, PARQUET = "PUFFIN", "PARQUET"
 PUFFIN_FILE, PARQUET_FILE = "puffin", "parquet"
 CREATED_BY = {"created-by": "icefield"}
 MOST_VECTORS = 1_000  # in one Puffin file, and

@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
 from icefield.parquet.nan_columns import column_at
+from icefield.types.arrays import Mask
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
 from icefield.types.sort_keys import has_negative_nan, sort_keys
 from icefield.types.transforms import Unknown
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass

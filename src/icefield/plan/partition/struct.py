@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import partition_column
-from icefield.codec.rows import Mask
 from icefield.errors import Unsupported
 from icefield.expr.bind.bound import Bound
 from icefield.expr.prune.evaluate import might_match
@@ -24,6 +23,7 @@ from icefield.expr.prune.statistics import FieldStatistics
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.plan.manifest_list import prune_manifests
+from icefield.types.arrays import Mask
 from icefield.types.arrow import arrow_type, struct_array
 from icefield.types.datatypes import NestedField, PrimitiveType, StructType
 from icefield.types.schema import Schema

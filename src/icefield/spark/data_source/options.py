@@ -19,8 +19,8 @@ from icefield.lake import Lake, LakeOpener
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
+from icefield.types.calendar import EPOCH
 
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 LAKE_PROPERTY = "lake-property."
 OF_THE_LAKE = ("lake", "warehouse", "catalog", LAKE_PROPERTY)
 TIME_TRAVEL = ("snapshot-id", "as-of-timestamp", "branch", "tag")

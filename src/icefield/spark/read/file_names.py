@@ -36,6 +36,7 @@ from icefield.parquet.read.stored_columns import (
 from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.residuals import MOST_GROUPS
 from icefield.storage.store import Store
+from icefield.types.arrays import Mask
 from icefield.types.datatypes import (
     BinaryType,
     BooleanType,
@@ -92,7 +93,6 @@ _MOST_LONG_DIGITS = 18
 # Inside lists, Spark's row-based reader cannot read these, however they are stored.
 _REFUSED_ITEMS = (UUIDType, TimestampNsType, TimestamptzNsType)
 _THREADS = 32
-Mask = npt.NDArray[np.bool_]
 Names = tuple[tuple[int, str], ...]
 
 

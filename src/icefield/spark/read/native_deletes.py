@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
@@ -30,6 +29,7 @@ from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.plan.planned_files import PlannedFiles
 from icefield.spark.types import logical_field
 from icefield.types import datatypes
+from icefield.types.arrays import Longs, Mask
 from icefield.types.schema import Schema
 
 WORD_BITS = 64
@@ -53,8 +53,6 @@ KEY_TYPES = (
 )
 WORDS = pa.list_(pa.field("element", pa.int64(), nullable=False))
 DELETE_NUMBER = "icefield_delete"
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from datetime import date
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -39,12 +38,12 @@ from icefield.spark.read.native_read import FilesToRead, read_native
 from icefield.spark.read.task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import logical_field
+from icefield.types.arrays import Mask
 from icefield.types.datatypes import DateType, DecimalType, NestedField, PrimitiveType, walk
 from icefield.types.metadata_columns import DELETED, PARTITION_ID, is_metadata_column
 from icefield.types.schema import Schema
 
 MAX_LONG_DIGITS = 18
-Mask = npt.NDArray[np.bool_]
 
 
 def read_files(spark: SparkSession, request: FilesToRead, where: Bound, rows: Rows = Rows.MATCHING) -> DataFrame:
