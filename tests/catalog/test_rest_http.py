@@ -40,6 +40,8 @@ def test_an_answer_has_a_bound(pieces: Callable[[], Iterable[bytes]], fault: str
     with raw_server(lambda _: pieces()) as url:
         answer = client.send(Request("GET", url, max_bytes=MAX_BYTES))
     assert (answer.error, len(answer.body)) == (fault, 0 if fault else MAX_BYTES)
+    # What was not read would be taken for the next answer.
+    assert sum(map(len, client._idle.values())) == (0 if fault else 1)
     client.close()
 
 
