@@ -323,6 +323,19 @@ def test_files_that_another_run_committed_stay_when_the_table_is_renamed(lake: L
     assert ids(lake.table("t.renamed")) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
+def test_manifests_that_an_action_committed_stay_when_the_table_is_renamed(lake: Lake) -> None:
+    write, written = write_files(lake.table(NAME), 7, 8, idempotency_key="x")
+    action = AppendFiles(written, write.base.spec, write.base.schema, write.target)
+    own = OwnFiles(written.column("file_path").to_pylist(), write.base, is_optional=True)
+    stale = lake.head(NAME)
+    stale.load()
+    lake.head(NAME).commit([action], own)
+    lake.rename_table(NAME, "t.renamed")
+    with pytest.raises(NoSuchTable):
+        stale.commit([action], own)
+    assert ids(lake.table("t.renamed")) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
 def test_an_action_that_is_committed_again_is_made_once(lake: Lake) -> None:
     table = lake.table(NAME)
     write, written = write_files(table, 7)
@@ -333,6 +346,20 @@ def test_an_action_that_is_committed_again_is_made_once(lake: Lake) -> None:
     lake.table(NAME).append(rows(8))
     lake.head(NAME).commit([action], own)
     assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_what_was_written_for_every_base_is_there_for_the_next_attempt(version: int) -> None:
+    lake = open_lake("merge-on-read", version)
+    rivals = [lambda: lake.table(NAME).append(rows(10)), lambda: lake.table(NAME).append(rows(13))]
+    catalog: Any = RacingCatalog(lake.catalog, rivals)
+    racing = Lake(Backend(catalog, lake.store, lake.ambient), lake.warehouse)
+    write, written = write_files(lake.table(NAME), 7)
+    racing.head(NAME).commit([AppendFiles(written, write.base.spec, write.base.schema)])
+    assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7, 10, 13]
+    catalog.rivals = [lambda: lake.table(NAME).append(rows(16)), lambda: lake.table(NAME).append(rows(19))]
+    racing.table(NAME).delete("id IN (1, 7)")
+    assert ids(lake.table(NAME)) == [2, 3, 4, 5, 6, 10, 13, 16, 19]
 
 
 def test_what_a_transaction_throws_away_was_not_committed_by_another(lake: Lake) -> None:
