@@ -12,7 +12,7 @@ import icefield
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
-from icefield.commit.action import CommitTarget
+from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.loop import OwnFiles
@@ -27,6 +27,7 @@ from icefield.errors import (
     StorageError,
 )
 from icefield.lake import Lake
+from icefield.model.metadata import TableMetadata
 from icefield.table.table import Table
 
 NAME = "t.t"
@@ -321,6 +322,20 @@ def test_files_that_another_run_committed_stay_when_the_table_is_renamed(lake: L
     with pytest.raises(NoSuchTable):
         write.append_files(written)
     assert ids(lake.table("t.renamed")) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_nothing_is_left_of_an_action_that_finds_nothing_to_do(lake: Lake) -> None:
+    class WritesForNothing:
+        def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+            context.store.put_new(context.metadata_location(base, "x.avro"), b"x")
+            return NOTHING_TO_DO
+
+        def reusable_files(self) -> Sequence[str]:
+            return ()
+
+    before = files(lake)
+    lake.head(NAME).commit([WritesForNothing()])
+    assert files(lake) == before
 
 
 def test_manifests_that_an_action_committed_stay_when_the_table_is_renamed(lake: Lake) -> None:
