@@ -277,9 +277,10 @@ def test_the_same_files_committed_twice_under_one_key_stay(
     )
 
 
+@pytest.mark.parametrize("step", ["prepare", "propose"])
 @pytest.mark.parametrize("is_reachable", [True, False])
 def test_files_that_landed_stay_when_a_second_commit_of_them_fails(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, is_reachable: bool, step: str
 ) -> None:
     table = lake.table(NAME)
     write, written = write_files(table, 7, 8)
@@ -293,7 +294,7 @@ def test_files_that_landed_stay_when_a_second_commit_of_them_fails(
             monkeypatch.setattr(lake.catalog, name, fail)
         raise ConcurrentChange("no")
 
-    monkeypatch.setattr(AppendFiles, "propose", refuse)
+    monkeypatch.setattr(AppendFiles, step, refuse)
     again = TableWrite(lake.head(NAME), write.target, write.base)
     with pytest.raises(ConcurrentChange):
         again.append_files(written)
