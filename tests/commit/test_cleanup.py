@@ -11,12 +11,13 @@ from tests.commit.faults import Around, RacingCatalog, RecordingStore
 import icefield
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
+from icefield.cache.reading import ReadContext
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.loop import OwnFiles
-from icefield.commit.validate.references import find_referenced
+from icefield.commit.validate.references import find_referenced, remove_unreferenced
 from icefield.dml.write import TableWrite
 from icefield.errors import (
     CatalogError,
@@ -28,6 +29,7 @@ from icefield.errors import (
 )
 from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
+from icefield.plan.manifest_list import load_manifests
 from icefield.table.table import Table
 
 NAME = "t.t"
@@ -277,6 +279,22 @@ def test_the_same_files_committed_twice_under_one_key_stay(
     )
 
 
+def test_nothing_is_left_of_the_slower_of_two_runs_under_one_key(lake: Lake) -> None:
+    others = set[str]()
+    mine: Any = RecordingStore(lake.store)
+
+    def let_the_other_land_first() -> None:
+        lake.table(NAME).append(rows(7, 8), idempotency_key="x")
+        others.update(files(lake) - set(mine.written))
+
+    catalog: Any = RacingCatalog(lake.catalog, [let_the_other_land_first])
+    slower = Lake(Backend(catalog, mine, lake.ambient), lake.warehouse)
+    made = slower.table(NAME).append(rows(7, 8), idempotency_key="x")
+    assert made == lake.table(NAME).snapshots()[-1]
+    assert files(lake) == others
+    assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
 @pytest.mark.parametrize("step", ["prepare", "propose"])
 @pytest.mark.parametrize("is_reachable", [True, False])
 def test_files_that_landed_stay_when_a_second_commit_of_them_fails(
@@ -414,5 +432,23 @@ def test_references_are_found_wherever_they_are(lake: Lake) -> None:
     now = lake.table(NAME).metadata
     assert find_referenced(lake.backend.reading, paths, now, base) == paths
     assert find_referenced(lake.backend.reading, paths, now) == paths
-    list_of_head = now.current_snapshot.manifest_list if now.current_snapshot else ""
-    assert find_referenced(lake.backend.reading, {list_of_head}, now, base) == {list_of_head}
+    head = now.current_snapshot
+    assert head
+    manifests = load_manifests(lake.backend.reading, head)
+    assert manifests
+    for referenced in (head.manifest_list, manifests.column("manifest_path")[0].as_py()):
+        assert find_referenced(lake.backend.reading, {referenced}, now, base) == {referenced}
+
+
+def test_nothing_is_removed_while_it_cannot_be_seen_what_is_referenced(lake: Lake) -> None:
+    class Unreadable(Around):
+        def read(self, location: str) -> bytes:
+            raise StorageError("no")
+
+    table = lake.table(NAME)
+    base = table.metadata
+    write, written = write_files(table, 7)
+    write.append_files(written)
+    store: Any = Unreadable(lake.store)
+    remove_unreferenced(ReadContext(store), written.column("file_path").to_pylist(), lake.table(NAME).metadata, base)
+    assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7]
