@@ -1,12 +1,13 @@
 """Whatever fails before the catalog is asked, nothing of the change is left; what a snapshot refers to stays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.commit.faults import Around, RacingCatalog, RecordingStore
+from tests.commit.faults import Around, LosesReplies, RacingCatalog, RecordingStore
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -124,7 +125,7 @@ def test_nothing_is_left_of_a_change_that_could_not_be_written(
     before = files(lake), state(lake)
     error = StorageError("the disk is full") if kind is StorageError else KeyboardInterrupt()
     for at in range(1, 60):
-        store: Any = FailsAt(lake.store, at, error, after=at % 2 == 0)
+        store: Any = FailsAt(lake.store, at, error, after=kind is StorageError or at % 2 == 0)
         try:
             OPERATIONS[operation](Lake(Backend(lake.catalog, store, lake.ambient), lake.warehouse))
         except kind:
@@ -343,6 +344,44 @@ def test_files_that_another_run_committed_stay_when_the_table_is_renamed(lake: L
     assert ids(lake.table("t.renamed")) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+def test_nothing_is_left_of_a_registration_that_could_not_be_written(lake: Lake, is_written: bool) -> None:
+    location = lake.table("t.u").metadata_location
+    lake.drop_table("t.u")
+    before = files(lake), lake.tables()
+    store: Any = FailsAt(lake.store, 1, StorageError("the disk is full"), after=is_written)
+    failing = Lake(Backend(lake.catalog, store, lake.ambient), lake.warehouse)
+    with pytest.raises(StorageError):
+        failing.register_table("t.u", location)
+    assert (files(lake), lake.tables()) == before
+
+
+def test_a_registration_whose_reply_is_lost_removes_nothing(lake: Lake) -> None:
+    location = lake.table("t.u").metadata_location
+    lake.drop_table("t.u")
+    catalog: Any = LosesReplies(lake.catalog, times=1, lands=True)
+    with pytest.raises(CommitStateUnknown):
+        Lake(Backend(catalog, lake.store, lake.ambient), lake.warehouse).register_table("t.u", location)
+    assert lake.table("t.u").metadata_location != location
+    lake.table("t.u").append(rows(1))
+
+
+def test_nothing_is_left_of_work_that_failed_after_some_of_it_was_done(lake: Lake) -> None:
+    done = f"{lake.warehouse}/done.parquet"
+
+    class FailsLater:
+        def run(self, *_: object) -> Iterator[Any]:
+            lake.store.put_new(done, b"x")
+            yield SimpleNamespace(locations=[done])
+            raise KeyboardInterrupt
+
+    engine: Any = FailsLater()
+    work: Any = None
+    with pytest.raises(KeyboardInterrupt):
+        TableWrite.begin(lake.head(NAME), CommitTarget()).run(engine, work, [])
+    assert done not in files(lake)
+
+
 def test_nothing_is_left_of_an_action_that_finds_nothing_to_do(lake: Lake) -> None:
     class WritesForNothing:
         def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
@@ -360,7 +399,7 @@ def test_nothing_is_left_of_an_action_that_finds_nothing_to_do(lake: Lake) -> No
 def test_manifests_that_an_action_committed_stay_when_the_table_is_renamed(lake: Lake) -> None:
     write, written = write_files(lake.table(NAME), 7, 8, idempotency_key="x")
     action = AppendFiles(written, write.base.spec, write.base.schema, write.target)
-    own = OwnFiles(written.column("file_path").to_pylist(), write.base, is_optional=True)
+    own = OwnFiles(written.file_path.to_pylist(), write.base, is_optional=True)
     stale = lake.head(NAME)
     stale.load()
     lake.head(NAME).commit([action], own)
@@ -436,7 +475,7 @@ def test_references_are_found_wherever_they_are(lake: Lake) -> None:
     assert head
     manifests = load_manifests(lake.backend.reading, head)
     assert manifests
-    for referenced in (head.manifest_list, manifests.column("manifest_path")[0].as_py()):
+    for referenced in (head.manifest_list, manifests.manifest_path[0].as_py()):
         assert find_referenced(lake.backend.reading, {referenced}, now, base) == {referenced}
 
 
@@ -450,5 +489,5 @@ def test_nothing_is_removed_while_it_cannot_be_seen_what_is_referenced(lake: Lak
     write, written = write_files(table, 7)
     write.append_files(written)
     store: Any = Unreadable(lake.store)
-    remove_unreferenced(ReadContext(store), written.column("file_path").to_pylist(), lake.table(NAME).metadata, base)
+    remove_unreferenced(ReadContext(store), written.file_path.to_pylist(), lake.table(NAME).metadata, base)
     assert ids(lake.table(NAME)) == [1, 2, 3, 4, 5, 6, 7]
