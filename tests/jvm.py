@@ -2,8 +2,9 @@
 
 import os
 
-# Small queries on a JVM that soon ends: code compiled once, and not again for speed, takes half of the CPU time.
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Small queries on a JVM that soon ends: code compiled once, and not again for speed, takes half of the CPU time, and
+# classes of Spark's own jars that are loaded without verification a fifth less of the rest.
+OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 EXECUTOR_OPTIONS = f'--conf "spark.executor.extraJavaOptions={OPTIONS}"'
 

@@ -13,7 +13,8 @@ from tests.jvm import EXECUTOR_OPTIONS, own_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("everywhere")]
 ROOT = Path(__file__).resolve().parents[2]
-SPECULATION = {
+SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.speculation": "true",
     "spark.speculation.minTaskRuntime": "1s",
     "spark.speculation.multiplier": "1.1",
@@ -29,7 +30,7 @@ from icefield.spark.session.session import session
 
 MARKS = Path(sys.argv[1], "marks")
 MARKS.mkdir()
-ROWS = 240_000
+ROWS = 24_000
 
 
 def mark(name):
@@ -80,7 +81,7 @@ with running_hosts() as master, icefield.connect(Path(sys.argv[1], "lake"), dura
     spark = session(master=master)
     rows = spark.range(0, ROWS, 1, 4)
     for name in ("twice", "again"):
-        lake.create_table(f"s.{name}", "id long", properties={"write.target-file-size-bytes": "20000"})
+        lake.create_table(f"s.{name}", "id long", properties={"write.target-file-size-bytes": "2000"})
 
     lake.table("s.twice").append(rows.mapInArrow(slow, "id long"))
     print("attempts", sorted(path.name for path in MARKS.glob("attempt-*")), flush=True)
@@ -96,7 +97,7 @@ with running_hosts() as master, icefield.connect(Path(sys.argv[1], "lake"), dura
 def test_rows_are_written_once_whatever_runs_twice(tmp_path: Path) -> None:
     environment = own_environment()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
-    settings = [f"--conf {key}={value}" for key, value in SPECULATION.items()]
+    settings = [f"--conf {key}={value}" for key, value in SETTINGS.items()]
     environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, EXECUTOR_OPTIONS, "pyspark-shell"])
     command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
