@@ -77,7 +77,9 @@ def test_a_small_manifest_list_is_read_without_a_compiler() -> None:
 import sys
 from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
-data = encode_manifest_list(MANIFEST_LIST_ARROW_SCHEMA.empty_table(), ManifestListHeader(1, None, 1), "l")
+from icefield.codec.manifest.rows import Manifests
+rows = Manifests.trusted(MANIFEST_LIST_ARROW_SCHEMA.empty_table())
+data = encode_manifest_list(rows, ManifestListHeader(1, None, 1), "l")
 decode_manifest_list(data, "l")
 print("numba" in sys.modules)
 """
