@@ -1,6 +1,6 @@
-"""Rows of one type as Arrow columns, under a type of their own.
+"""Rows as Arrow columns, with a Python type for each type of row.
 
-An Arrow table has no type that says which rows it holds. A subclass of Rows does, and has its columns as attributes:
+The type of an Arrow table does not say what its rows are. A subclass of Rows does, and has its columns as attributes:
 
     >>> class Cities(Rows):
     ...     name: Column
@@ -29,8 +29,8 @@ Column = pa.ChunkedArray
 class Rows:
     """Rows as columns. The table is checked once, where it is given a type.
 
-    Subclasses annotate their columns as Column. With `partial=True` the columns that they name may be missing, and must
-    not be used then.
+    Subclasses annotate their columns as Column. With `partial=True` any of these columns may be missing, and a missing
+    one must not be used.
     """
 
     REQUIRED: ClassVar[frozenset[str]] = frozenset()
@@ -39,7 +39,7 @@ class Rows:
     def __init_subclass__(cls, *, partial: bool = False) -> None:
         own = [name for name, kind in vars(cls).get("__annotations__", {}).items() if kind is Column]
         for name in own:
-            # Without a Python frame: columns are used far more often than they are made.
+            # methodcaller adds no Python frame: columns are used far more often than tables are built.
             setattr(cls, name, property(methodcaller("_column", name)))
         cls.REQUIRED = cls.REQUIRED if partial else cls.REQUIRED.union(own)
 
@@ -55,7 +55,7 @@ class Rows:
 
     @classmethod
     def trusted(cls, table: pa.Table) -> Self:
-        """Give a type to columns that are known to fit."""
+        """Wrap a table that is known to have the columns, without the check."""
         made = cls.__new__(cls)
         made.table = table
         made._column = table.column  # noqa: SLF001 - it is made here
@@ -63,7 +63,7 @@ class Rows:
 
     @classmethod
     def concat(cls, parts: Iterable[Self]) -> Self:
-        """Return the rows of all parts, of which there must be one, in order; a column that a part lacks is null."""
+        """Concatenate one or more parts, in order; a column that is missing from a part is null there."""
         tables = [part.table for part in parts]
         if len(tables) == 1:
             return cls.trusted(tables[0])
@@ -106,7 +106,7 @@ class Rows:
         if len(chosen) <= FEW:
             first = int(chosen.argmax())
             if np.count_nonzero(chosen[first : first + count]) == count:
-                # A slice of many rows would keep all of them in memory.
+                # In small tables only: a slice of a large one would keep all of its rows in memory.
                 return self.slice(first, int(count))
         return self.filter(pa.array(chosen))
 
@@ -129,14 +129,14 @@ class Rows:
         return self.trusted(self.table.slice(start, count))
 
     def replaced(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> Self:
-        """Return the rows with other values in some of their columns."""
+        """Return the rows with some columns replaced."""
         table = self.table
         for name, column in columns.items():
             table = table.set_column(table.column_names.index(name), name, column)
         return self.trusted(table)
 
     def extended(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> Self:
-        """Return the rows with further columns."""
+        """Return the rows with columns added."""
         table = self.table
         for name, column in columns.items():
             table = table.append_column(name, column)

@@ -1,6 +1,6 @@
-"""Make Arrow arrays of decoded Avro values, and say which Arrow type an Avro type is. (spec: Appendix A, Avro)
+"""Convert decoded Avro values to Arrow arrays, and map Avro types to Arrow types. (spec: Appendix A, Avro)
 
-Raises ValueError for a column that cannot be what is asked for; the caller knows which file it belongs to.
+Raises ValueError for a column that cannot be converted to the requested type; the caller adds the file's location.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _TIMESTAMP_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us", "timesta
 
 
 def arrow_type(value: Value) -> pa.DataType:
-    """Return the Arrow type of an Avro type with its logical type; unknown logical types do not count."""
+    """Return the Arrow type of an Avro type with its logical type; unknown logical types are ignored."""
     match value.kind, value.logical:
         case "int", "date":
             return pa.date32()
@@ -78,7 +78,7 @@ def map_array(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
 
 
 def records_array(decoded: Decoded, column: Column, kind: pa.DataType, ids: dict[str, int]) -> pa.Array:
-    """Build a column of lists of records, whose fields are found by id; fields that the file lacks are null."""
+    """Build a column of lists of records. Fields are matched by id; fields missing from the file are null."""
     if column.elements is None:
         raise ValueError(f"the field {column.name!r} is not an array")
     elements, lengths = decode_elements(decoded, column)
@@ -135,10 +135,10 @@ def _floats(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
 
 
 def _bytes(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
-    """Let Arrow copy the spans: over the whole data lay an array of spans and the gaps between them, take the spans."""
+    """Let Arrow copy the spans: build an array of the spans and the gaps between them, then take only the spans."""
     begins, ends, present = decoded.spans(column)
     if not present.all():
-        # Where there is no span, an empty one at the end of the one before keeps the offsets ascending.
+        # A missing span becomes an empty one at the end of its predecessor, so that the offsets stay ascending.
         ends = np.maximum.accumulate(ends)
         begins = np.where(present, begins, ends)
     offsets = np.zeros(2 * decoded.count + 1, np.int32)
@@ -158,7 +158,7 @@ def _fixed(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
 
 
 def _decimals(decoded: Decoded, column: Column, kind: pa.DataType) -> pa.Array:
-    """Avro has big-endian two's complement of any length, Arrow little-endian of 16 bytes."""
+    """Convert decimals: Avro has big-endian two's complement of any length, Arrow 16 bytes of little-endian."""
     begins, ends, present = decoded.spans(column)
     lengths = ends - begins
     if (lengths > DECIMAL_BYTES).any() or (lengths[present] == 0).any():
@@ -194,7 +194,7 @@ _Builder = Callable[[Decoded, Column, pa.DataType], pa.Array]
 
 @lru_cache(maxsize=256)
 def _builder(held: str, kind: pa.DataType) -> _Builder | None:
-    """Find what builds an Arrow type from a type of Avro; None if nothing does."""
+    """Return the function that builds an Arrow type from an Avro type, or None if there is none."""
     for words, fits, build in _BUILDERS:
         if held in words and fits(kind):
             return build

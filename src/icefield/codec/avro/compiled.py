@@ -1,8 +1,8 @@
 """The kernels, compiled to machine code on first use and kept in numba's cache on disk.
 
-Importing this loads numba, and the first use on a machine compiles for several seconds; so only `avro_engine` imports
-it, and only when there is enough work. The cache is keyed by the date of `avro_kernel`, not of this file: whoever
-changes the options here must remove the cached code.
+Importing this module loads numba, and the first use on a machine compiles for several seconds, so only `avro.engine`
+imports it, and only when there is enough work. The cache is keyed by the modification time of `avro.kernel`, not of
+this file: after a change of the options here, remove the cached code.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,8 @@ _PARTS: tuple[Callable[..., Any], ...] = (
 )
 
 
-# Nothing in the kernels allocates, so they need no reference counts; with those and with real calls between the parts
-# they take four times as long.
+# The kernels do not allocate, so they need no reference counts. Reference counts and calls that are not inlined would
+# make them four times slower.
 _OPTIONS: dict[str, Any] = {"_nrt": False}
 for _part in _PARTS:
     register_jitable(forceinline=True, **_OPTIONS)(_part)

@@ -1,7 +1,7 @@
 """Compress and decompress Avro blocks: null, deflate, snappy, zstandard.
 
-Error semantics: `decompress` raises ValueError for bytes that do not decompress, or that grow beyond the limit, before
-memory is taken for them.
+`decompress` raises ValueError for bytes that do not decompress, or that would exceed the limit, before it allocates
+memory for them.
 """
 
 import zlib
@@ -19,10 +19,10 @@ except ImportError:  # a platform without a wheel; half the speed
     _inflater = zlib
 
 _RAW_STREAM = -15
-# Manifests are written once and read often. Measured on them: isal's levels are 4 times as fast but leave 25 % more
-# bytes, which take longer to read; zlib's level 6 is half as fast and leaves 9 % less.
+# Manifests are written once and read often. Measured on manifests: isal's levels are 4 times as fast, but the output is
+# 25 % larger and takes longer to read; zlib's level 6 is half as fast, and the output is 9 % smaller.
 _DEFLATE_LEVEL = 1
-# Deflate cannot grow further than this; snappy's best is 64 bytes from 3.
+# The highest compression ratio of deflate; that of snappy is 64 bytes from 3.
 _DEFLATE_MAX_RATIO = 1032
 _SNAPPY_MAX_RATIO = 32
 _CHECKSUM_BYTES = 4
@@ -44,7 +44,7 @@ def decompress(codec: str, data: memoryview, limit: int) -> Any:
 
 
 def compress(codec: str, data: bytes) -> bytes:
-    """Return a block's bytes as they go on disk."""
+    """Return a block's bytes as they are stored."""
     return _COMPRESS[codec](data)
 
 
@@ -83,7 +83,7 @@ def _snappy_size(data: memoryview) -> int:
 
 
 def _unzstd(data: memoryview, limit: int) -> Any:
-    # Java writes streaming frames that do not say their size, so only a stream reads all of them.
+    # Java writes streaming frames without a content size, which only a stream reader can decompress.
     step = min(limit + 1, 64 + 8 * len(data))
     parts, size = [], 0
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:

@@ -1,7 +1,7 @@
 """The Avro object container: a header with metadata, then blocks of rows between sync markers.
 
-parse_header() reads the head alone; parse_container() also decompresses the blocks; encode_container() writes.
-Raises CorruptFile for anything that is not such a file, or that grows beyond the limits.
+parse_header() reads the header alone; parse_container() also decompresses the blocks; encode_container() writes a file.
+Raises CorruptFile for anything that is not an Avro file, or that exceeds the limits.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,16 +19,16 @@ MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 SCHEMA_KEY, CODEC_KEY = "avro.schema", "avro.codec"
 
-# Rows are gathered to blocks of about this size, as Java does; one row per block costs twice the bytes.
+# Rows are collected into blocks of about this size, as in Java; one row per block would double the file size.
 BLOCK_BYTES = 64 * 1024
 MAX_TOTAL_BYTES = 2**31 - 1024
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a file may grow in memory. Real manifests stay far below: Java splits them at 8 MiB compressed.
+    """How much memory a file may take. Real manifests stay far below: Java splits them at 8 MiB compressed.
 
-    What a compressed file may grow to depends on its own size, too; see `growth`.
+    The limit for a compressed file also depends on its own size; see `growth`.
     """
 
     block_bytes: int = 256 * 1024 * 1024
@@ -47,7 +47,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Header:
-    """The head of a file: its metadata, the marker between blocks, and where the blocks begin."""
+    """The header of a file: its metadata, the sync marker, and the offset of the first block."""
 
     metadata: Mapping[str, bytes]
     sync: bytes
@@ -64,7 +64,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows as they are in the file."""
+    """A block of rows as stored in the file."""
 
     rows: int
     data: memoryview
@@ -73,7 +73,7 @@ class Block:
 
 
 def parse_header(data: bytes, location: str) -> Header:
-    """Read the head of a file."""
+    """Parse the header of a file."""
     if data[:4] != MAGIC:
         raise CorruptFile(location, "it is not an Avro file: the magic bytes are missing")
     metadata: dict[str, bytes] = {}
@@ -94,7 +94,7 @@ def parse_header(data: bytes, location: str) -> Header:
 
 
 def iterate_blocks(data: bytes, header: Header, location: str) -> Iterator[Block]:
-    """Yield the blocks as they are, checking the markers between them."""
+    """Yield the blocks as stored, checking the sync marker after each."""
     view, position, size = memoryview(data), header.end, len(data)
     while position < size:
         rows, position = read_varint(data, position, size)
@@ -109,7 +109,7 @@ def iterate_blocks(data: bytes, header: Header, location: str) -> Iterator[Block
 
 
 def raw_blocks(data: bytes, header: Header, location: str, limits: Limits = DEFAULT_LIMITS) -> Iterator[Block]:
-    """Yield the blocks decompressed."""
+    """Yield the decompressed blocks."""
     codec, left = header.codec, most_inflated(len(data), limits.total_bytes)
     for block in iterate_blocks(data, header, location):
         raw = raw_data(block, codec, location, min(limits.block_bytes, left))
@@ -126,7 +126,7 @@ def raw_data(block: Block, codec: str, location: str, limit: int = DEFAULT_LIMIT
 
 
 def encode_header(metadata: Mapping[str, str], sync: bytes) -> bytes:
-    """Write the head of a file."""
+    """Encode the header of a file."""
     out = bytearray(MAGIC)
     out += encode_long(len(metadata))
     for key, value in metadata.items():
@@ -136,19 +136,19 @@ def encode_header(metadata: Mapping[str, str], sync: bytes) -> bytes:
 
 
 def encode_block(rows: int, raw: bytes, codec: str, sync: bytes) -> bytes:
-    """Write one block with the marker after it."""
+    """Encode one block with the sync marker after it."""
     data = compress(codec, raw)
     return encode_long(rows) + encode_long(len(data)) + data + sync
 
 
 def encode_container(metadata: Mapping[str, str], raw: bytes, row_ends: Sequence[int], location: str) -> bytes:
-    """Write a file from rows side by side in `raw`; the codec is the one that the metadata names."""
+    """Encode a file from the concatenated rows in `raw`; the codec is the one named in the metadata."""
     sync = sync_marker(metadata, location)
     return encode_header(metadata, sync) + encode_blocks(raw, row_ends, metadata[CODEC_KEY], sync)
 
 
 def encode_blocks(raw: bytes, row_ends: Sequence[int], codec: str, sync: bytes) -> bytes:
-    """Write rows as blocks of a good size."""
+    """Encode rows as blocks of the target size."""
     parts = []
     for first, last in pairwise(_block_cuts(row_ends)):
         begin = row_ends[first - 1] if first else 0
@@ -157,7 +157,7 @@ def encode_blocks(raw: bytes, row_ends: Sequence[int], codec: str, sync: bytes) 
 
 
 def sync_marker(metadata: Mapping[str, str], location: str) -> bytes:
-    """Derive the marker from what the file is, so that the same content gives the same bytes."""
+    """Derive the sync marker from the content of the file, so that equal content gives equal bytes."""
     digest = blake2b(location.encode(), digest_size=SYNC_BYTES)
     for key, value in metadata.items():
         digest.update(f"\0{key}\0{value}".encode())
@@ -165,7 +165,7 @@ def sync_marker(metadata: Mapping[str, str], location: str) -> bytes:
 
 
 def encode_long(value: int) -> bytes:
-    """Write one Avro long."""
+    """Encode one Avro long."""
     out = bytearray(10)
     return bytes(out[: write_varint(out, 0, value)])
 

@@ -1,6 +1,6 @@
 """Decode Avro rows: decompressed blocks of one or many files in, values in slots out.
 
-`avro_arrow` makes columns of them. Raises CorruptFile with the location of the file that holds the bad rows.
+`avro.arrow` converts them to columns. Raises CorruptFile with the location of the file that contains the bad rows.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from icefield.codec.avro.program import Column, Program
 from icefield.errors import CorruptFile
 from icefield.types.arrays import Ints, Longs, Mask
 
-# Position 0 means "null" in the slots, so data starts after it; unaligned reads may look past the last value.
+# Position 0 means "null" in the slots, so data starts after it; unaligned reads may reach past the last value.
 _FRONT, _BACK = b"\0", b"\0" * 16
 
 
 @dataclass(frozen=True)
 class RawRows:
-    """Decompressed blocks side by side: where each lies, how many rows it has and which file it is of."""
+    """Concatenated decompressed blocks: the position, row count and file of each."""
 
     data: bytes | bytearray
     begin: Longs
@@ -35,7 +35,7 @@ class RawRows:
 
 @dataclass(frozen=True)
 class Decoded:
-    """Rows in slots: all of them, or those with the numbers `chosen`."""
+    """Decoded rows in slots: all rows, or those whose numbers are in `chosen`."""
 
     raw: RawRows
     slots: Slots
@@ -48,11 +48,11 @@ class Decoded:
 
     @cached_property
     def owner(self) -> Longs:
-        """Which file each row is of."""
+        """The file that each row comes from."""
         return self._of_rows(np.repeat(self.raw.owner, self.raw.rows))  # type: ignore[no-any-return]
 
     def choose(self, rows: Longs) -> "Decoded":
-        """Return some of the rows, by their numbers among all."""
+        """Return the rows with the given numbers, counted among all rows."""
         return replace(self, chosen=rows)
 
     def counts(self, column: Column) -> Longs:
@@ -60,11 +60,11 @@ class Decoded:
         return self._of_rows(self.slots.longs[column.count_slot])  # type: ignore[no-any-return]
 
     def longs(self, column: Column) -> tuple[Longs, Mask]:
-        """Return a column's integers, and which of them are there."""
+        """Return a column's integers, and a mask of those that are not null."""
         return self._of_rows(self.slots.longs[column.slot]), self._of_rows(self.slots.valid[column.slot]) != 0
 
     def spans(self, column: Column) -> tuple[Ints, Ints, Mask]:
-        """Return where a column's bytes begin and end, and which of them are there."""
+        """Return where a column's bytes begin and end, and a mask of those that are not null."""
         begins, ends = self._of_rows(self.slots.begins[column.slot]), self._of_rows(self.slots.ends[column.slot])
         return begins, ends, ends != 0
 
@@ -73,8 +73,8 @@ class Decoded:
 
 
 def pack_rows(files: Iterable[tuple[str, Iterable[Block]]], limits: Limits = DEFAULT_LIMITS) -> RawRows:
-    """Lay the decompressed blocks of one or many files side by side."""
-    # One buffer that grows: a block is released once it is copied, so that the blocks are never all in memory too.
+    """Concatenate the decompressed blocks of one or many files."""
+    # One growing buffer: each block is released once it is copied, so that the blocks are not all in memory as well.
     data = bytearray(_FRONT)
     locations: list[str] = []
     rows, owner, ends = [], [], []
@@ -86,7 +86,7 @@ def pack_rows(files: Iterable[tuple[str, Iterable[Block]]], limits: Limits = DEF
                 raise CorruptFile(location, f"its rows grow beyond the limit of {limits.total_bytes} bytes")
             data += block.data
             ends.append(len(data))
-            # A row takes at least a byte; a count beyond the limit is refused in `decode`, which knows the schema.
+            # A row takes at least a byte; `decode`, which has the schema, refuses a count beyond the limit.
             rows.append(min(block.rows, limits.total_bytes))
             owner.append(len(locations))
         locations.append(location)

@@ -1,7 +1,7 @@
-"""Encode Arrow arrays as Avro rows: the mirror of `avro_decode` and `avro_arrow`.
+"""Encode Arrow arrays as Avro rows: the inverse of `avro.decode` and `avro.arrow`.
 
-Arrays and maps are written first, on their own; then each row copies its own. Raises InvalidInput for values that the
-schema cannot hold: a null in a required field, another type.
+Arrays and maps are encoded first, on their own; then each row copies its part. Raises InvalidInput for values that the
+schema does not allow: a null in a required field, or a different type.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ Columns = Mapping[Path, pa.Array]
 
 
 def encode_rows(schema: Record, columns: Columns, rows: int) -> tuple[bytes, Longs]:
-    """Write rows side by side: (bytes, where each ends). A composite field that has a column is copied from it."""
+    """Encode rows one after the other: (bytes, end of each row). A composite field with a column is copied from it."""
     store = _Store(rows)
     store.add_record(schema, ROOT_ID, columns)
     engine = engine_for(store.work)
@@ -36,7 +36,7 @@ def encode_rows(schema: Record, columns: Columns, rows: int) -> tuple[bytes, Lon
 
 @dataclass
 class _Store:
-    """A program that grows field by field, with the slots it reads and the pool of bytes that spans point into."""
+    """A program built field by field, with the slots that it reads and the byte pool that spans point into."""
 
     rows: int
     code: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Store:
 
     @property
     def work(self) -> int:
-        """About how many bytes will be written."""
+        """Estimate the number of bytes to be written."""
         return self.pool_size + 2 * len(self.longs) * self.rows
 
     def source(self) -> Source:
@@ -102,7 +102,7 @@ class _Store:
             self._add_longs(each, column)
 
     def _add_nulls(self, each: Field) -> None:
-        """Add a field that no row has: what it would be does not matter."""
+        """Add a field that is null in every row, whatever its type."""
         self.longs.append(np.zeros(self.rows, np.int64))
         self.valid.append(np.zeros(self.rows, np.uint8))
         self._emit(VARINT, each, len(self.longs) - 1)
@@ -132,7 +132,7 @@ class _Store:
         self._add_spans(each, begins, begins + width, _present(column), FIXED)
 
     def _add_decimals(self, each: Field, value: Value, column: pa.Array) -> None:
-        """Arrow has little-endian two's complement of 16 bytes, Avro big-endian of the size that the digits need."""
+        """Convert decimals: Arrow has 16 bytes of little-endian two's complement, Avro big-endian of the schema's size."""
         size = value.size or DECIMAL_BYTES
         little = np.frombuffer(_fixed_bytes(column, DECIMAL_BYTES), np.uint8).reshape(-1, DECIMAL_BYTES)
         big = np.zeros((len(column), size), np.uint8)
@@ -145,7 +145,7 @@ class _Store:
     def _add_arrays(self, each: Field, node: Array, column: pa.Array) -> None:
         present, offsets = _present(column), column.offsets.to_numpy().astype(np.int64)
         if np.diff(offsets)[~present].any():
-            # A list under null may have elements; taking the rows makes new ones without them.
+            # A null list may still have elements in its buffer; `take` copies the lists without them.
             column = column.take(pa.array(np.arange(len(column))))
             offsets = column.offsets.to_numpy().astype(np.int64)
         first, count = offsets[0], offsets[-1] - offsets[0]

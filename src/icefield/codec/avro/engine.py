@@ -1,9 +1,9 @@
-"""Run the kernels: as plain Python while there is little to do, compiled from then on.
+"""Run the kernels: in plain Python while there is little to do, compiled from then on.
 
-numba costs half a second to load, and several seconds on the first use on a machine. A command that looks at a table of
-a dozen files needs neither: plain Python walks their manifests in milliseconds. So each process has a small budget of
-bytes for plain Python; when it is spent, or one piece of work exceeds it, the compiled kernels take over. Both are the
-same functions (`avro_kernel`): only the speed differs.
+Loading numba takes half a second, and several seconds on the first use on a machine. A command on a table of a dozen
+files does not need it: plain Python decodes their manifests in milliseconds. So each process has a small budget of
+bytes for plain Python; when it is used up, or a single call exceeds it, the compiled kernels take over. Both run the
+same functions (`avro.kernel`); only the speed differs.
 """
 
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ class Engine(Protocol):
     """The kernels over numpy arrays, in one of their two forms."""
 
     def decode(self, source: Source, blocks: Blocks, slots: Slots) -> tuple[int, int]:
-        """Fill the slots and the rows of framed blocks: (0, rows) or (error code, index of the block)."""
+        """Decode rows into the slots, and the row counts of framed blocks: (0, rows) or (error code, block index)."""
 
     def encode(self, source: Source, slots: Slots, capacity: int, rows: int) -> tuple[bytes, Longs]:
-        """Write rows: (bytes, where each row ends)."""
+        """Encode rows: (bytes, end of each row)."""
 
     def encode_arrays(self, source: Source, slots: Slots, capacity: int, offsets: Longs) -> tuple[bytes, Longs]:
-        """Write rows as arrays: (bytes, where each array ends)."""
+        """Encode rows as arrays: (bytes, end of each array)."""
 
 
 class PlainEngine:
-    """The kernels as Python runs them: on bytes and lists, which it indexes faster than arrays."""
+    """The kernels in plain Python, on bytes and lists, which it indexes faster than arrays."""
 
     def decode(self, source: Source, blocks: Blocks, slots: Slots) -> tuple[int, int]:
         lists = Blocks(blocks.begin.tolist(), blocks.end.tolist(), blocks.rows.tolist())
@@ -80,12 +80,12 @@ class CompiledEngine:
 
 @dataclass
 class Budget:
-    """Bytes that this process may still walk in plain Python. A hint about speed; no result depends on it."""
+    """The bytes that this process may still process in plain Python. It affects speed only, never a result."""
 
     left_bytes: int
 
     def spend(self, size: int) -> bool:
-        """Take a piece of work from the budget; return whether it was in there."""
+        """Take a piece of work from the budget; return whether the budget covered it."""
         self.left_bytes -= size
         return self.left_bytes >= 0
 
@@ -95,7 +95,7 @@ BUDGET = Budget(left_bytes=2 * 1024 * 1024)
 
 
 def engine_for(size: int) -> Engine:
-    """Choose the engine for a piece of work of so many bytes."""
+    """Choose the engine for the given number of bytes."""
     is_loaded = compiled_engine.cache_info().currsize > 0
     return compiled_engine() if is_loaded or not BUDGET.spend(size) else PlainEngine()
 
@@ -107,7 +107,7 @@ def compiled_engine() -> CompiledEngine:
 
 
 def new_slots(longs: int, spans: int, rows: int) -> Slots:
-    """Make empty slots; zeroed memory is only touched where rows are, so a false row count costs no memory."""
+    """Allocate empty slots. Zeroed pages take memory only when written, so a false row count costs none."""
     return Slots(
         np.zeros((longs, rows), np.int64),
         np.zeros((longs, rows), np.uint8),

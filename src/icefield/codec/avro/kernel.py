@@ -1,22 +1,22 @@
-"""Walk Avro rows by a program that is data: the inner loops of the codec, reading and writing.
+"""The inner loops of the codec: decode and encode Avro rows by running a program (an array of instructions).
 
-They run as they are (plain Python over bytes and lists) and compiled (over arrays), see `avro_engine`; so they use
-only integers, indexing and the named tuples below, and are in one file, whose date tells numba that its cache is old.
+They run both as plain Python (over bytes and lists) and compiled (over arrays), see `avro.engine`. So they use only
+integers, indexing and the named tuples below, and are in one file, because numba keys its cache by the file's date.
 
-Reading trusts no byte: every read is checked against the end of its block, and every turn of a loop consumes at least
-one byte (`avro_program` refuses array elements of no bytes), so hostile bytes cost time linear in their number.
+The reader does not trust its input: every read is checked against the end of its block, and every iteration consumes at
+least one byte (`avro.program` refuses array elements of zero bytes), so hostile input costs linear time.
 
-Writing knows only leaves; arrays and whole records are spans that were written before. The caller makes `out` large
-enough (`avro_encode` knows the bound).
+The writer handles only primitive values; arrays and whole records are spans that were encoded before. The caller makes
+`out` large enough (`avro.encode` computes the bound).
 
-Error semantics: a position below zero is one of the codes in `REASONS`, and every reader hands it on unchanged.
+Errors: a negative position is one of the codes in `REASONS`, and every function returns it unchanged.
 """
 
 from typing import Any, NamedTuple
 
-# One instruction is WIDTH integers: what to do; which union branch is null (-1: no union); the slot of the value (-1:
-# it is skipped); an operand; where to go on null, or first of all in a loop; the range of wanted keys of a map; and
-# the slot of an array's element count (-1: not wanted).
+# One instruction is WIDTH integers: the opcode; the union branch that is null (-1: no union); the slot of the value
+# (-1: skip it); an operand; the jump target on null, or at the start of a loop; the range of the wanted keys of a map;
+# and the slot of an array's element count (-1: not wanted).
 NULL, SLOT, ARG, JUMP, KEYS, KEYS_END, COUNT = 1, 2, 3, 4, 5, 6, 7
 WIDTH = 8
 
@@ -43,7 +43,7 @@ _LOW_57_BITS = 0x01FFFFFFFFFFFFFF
 
 
 class Source(NamedTuple):
-    """What is read: the bytes, the program, and the wanted map keys, ascending within each map."""
+    """The input: the bytes, the program, and the wanted map keys, ascending within each map."""
 
     data: Any
     program: Any
@@ -51,7 +51,7 @@ class Source(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Where rows lie, and how many; -1 rows says that this is an Avro array: its count is read and put here."""
+    """The position and row count of each block; -1 rows means an Avro array, whose count is read and stored here."""
 
     begin: Any
     end: Any
@@ -129,7 +129,7 @@ def decode_row(source: Source, slots: Slots, row: int, position: int, end: int, 
 
 
 def read_leaf(source: Source, slots: Slots, row: int, position: int, end: int, pc: int) -> int:
-    """Read one value without parts."""
+    """Read one primitive value."""
     op, slot = source.program[pc], source.program[pc + SLOT]
     if op == VARINT:
         value, position = read_varint(source.data, position, end)
@@ -186,7 +186,7 @@ def read_map(source: Source, slots: Slots, row: int, position: int, end: int, pc
 
 
 def find_key(keys: Any, guess: int, first: int, last: int, key: int) -> int:
-    """Return the index of a key in keys[first:last], or -1. Files list keys in order mostly, so try `guess` first."""
+    """Return the index of a key in keys[first:last], or -1. Keys are mostly in order, so `guess` is tried first."""
     if guess < last and keys[guess] == key:
         return guess
     while first < last:
@@ -201,7 +201,7 @@ def find_key(keys: Any, guess: int, first: int, last: int, key: int) -> int:
 
 
 def next_run(source: Source, slots: Slots, row: int, position: int, end: int, pc: int) -> tuple[int, int]:
-    """Open the next run of an array: (elements to read, position); 0 elements at its end. Skips unwanted sized runs."""
+    """Open the next block of an array: (elements to read, position); 0 at its end. Skips unwanted sized blocks."""
     count_slot = source.program[pc + COUNT]
     while True:
         count, size, position = open_run(source.data, position, end)
@@ -213,7 +213,7 @@ def next_run(source: Source, slots: Slots, row: int, position: int, end: int, pc
 
 
 def open_run(data: Any, position: int, end: int) -> tuple[int, int, int]:
-    """Read the head of a run of array elements: (count, size in bytes or -1, position); the count is 0 on error."""
+    """Read the header of a block of array elements: (count, size in bytes or -1, position); count 0 on error."""
     count, position = read_varint(data, position, end)
     size, room = -1, end - position
     if count < 0:
@@ -224,14 +224,14 @@ def open_run(data: Any, position: int, end: int) -> tuple[int, int, int]:
             return 0, -1, BAD_LENGTH
     if position < 0:
         return 0, -1, position
-    # Elements have at least a byte each. (Negating the least integer leaves it negative where integers have 64 bits.)
+    # Each element has at least one byte. (Negating the least 64-bit integer leaves it negative.)
     if count < 0 or count > room:
         return 0, -1, BAD_COUNT
     return count, size, position
 
 
 def read_branch(data: Any, position: int, end: int, null_branch: int) -> tuple[bool, int]:
-    """Read the index of a union of two: (is it null, position). On error it is "null", so that nothing more is read."""
+    """Read the branch of a union: (whether it is null, position). On error it is null, so that reading stops."""
     branch, position = read_varint(data, position, end)
     if position >= 0 and branch != 0 and branch != 1:
         position = BAD_BRANCH
@@ -258,7 +258,7 @@ def read_varint(data: Any, position: int, end: int) -> tuple[int, int]:
         shift += 7
     if shift > 63 and byte > 1:
         return 0, BAD_VARINT
-    # The mask makes the shift a logical one where integers have 64 bits.
+    # The mask makes this a logical shift on 64-bit integers.
     return ((value >> 1) & _LOW_63_BITS) ^ -(value & 1), position
 
 
@@ -270,14 +270,14 @@ def put_long(slots: Slots, slot: int, row: int, value: int) -> None:
 
 
 def put_span(slots: Slots, slot: int, row: int, begin: int, end: int) -> None:
-    """Store where bytes lie, if they are wanted."""
+    """Store the span of a value's bytes, if it is wanted."""
     if slot >= 0:
         slots.begins[slot, row] = begin
         slots.ends[slot, row] = end
 
 
 def mark_span(slots: Slots, op: int, slot: int, row: int, position: int) -> None:
-    """Store where a composite value begins (ENTER) or ends (LEAVE), if its bytes are wanted."""
+    """Store the begin (ENTER) or end (LEAVE) of a composite value, if its bytes are wanted."""
     if slot >= 0:
         if op == ENTER:
             slots.begins[slot, row] = position
@@ -286,7 +286,7 @@ def mark_span(slots: Slots, op: int, slot: int, row: int, position: int) -> None
 
 
 def encode_rows(source: Source, slots: Slots, out: Any, ends: Any) -> int:
-    """Write all rows one after the other; `ends` gets where each ends. Return the number of bytes."""
+    """Write all rows one after the other, and their ends to `ends`. Return the number of bytes."""
     position = 0
     for row in range(len(ends)):
         position = encode_row(source, slots, row, out, position)
@@ -295,7 +295,7 @@ def encode_rows(source: Source, slots: Slots, out: Any, ends: Any) -> int:
 
 
 def encode_arrays(source: Source, slots: Slots, offsets: Any, out: Any, ends: Any) -> int:
-    """Write rows as Avro arrays, array i from rows offsets[i] to offsets[i + 1]; `ends` gets where each ends."""
+    """Write rows as Avro arrays, array i from rows offsets[i] to offsets[i + 1], and their ends to `ends`."""
     position = 0
     for array in range(len(ends)):
         count = offsets[array + 1] - offsets[array]
@@ -343,7 +343,7 @@ def write_varint(out: Any, position: int, value: int) -> int:
     while rest & ~0x7F:
         out[position] = (rest & 0x7F) | 0x80
         position += 1
-        # The mask makes the shift a logical one where integers have 64 bits.
+        # The mask makes this a logical shift on 64-bit integers.
         rest = (rest >> 7) & _LOW_57_BITS
     out[position] = rest
     return position + 1
@@ -351,7 +351,7 @@ def write_varint(out: Any, position: int, value: int) -> int:
 
 def copy_bytes(data: Any, begin: int, end: int, out: Any, position: int) -> int:
     """Copy a span; return the position after it."""
-    # The guard tells the compiler that no index counts from the end, so that it may copy many bytes at once.
+    # The guard rules out negative indexes, so that the compiler may vectorise the copy.
     if begin >= 0 and position >= 0:
         for i in range(end - begin):
             out[position + i] = data[begin + i]

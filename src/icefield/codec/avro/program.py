@@ -1,7 +1,7 @@
-"""Compile a writer's schema and a list of wanted columns to the program that `avro_kernel` runs.
+"""Compile a writer's schema and a list of wanted columns to the program that `avro.kernel` runs.
 
-Columns are found by field id. What is not wanted is skipped, at any depth. Arrays take two steps: the row's program
-notes where an array lies and how many elements it has, and the program of its elements reads them as rows of their own.
+Columns are matched by field id. Unwanted fields are skipped, at any depth. Arrays take two steps: the row's program
+records the position and element count of an array, and a second program reads its elements as rows.
 Raises ValueError for a schema in which a wanted column cannot be read.
 
     >>> path = Field("path", 2, Value("string"), null_branch=0)
@@ -36,7 +36,7 @@ from icefield.codec.avro.kernel import (
 from icefield.codec.avro.schema import ROOT_ID, Array, Field, Node, Record, StringMap, Value, smallest_size
 from icefield.types.arrays import Longs
 
-# A field is named by the id of the enclosing field and its own id.
+# A field is identified by the id of the enclosing field and its own id.
 Path = tuple[int, int]
 
 _NOWHERE = -2
@@ -61,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Column:
-    """Where a wanted column is put: the slot of its value or of its bytes, and for an array how to read on."""
+    """Where a wanted column is stored: the slot of its value or bytes, and for an array how to read its elements."""
 
     path: Path
     name: str
@@ -74,7 +74,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Instructions, the wanted map keys, the number of slots of each sort, and the columns in the file's order."""
+    """Instructions, the wanted map keys, the number of slots of each type, and the columns in file order."""
 
     code: Longs
     keys: Longs
@@ -111,7 +111,7 @@ class _Compiler:
             self.field(each, record_id, loops)
 
     def field(self, each: Field, record_id: int, loops: int = 0) -> None:
-        """Emit a field; inside loops nothing is kept."""
+        """Emit a field; inside loops no value is stored."""
         path = (record_id, _NOWHERE if each.field_id is None else each.field_id)
         keep = loops == 0 and (path in self.wanted.values or record_id in self.wanted.inside)
         match each.node:
@@ -139,7 +139,7 @@ class _Compiler:
         begin, slot = self._enter(each, path, loops, keep=keep)
         count_slot = self._long() if keep else -1
         if keep:
-            # A map with text keys has no elements to read; reading the column is an error.
+            # The elements of a map with string keys cannot be read; reading such a column is an error.
             elements = _compile_elements(each.node) if isinstance(each.node, Array) else None
             self.columns.append(Column(path, each.name, each.node, slot, count_slot=count_slot, elements=elements))
         keys = dict(self.wanted.keys).get(path) if loops == 0 else None
@@ -180,7 +180,7 @@ class _Compiler:
         self.code[loop + JUMP] = self._emit(AGAIN, arg=body, count=count_slot)
 
     def _enter(self, each: Field, path: Path, loops: int, *, keep: bool = False) -> tuple[int, int]:
-        """Open a composite value: emit what checks for null and notes where it begins, if either is needed."""
+        """Open a composite value: emit the null check and the instruction that stores its begin, where needed."""
         slot = -1
         if loops == 0 and path in self.wanted.spans:
             slot = self._span()
@@ -222,7 +222,7 @@ def _leaf_op(value: Value) -> int:
 
 
 def _pair(node: Node) -> Field | None:
-    """Return the value of a map from integers to integers or bytes, the shape that has instructions of its own."""
+    """Return the value of a map from integers to integers or bytes, for which there are special instructions."""
     if not isinstance(node, Array) or not isinstance(node.items.node, Record) or node.items.null_branch >= 0:
         return None
     match node.items.node.fields:
@@ -235,7 +235,7 @@ def _pair(node: Node) -> Field | None:
 
 
 def _compile_elements(node: Array) -> Program:
-    """Compile the program of an array's elements: every value in them is kept."""
+    """Compile the program of an array's elements, which keeps every value."""
     items = node.items
     compiler = _Compiler(Wanted(inside=frozenset({ROOT_ID})))
     if isinstance(items.node, Record) and items.null_branch < 0:

@@ -1,8 +1,8 @@
 """An Avro schema as a small tree, with the field ids of the table format. (spec: Appendix A, Avro)
 
-A union appears only as "this field may be null", with the index of its null branch, for the format allows no other.
-Names are kept but do not count in comparisons: two trees are equal when their rows have the same bytes and ids.
-Raises ValueError for a schema that breaks Avro's rules or the format's, or that is too deep or too large to be honest.
+A union is represented only as "this field may be null", with the index of its null branch: the format has no others.
+Names are kept but ignored in comparisons: two trees are equal when their rows have the same encoding and ids.
+Raises ValueError for a schema that is invalid in Avro or in the table format, or that is too deep or too large.
 """
 
 import json
@@ -22,7 +22,7 @@ ROOT_ID = -1
 
 @dataclass(frozen=True)
 class Value:
-    """A value without parts; `logical` and what follows only colour it."""
+    """A primitive value; `logical` and the fields after it only refine its type."""
 
     kind: str
     size: int = 0
@@ -49,7 +49,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Array:
-    """An array; `keyed` says that its items are the key-value pairs of a map."""
+    """An array; `keyed` means that its items are the key-value pairs of a map."""
 
     items: Field
     keyed: bool = False
@@ -67,7 +67,7 @@ _SIZES = {"null": 0, "float": 4, "double": 8, "boolean": 1}
 
 
 def parse_schema(text: bytes, names: Names) -> Record:
-    """Parse the schema of a file; fields without an id get it from `names`, if they are there."""
+    """Parse the schema of a file; fields without an id take it from `names`, if listed there."""
     try:
         tree = json.loads(text)
     except RecursionError as error:
@@ -81,7 +81,7 @@ def parse_schema(text: bytes, names: Names) -> Record:
 
 
 def smallest_size(node: Node) -> int:
-    """Return the least number of bytes that a value of this type takes."""
+    """Return the minimum number of bytes of a value of this type."""
     match node:
         case Value("fixed", size):
             return size
@@ -94,7 +94,7 @@ def smallest_size(node: Node) -> int:
 
 
 class _Parser:
-    """One pass over the JSON, which expands named types where they are used again."""
+    """One pass over the JSON, which expands references to named types."""
 
     def __init__(self, names: Names) -> None:
         self._names = names

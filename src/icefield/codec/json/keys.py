@@ -1,4 +1,4 @@
-"""The top level of metadata files as raw slices by key: what is known is taken out, what stays is kept as it was."""
+"""The top level of metadata files as raw JSON slices by key: known keys are taken out, unknown ones are preserved."""
 
 import gzip
 import io
@@ -20,14 +20,14 @@ _STEP_BYTES = 1 << 20
 
 def inflate_json(data: bytes, location: str) -> bytes:
     """Return the JSON of a metadata file, plain or gzipped. Raises CorruptFile."""
-    # (spec: Naming for GZIP compressed Metadata JSON files; the content tells, the name may lie.)
+    # (spec: Naming for GZIP compressed Metadata JSON files; decided by the content, because the name may be wrong.)
     if not data.startswith(GZIP_MAGIC):
         return data
     limit = most_inflated(len(data), MAX_METADATA_BYTES)
     parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            # In steps: a read of the whole takes twice its size.
+            # In chunks: reading it whole takes twice its size.
             while size <= limit and (part := stream.read(_STEP_BYTES)):
                 parts.append(part)
                 size += len(part)
@@ -39,13 +39,13 @@ def inflate_json(data: bytes, location: str) -> bytes:
 
 
 class KeyTaker:
-    """Takes known keys out of a dictionary of raw slices; what stays is unknown."""
+    """Takes known keys out of a dictionary of raw slices; the unknown ones remain."""
 
     def __init__(self, keys: dict[str, msgspec.Raw]) -> None:
         self._keys = keys
 
     def required(self, key: str, decoder: "msgspec.json.Decoder[T]") -> T:
-        """Decode a key that must be there; raise KeyError or ValueError."""
+        """Decode a required key; raise KeyError or ValueError."""
         return decoder.decode(self._keys.pop(key))
 
     def optional(self, key: str, decoder: "msgspec.json.Decoder[T]", default: T) -> T:

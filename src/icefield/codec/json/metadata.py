@@ -1,9 +1,9 @@
 """Table metadata to and from metadata.json. (spec: Table Metadata, Appendix C)
 
-The top level is read as raw slices: snapshots stay undecoded until one is asked for and are written back as the bytes
-they came as, and keys that icefield does not know survive a round trip. A commit costs its change, not its history.
+The top level is read as raw slices: each snapshot is decoded on first use and written back as the original bytes, and
+unknown keys survive a round trip. The cost of a commit depends on its change, not on the table's history.
 
-Raises CorruptFile for bytes that are not table metadata, Unsupported for a format version that is not handled.
+Raises CorruptFile for bytes that are not table metadata, Unsupported for an unsupported format version.
 """
 
 import gzip
@@ -40,7 +40,7 @@ from icefield.types.unknown_keys import find_unknown_keys
 
 NO_SNAPSHOT = -1
 
-# Keys that a later version replaced, and those that an earlier one does not have: what they say does not count.
+# Keys that a later version replaced, and keys that an earlier version does not have: both are ignored.
 _REPLACED = ("schema", "partition-spec")
 _ROW_LINEAGE = ("next-row-id",)
 
@@ -87,7 +87,7 @@ def decode_metadata(data: bytes, location: str) -> TableMetadata:
 
 
 def encode_metadata(metadata: TableMetadata) -> bytes:
-    """Encode to JSON as the format version has it; snapshots that were not touched keep their bytes."""
+    """Encode to JSON for the format version; unchanged snapshots keep their bytes."""
     keys: dict[str, Any] = {
         "format-version": metadata.format_version,
         "table-uuid": str(metadata.table_uuid),
@@ -128,7 +128,7 @@ def compress_metadata(data: bytes) -> bytes:
 
 
 def _current_keys(keys: Mapping[str, msgspec.Raw], version: int) -> dict[str, msgspec.Raw]:
-    """Return the keys that count in a file of this version, with what version 1 leaves out."""
+    """Return the keys that are valid in a file of this version, with those that version 1 omits filled in."""
     whole = as_v2(keys) if version == 1 else dict(keys)
     ignored = _REPLACED if version >= ROW_LINEAGE_VERSION else _REPLACED + _ROW_LINEAGE
     return {key: raw for key, raw in whole.items() if key not in ignored}
@@ -174,7 +174,7 @@ def _decode_keys(keys: dict[str, msgspec.Raw], location: str) -> TableMetadata:
 
 def _decode_refs(values: Mapping[str, dict[str, Any]], current: int | None) -> dict[str, SnapshotRef]:
     refs = {name: _decode_ref(value) for name, value in values.items()}
-    # There is always a main branch, even where the map leaves it out. (spec: Table Metadata Fields, refs)
+    # There is always a main branch, even if the map omits it. (spec: Table Metadata Fields, refs)
     if current is not None:
         refs.setdefault(MAIN, SnapshotRef(current))
     return refs
@@ -193,9 +193,9 @@ def _check_pointers(metadata: TableMetadata) -> None:
 
 
 def _encode_versioned(metadata: TableMetadata) -> dict[str, Any]:
-    """Encode what some versions have and others must not, as Iceberg Java writes it."""
+    """Encode the keys that only some format versions have, as Iceberg Java writes them."""
     if metadata.format_version == 1:
-        # For readers that know no lists of schemas and specs. (spec: Table Metadata Fields)
+        # For readers that do not support lists of schemas and specs. (spec: Table Metadata Fields)
         return {"schema": encode_schema(metadata.schema), "partition-spec": encode_spec_fields(metadata.spec)}
     keys = {"last-sequence-number": metadata.last_sequence_number}
     return keys | {"next-row-id": metadata.next_row_id} if metadata.has_row_ids else keys

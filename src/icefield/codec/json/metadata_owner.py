@@ -1,7 +1,7 @@
-"""The few keys of a metadata file that say whose it is, of a table or of a view, without decoding the rest.
+"""The few keys of a metadata file that identify its table or view, read without decoding the rest.
 
-`icefield-entry` is icefield's own key: the catalog entry that a metadata file was written for, and the file that this
-entry's own history begins with. Other writers ignore it and leave it out of what they write.
+`icefield-entry` is icefield's own key: the catalog entry that a metadata file was written for, and the first metadata
+file in the history of that entry. Other writers ignore it and do not write it.
 
 Raises CorruptFile.
 """
@@ -17,7 +17,7 @@ ENTRY_KEY = "icefield-entry"
 
 
 class CatalogEntry(msgspec.Struct, frozen=True):
-    """Whose history a metadata file belongs to.
+    """The catalog entry whose history a metadata file belongs to.
 
     entry: the catalog and the name in it, as a digest. since: the name of the first metadata file of that history.
     """
@@ -27,7 +27,7 @@ class CatalogEntry(msgspec.Struct, frozen=True):
 
 
 class MetadataOutline(msgspec.Struct, frozen=True, rename="kebab"):
-    """Whose a metadata file is; the uuid is None in tables of version 1 that have none."""
+    """What identifies the owner of a metadata file; the uuid is None in v1 tables without one."""
 
     location: str
     table_uuid: uuid.UUID | None = None
@@ -50,7 +50,7 @@ def encode_entry(entry: CatalogEntry) -> bytes:
 
 
 def decode_entry(raw: bytes | None) -> CatalogEntry | None:
-    """Decode the value of ENTRY_KEY; None for one that means nothing."""
+    """Decode the value of ENTRY_KEY; None if it is malformed."""
     try:
         return None if raw is None else msgspec.json.decode(raw, type=CatalogEntry)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Read metadata of format version 1 as if it were version 2: what it lacks has one meaning each.
+"""Read metadata of format version 1 as version 2: each missing field has a default.
 
 (spec: Appendix E, Version 2, "Reading v1 metadata for v2"; Partition Specs.) Raises KeyError, ValueError, TypeError
-for what even version 1 requires.
+for missing or malformed fields that version 1 requires.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ _OBJECTS = msgspec.json.Decoder(list[Json])
 def as_v2(keys: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
     """Return the top level of a v1 file with the keys that version 2 requires.
 
-    A newer writer puts these keys beside the old ones, and they count; an older one has only `schema` and
-    `partition-spec`.
+    A newer writer writes these keys besides the old ones, and they take precedence; an older one has only `schema`
+    and `partition-spec`.
     """
     whole = {key: raw for key, raw in keys.items() if key not in _OPTIONAL or bytes(raw) != b"null"}
     if "schemas" not in whole:
@@ -41,8 +41,8 @@ def as_v2(keys: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
     whole |= _raw({"partition-specs": specs, "last-sequence-number": 0})
     defaults = {
         "last-partition-id": _highest_field_id(specs),
-        # Such a table has no identity of its own; the one that its location gives it is the same for every reader,
-        # and the next commit writes it down.
+        # Such a table has no uuid; one that is derived from its location is the same for every reader, and the next
+        # commit stores it.
         "table-uuid": str(location_uuid(TEXT.decode(whole["location"]).rstrip("/"))),
     }
     return _raw(defaults) | whole
@@ -53,7 +53,7 @@ def _raw(values: Mapping[str, Any]) -> dict[str, msgspec.Raw]:
 
 
 def _with_field_ids(value: Any) -> list[Json]:
-    """Number the fields of a spec whose writer knew no field ids. (Ids of some fields alone are refused later on.)"""
+    """Assign ids to the fields of a spec without any. (A spec with ids for some fields only is refused later.)"""
     fields = msgspec.convert(value, list[Json])
     if any("field-id" in f for f in fields):
         return fields

@@ -1,4 +1,4 @@
-"""Name mappings: field ids for data files that carry none. (spec: Column Projection, Name Mapping Serialization)
+"""Name mappings: field ids for data files without them. (spec: Column Projection, Name Mapping Serialization)
 
 Decoding raises InvalidInput: the mapping is a table property, written by people as well as by programs.
 """
@@ -20,7 +20,7 @@ PROPERTY = "schema.name-mapping.default"
 
 @dataclass(frozen=True)
 class MappedField:
-    """The names under which files may hold a field; a field of files that the table does not have has no id."""
+    """The names that a field may have in files; a field without an id is in files but not in the table."""
 
     names: tuple[str, ...]
     field_id: int | None = None
@@ -34,7 +34,7 @@ class NameMapping:
     fields: tuple[MappedField, ...]
 
     def find(self, name: str) -> MappedField | None:
-        """Find the field that a file's column of this name is."""
+        """Find the field that a file's column of this name maps to."""
         return self._by_name.get(name)
 
     @cached_property
@@ -47,7 +47,7 @@ class NameMapping:
 
 
 def find_name_mapping(properties: Mapping[str, str]) -> NameMapping | None:
-    """Return the mapping that a table's properties hold, if any."""
+    """Return the mapping in a table's properties, if any."""
     text = properties.get(PROPERTY)
     return None if text is None else decode_name_mapping(text)
 
@@ -67,15 +67,15 @@ def encode_name_mapping(mapping: NameMapping) -> str:
 
 
 def map_schema(schema: Schema) -> NameMapping:
-    """Map every field of a schema by the name that it has."""
+    """Map every field of a schema by its current name."""
     return _map(schema.fields)
 
 
 def remap_schema(mapping: NameMapping, schema: Schema) -> NameMapping:
-    """Return the mapping after the schema changed: new fields and new names are added, nothing is taken away.
+    """Return the mapping after a schema change: new fields and names are added, nothing is removed.
 
-    A name once mapped keeps its field for good, for the files that have it: were it given to another field, a column
-    that was dropped and added again, or two that swapped their names, would show each other's values.
+    A mapped name keeps its field forever, for the sake of existing files. If it were mapped to another field, a column
+    that was dropped and added again, or two columns that swapped their names, would show each other's values.
     """
     return _remap(mapping, schema.fields)
 

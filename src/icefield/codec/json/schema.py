@@ -1,10 +1,10 @@
 """Schemas, partition specs and sort orders to and from JSON values. (spec: Appendix C)
 
-A partition or sort field over several columns has `source-ids`; no transform of several columns is known, so whatever
-it is called it is kept as an unknown one, to be read around and written back as it was.
+A partition or sort field over several columns has `source-ids`. No multi-argument transform is supported, so any such
+field is kept as an unknown transform, which readers ignore and writers preserve.
 
-Decoders take what a JSON parser made and raise ValueError, TypeError, KeyError or InvalidInput on anything unfit;
-the caller, who knows the file, turns that into CorruptFile.
+Decoders take parsed JSON and raise ValueError, TypeError, KeyError or InvalidInput for invalid input; the caller, which
+has the file's location, turns that into CorruptFile.
 """
 
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _SOURCE_KEYS = {"source-id", "source-ids"}
 _SCHEMA_KEYS = frozenset({"type", "schema-id", "identifier-field-ids", "fields"})
 _FIELD_KEYS = frozenset({"id", "name", "required", "type", "doc", "initial-default", "write-default"})
-_STRUCT_KEYS = _SCHEMA_KEYS  # a schema is decoded as the struct that it is
+_STRUCT_KEYS = _SCHEMA_KEYS  # a schema is decoded as a struct
 _LIST_KEYS = frozenset({"type", "element-id", "element", "element-required"})
 _MAP_KEYS = frozenset({"type", "key-id", "key", "value-id", "value", "value-required"})
 _SPEC_KEYS = frozenset({"spec-id", "fields"})
@@ -62,7 +62,7 @@ def encode_spec(spec: PartitionSpec) -> Json:
 
 
 def encode_spec_fields(spec: PartitionSpec) -> list[Json]:
-    """Encode only the fields, as manifests carry them."""
+    """Encode only the fields, as manifest headers store them."""
     return [
         _with_unknown(
             {"name": f.name, "transform": str(f.transform), **_encode_sources(f.source_ids), "field-id": f.field_id}, f

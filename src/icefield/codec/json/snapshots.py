@@ -1,7 +1,7 @@
-"""Snapshots to and from their place in metadata.json. (spec: Snapshots, Appendix C)
+"""Snapshots to and from JSON in metadata.json. (spec: Snapshots, Appendix C)
 
-`StoredSnapshot` keeps the bytes of a snapshot until it is asked for, and is written back as these bytes: what other
-writers put there survives, and a commit does not cost what its history does.
+`StoredSnapshot` keeps the bytes of a snapshot, decodes them on first use and writes them back unchanged: fields of
+other writers survive, and the cost of a commit does not grow with the history.
 Raises CorruptFile from `StoredSnapshot.load`.
 """
 
@@ -19,7 +19,7 @@ NaturalLong = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class _SnapshotWire(msgspec.Struct, rename="kebab", omit_defaults=True):
-    """What is absent is the default: sequence number 0 is that of format version 1. (spec: Appendix E, Version 2)"""
+    """Missing fields have defaults: sequence number 0 is that of format version 1. (spec: Appendix E, Version 2)"""
 
     snapshot_id: Long
     timestamp_ms: Long
@@ -36,7 +36,7 @@ class _SnapshotWire(msgspec.Struct, rename="kebab", omit_defaults=True):
 
 @dataclass(frozen=True)
 class StoredSnapshot:
-    """A snapshot as the bytes it was read as."""
+    """A snapshot as the bytes that were read."""
 
     raw: msgspec.Raw
     location: str
@@ -64,7 +64,7 @@ class StoredSnapshot:
             first_row_id=wire.first_row_id,
             added_rows=wire.added_rows,
             key_id=wire.key_id,
-            # (spec: Snapshots, manifests: the manifest list counts where both are there.)
+            # (spec: Snapshots, manifests: the manifest list takes precedence if both are present.)
             manifests=() if wire.manifest_list else tuple(wire.manifests or ()),
         )
 
@@ -73,7 +73,7 @@ _SNAPSHOT = msgspec.json.Decoder(_SnapshotWire)
 
 
 def carry_snapshots(snapshots: Snapshots, location: str) -> Snapshots:
-    """Return the list with every snapshot as the bytes that it is written as at a location, so that it is once."""
+    """Return the list with every new snapshot encoded for a location, so that later commits reuse the bytes."""
     if not any(isinstance(entry, Snapshot) for entry in snapshots.entries):
         return snapshots
     return Snapshots(
@@ -87,7 +87,7 @@ def carry_snapshots(snapshots: Snapshots, location: str) -> Snapshots:
 
 
 def encode_snapshot(entry: SnapshotEntry) -> Any:
-    """Return what the JSON encoder writes for a snapshot: its own bytes, if it came as such."""
+    """Return what the JSON encoder writes for a snapshot: the original bytes, if there are any."""
     if isinstance(entry, StoredSnapshot):
         return entry.raw
     snapshot = entry if isinstance(entry, Snapshot) else entry.load()

@@ -1,6 +1,6 @@
 """Statistics files in table metadata, to and from JSON. (spec: Table Statistics, Partition Statistics)
 
-Raises ValueError for JSON that describes no such file.
+Raises ValueError for malformed entries.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ _PARTITION_STATISTICS = msgspec.json.Decoder(_PartitionStatistics)
 
 
 def decode_entries(documents: list[msgspec.Raw]) -> tuple[StatisticsEntry, ...]:
-    """Take the entries of a list in metadata, as they are."""
+    """Return the entries of a list in metadata, undecoded."""
     return tuple(StatisticsEntry(_ENTRY.decode(raw).snapshot_id, bytes(raw)) for raw in documents)
 
 
@@ -53,7 +53,7 @@ def encode_entries(entries: Iterable[StatisticsEntry]) -> list[msgspec.Raw]:
 
 
 def encode_statistics(file: StatisticsFile | PartitionStatisticsFile) -> StatisticsEntry:
-    """Describe a file for metadata."""
+    """Encode the entry of a file."""
     if isinstance(file, PartitionStatisticsFile):
         wire: msgspec.Struct = _PartitionStatistics(file.snapshot_id, file.statistics_path, file.file_size_in_bytes)
     else:
@@ -78,6 +78,6 @@ def decode_statistics(entry: StatisticsEntry) -> StatisticsFile:
 
 
 def decode_partition_statistics(entry: StatisticsEntry) -> PartitionStatisticsFile:
-    """Decode the entry of a file of statistics by partition."""
+    """Decode the entry of a partition statistics file."""
     wire = _PARTITION_STATISTICS.decode(entry.document)
     return PartitionStatisticsFile(wire.snapshot_id, wire.statistics_path, wire.file_size_in_bytes)

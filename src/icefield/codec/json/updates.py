@@ -1,8 +1,8 @@
-"""Updates and requirements to and from JSON, in the words of the REST protocol.
+"""Updates and requirements to and from JSON, as in the REST protocol.
 
-(rest-catalog-open-api.yaml: TableUpdate, TableRequirement.) Encoders return what a JSON encoder takes. Decoders take
-what a JSON parser made, and raise InvalidInput for an update that is not known or does not decode: "servers are
-required to fail if any unknown updates or requirements are received".
+(rest-catalog-open-api.yaml: TableUpdate, TableRequirement.) Encoders return values for a JSON encoder. Decoders take
+parsed JSON and raise InvalidInput for an unknown or malformed update: "servers are required to fail if any unknown
+updates or requirements are received".
 """
 
 import uuid
@@ -98,7 +98,7 @@ def decode_requirement(value: Json) -> Requirement | AssertCreate:
 
 
 def encode_tagged(table: Mapping[str, tuple[type, Encode, Decode]], tag: str, value: object) -> Json:
-    """Encode a value under the name that a table has for its type."""
+    """Encode a value under the name that the given codecs have for its type."""
     for name, (kind, encode, _) in table.items():
         if type(value) is kind:
             return {tag: name, **encode(value)}
@@ -106,7 +106,7 @@ def encode_tagged(table: Mapping[str, tuple[type, Encode, Decode]], tag: str, va
 
 
 def decode_tagged(table: Mapping[str, tuple[type, Encode, Decode]], tag: str, value: Json) -> Any:
-    """Decode a field of a table update."""
+    """Decode a value by the codec of its tag."""
     try:
         _, _, decode = table[value[tag]]
         return decode(value)
@@ -153,16 +153,16 @@ def _decode_entry(value: Json) -> StatisticsEntry:
 
 
 def _one(kind: type, attribute: str, key: str) -> tuple[type, Encode, Decode]:
-    """Name the one plain value that a type has."""
+    """Return the codec of a type with a single plain value."""
     return kind, lambda value: {key: getattr(value, attribute)}, lambda value: kind(value[key])
 
 
 def _ids(kind: type, attribute: str, key: str) -> tuple[type, Encode, Decode]:
-    """Name the set of ids that a type has."""
+    """Return the codec of a type with a set of ids."""
     return kind, lambda value: {key: sorted(getattr(value, attribute))}, lambda value: kind(frozenset(value[key]))
 
 
-# The statistics' own JSON names the snapshot; the field beside it is for servers that are older than that.
+# The statistics themselves name the snapshot; the field beside them is for older servers.
 _SET_STATISTICS: Encode = lambda update: {  # noqa: E731 - a row of the table below
     "snapshot-id": update.statistics.snapshot_id,
     "statistics": _encode_entry(update.statistics),

@@ -1,7 +1,7 @@
 """View metadata to and from its metadata.json. (view spec: View Metadata)
 
-Keys that icefield does not know, of the view and of its versions, survive a round trip, and so do representations of
-unknown types. Raises CorruptFile for bytes that are not view metadata, Unsupported for another format version.
+Unknown keys of the view and of its versions survive a round trip, and so do representations of unknown types. Raises
+CorruptFile for bytes that are not view metadata, Unsupported for an unsupported format version.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Updates of views to and from JSON, in the words of the REST protocol. (rest-catalog-open-api.yaml: ViewUpdate)
+"""Updates of views to and from JSON, as in the REST protocol. (rest-catalog-open-api.yaml: ViewUpdate)
 
-Raises InvalidInput for an update that is not known or does not decode.
+Raises InvalidInput for an unknown or malformed update.
 """
 
 from collections.abc import Mapping

@@ -27,8 +27,8 @@ class ManifestColumns:
     """Which columns to decode.
 
     `fields` names columns of `entry_arrow_schema`; `bounds`, `counts` and `sizes` list the field ids whose statistics
-    become columns of their own: lower.<id>, upper.<id>; value_count.<id>, null_count.<id>, nan_count.<id>;
-    column_size.<id>. `data_file` adds the bytes of each data_file record as they are in the file.
+    become separate columns: lower.<id>, upper.<id>; value_count.<id>, null_count.<id>, nan_count.<id>;
+    column_size.<id>. `data_file` adds the encoded bytes of each data_file record.
     """
 
     fields: tuple[str, ...]
@@ -44,24 +44,24 @@ class ManifestColumns:
             raise InvalidInput(f"unknown manifest columns: {', '.join(unknown)}")
 
     def with_statistics(self, field_ids: Iterable[int]) -> "ManifestColumns":
-        """Return the same with the bounds and counts of some fields."""
+        """Return these columns with the bounds and counts of the given fields added."""
         ids = tuple(sorted(set(field_ids)))
         return replace(self, bounds=ids, counts=ids)
 
     def without(self, names: Collection[str]) -> "ManifestColumns":
-        """Return the same without some of the fields."""
+        """Return these columns without the given ones."""
         return replace(self, fields=tuple(name for name in self.fields if name not in names))
 
     def names(self) -> list[str]:
-        """Return the names of all columns but those of the partition, which the file's own schema tells."""
+        """Return the names of all columns except those of the partition, which are in the file's own schema."""
         return [*self.fields, *(f"{prefix}.{i}" for prefix, _, ids in self.statistics() for i in ids)]
 
     def judged_names(self) -> list[str]:
-        """Return the names of the columns that only serve to judge filters: bounds and counts of fields."""
+        """Return the names of the columns that are only used to evaluate filters: bounds and counts of fields."""
         return [f"{prefix}.{i}" for prefix, _, ids in self.statistics() if prefix != "column_size" for i in ids]
 
     def statistics(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        """Yield the sorts of single-field statistics: (column prefix, map that holds them, field ids ascending)."""
+        """Yield the single-field statistics: (column prefix, map that contains them, ascending field ids)."""
         yield "lower", "lower_bounds", _ascending(self.bounds)
         yield "upper", "upper_bounds", _ascending(self.bounds)
         yield "value_count", "value_counts", _ascending(self.counts)
@@ -89,7 +89,7 @@ ALL = ManifestColumns(tuple(f.name for f in (*ENTRY_FIELDS, *DATA_FILE_FIELDS) i
 
 @lru_cache(maxsize=256)
 def manifest_program(schema: bytes, partition_spec: bytes, want: ManifestColumns) -> Program:
-    """Compile the program for files with this Avro schema; a table has a handful. Raises ValueError."""
+    """Compile the program for files with this Avro schema, of which a table has few. Raises ValueError."""
     wanted = Wanted(
         values=frozenset(PATHS[name] for name in want.fields),
         inside=frozenset({PARTITION_ID} if want.partition else ()),
@@ -100,7 +100,7 @@ def manifest_program(schema: bytes, partition_spec: bytes, want: ManifestColumns
 
 
 def entry_names(partition_spec: bytes) -> dict[tuple[int, str], int]:
-    """Return the ids of fields whose ids a writer left out, by name; partition fields as the file's spec has them."""
+    """Return field ids by name, for writers that omit them; those of partition fields come from the file's spec."""
     try:
         fields = json.loads(partition_spec)
         partition = {
@@ -108,7 +108,7 @@ def entry_names(partition_spec: bytes) -> dict[tuple[int, str], int]:
             for position, f in enumerate(fields)
         }
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        # Only files without ids need it, and theirs is checked by what is then missing.
+        # Only files without ids need it; if it is wrong, a required field is missing later.
         partition = {}
     return NAMES | partition
 

@@ -1,7 +1,7 @@
 """Decode manifests to Arrow tables, one row per entry. (spec: Manifests)
 
-The values are as stored: nulls that readers inherit stay null until `manifest_inherit.inherit`, for the same bytes may
-be read under other manifest lists. decode_manifests() takes many small files at once at half the cost per file.
+The values are as stored: inherited values stay null until `manifest.inherit.inherit`, because other manifest lists may
+name the same manifest. decode_manifests() decodes many small files at once, at half the cost per file.
 Raises CorruptFile for bytes that are not a manifest.
 """
 
@@ -33,7 +33,7 @@ _HIGHEST = {"status": 2, "content": 2}
 def decode_manifest(
     data: bytes, location: str, want: ManifestColumns = PLAN, limits: Limits = DEFAULT_LIMITS
 ) -> ManifestEntries:
-    """Decode the wanted columns of a manifest, as stored; what the file lacks is null."""
+    """Decode the wanted columns of a manifest, as stored; columns that are missing from the file are null."""
     return decode_manifests([(location, data)], want, limits).without([MANIFEST_COLUMN])
 
 
@@ -47,9 +47,9 @@ def decode_manifests(
 def decode_manifests_in_turn(
     files: Sequence[tuple[str, bytes]], want: ManifestColumns, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[ManifestEntries, Callable[[Longs], ManifestEntries]]:
-    """Decode as `decode_manifests` does, but for STRINGS: (columns, what makes the strings of some rows).
+    """Decode all but STRINGS as `decode_manifests` does: (columns, a function that decodes the strings of some rows).
 
-    Strings are most of what there is to copy and to check, and are wanted of few rows when a filter was judged first.
+    Strings are most of the bytes to copy and validate, and after a filter only those of few rows are needed.
     """
     groups = _decode_groups(files, want, limits)
     strings = replace(ManifestColumns(tuple(f for f in want.fields if f in STRINGS)), partition=False)
@@ -74,7 +74,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Group:
-    """Files that share a schema, decoded in one run."""
+    """Files that share a schema, decoded together."""
 
     files: Sequence[_File]
     want: ManifestColumns
@@ -83,14 +83,14 @@ class _Group:
     decoded: Decoded
 
     def table(self, want: ManifestColumns, rows: Longs | None = None) -> pa.Table:
-        """Make columns, of all that was wanted or of fewer, and of all rows or some."""
+        """Build all or some of the wanted columns, for all or some rows."""
         try:
             decoded = self.decoded if rows is None else self.decoded.choose(rows)
             ordinals = np.array([f.ordinal for f in self.files], np.int32)[decoded.owner]
             manifest = pa.Array.from_buffers(pa.int32(), len(ordinals), [None, pa.py_buffer(ordinals)])
             return pa.table({MANIFEST_COLUMN: manifest} | _columns(decoded, self.program, want))
         except ValueError as error:
-            # One of them is bad; alone, each says so under its own name.
+            # One of them is corrupt; decoded one by one, the error names the right file.
             for file in self.files if len(self.files) > 1 else ():
                 _decode_group([file], self.want, self.limits).table(self.want)
             raise CorruptFile(self.files[0].location, str(error)) from error
@@ -112,7 +112,7 @@ def _decode_groups(files: Sequence[tuple[str, bytes]], want: ManifestColumns, li
     groups: dict[tuple[bytes, bytes], list[_File]] = {}
     front, known = b"", None
     for ordinal, (location, data) in enumerate(files):
-        # Manifests of one table mostly begin with the same bytes; only the marker after them differs.
+        # Manifests of one table mostly begin with the same bytes; only the sync marker after them differs.
         if known is None or len(data) < known.end or not data.startswith(front):
             known = parse_header(data, location)
             front = data[: known.end - SYNC_BYTES]

@@ -1,7 +1,7 @@
 """Encode a table of entries as a manifest. (spec: Manifests)
 
-The table has the columns of `manifest_schema.entry_arrow_schema`; optional ones may be left out.
-Raises InvalidInput for entries that the format version cannot hold.
+The table has the columns of `manifest.schema.entry_arrow_schema`; optional ones may be missing.
+Raises InvalidInput for entries that the format version does not allow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from icefield.errors import InvalidInput
 from icefield.model.metadata import FORMAT_VERSIONS
 from icefield.types.datatypes import NestedField
 
-# What Iceberg Java writes for v1's block_size_in_bytes, which nobody reads.
+# The value that Iceberg Java writes for v1's block_size_in_bytes, which no reader uses.
 _V1_BLOCK_SIZE_BYTES = 64 * 1024 * 1024
 
 
@@ -42,21 +42,21 @@ def encode_manifest(
     location: str,
     codec: str = DEFLATE,
 ) -> bytes:
-    """Write entries as the manifest at a location; `partition` is the spec's tuple with its types."""
+    """Encode entries as the manifest at a location; `partition` is the spec's tuple with its types."""
     return encode_entries(entries, header, partition_record(partition), location, codec)
 
 
 def encode_entries(
     entries: ManifestEntries, header: ManifestHeader, partition: Record, location: str, codec: str
 ) -> bytes:
-    """Write entries, with the partition tuple as an Avro record."""
+    """Encode entries, with the partition tuple as an Avro record."""
     check_entries(entries, header.format_version)
     ids = [field.field_id for field in partition.fields if field.field_id is not None]
     paths = PATHS | {partition_column(field_id): (PARTITION_ID, field_id) for field_id in ids}
     names = set(entries.column_names)
     columns = {path: _column(entries, name) for name, path in paths.items() if name in names}
     if "file_format" in names and pa.types.is_string(entries.file_format.type):
-        # The spec spells formats small, Iceberg Java in capitals, and some readers know only these.
+        # The spec writes formats in lower case, Iceberg Java in upper case, and some readers accept only that.
         columns[PATHS["file_format"]] = pc.utf8_upper(columns[PATHS["file_format"]])
     columns[PATHS["block_size_in_bytes"]] = pa.repeat(_V1_BLOCK_SIZE_BYTES, entries.num_rows)
     return write_manifest(columns, header, partition, location, codec)
@@ -65,7 +65,7 @@ def encode_entries(
 def write_manifest(
     columns: Mapping[Path, pa.Array], header: ManifestHeader, partition: Record, location: str, codec: str
 ) -> bytes:
-    """Write a manifest from columns by field id; columns that the version does not have are left out."""
+    """Encode a manifest from columns by field id; columns that the version does not have are omitted."""
     schema = entry_schema_json(header.format_version, partition)
     rows = len(columns[PATHS["status"]])
     raw, row_ends = encode_rows(_parsed(schema), columns, rows)
@@ -74,7 +74,7 @@ def write_manifest(
 
 
 def check_entries(entries: ManifestEntries, version: int) -> None:
-    """Refuse entries that would be a wrong manifest of this version."""
+    """Refuse entries that are invalid in a manifest of this version."""
     if version not in FORMAT_VERSIONS:
         raise InvalidInput(f"cannot write a manifest of format version {version}")
     if "status" not in entries or not pa.types.is_integer(entries.status.type):

@@ -1,6 +1,6 @@
-"""What a manifest says of itself in its file metadata. (spec: Manifests)
+"""The key-value metadata in the header of a manifest. (spec: Manifests)
 
-Raises CorruptFile for a header that is not a manifest's.
+Raises CorruptFile for a header that is not that of a manifest.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _CONTENTS = {"data": DATA_MANIFEST, "deletes": DELETE_MANIFEST}
 
 @dataclass(frozen=True)
 class ManifestHeader:
-    """The table's schema and the partition spec as JSON text, and the numbers beside them."""
+    """The table's schema and the partition spec as JSON text, with their ids, the format version and the content."""
 
     schema_json: str
     partition_spec_json: str
@@ -25,7 +25,7 @@ class ManifestHeader:
     content: int = DATA_MANIFEST
 
     def metadata(self) -> dict[str, str]:
-        """Return the keys that go into the file."""
+        """Return the keys to write to the file."""
         metadata = {"schema": self.schema_json}
         if self.schema_id is not None:
             metadata["schema-id"] = str(self.schema_id)
@@ -40,7 +40,7 @@ class ManifestHeader:
 
 
 def decode_manifest_header(data: bytes, location: str) -> ManifestHeader:
-    """Read the header alone; keys that v1 may leave out have the defaults of v1."""
+    """Decode the header alone; keys that v1 may omit have the defaults of v1."""
     metadata = parse_header(data, location).metadata
     try:
         strings = {key: value.decode() for key, value in metadata.items() if not key.startswith("avro.")}

@@ -1,6 +1,6 @@
 """Fill in what entries inherit from the manifest list. (spec: Sequence Number Inheritance, First Row ID Inheritance)
 
-Raises CorruptFile for an entry that should carry its own number and does not.
+Raises CorruptFile for an entry that must have its own number and does not.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ from icefield.errors import CorruptFile
 
 
 def inherit(entries: ManifestEntries, manifests: Manifests) -> ManifestEntries:
-    """Return the entries with nothing left to inherit.
+    """Return the entries with all inherited values filled in.
 
-    `manifests` holds rows of a manifest list, in the order in which the files were decoded; one row for
-    `decode_manifest`. Columns that were not decoded are left out; `status` is needed, and `record_count` for row ids.
+    `manifests` has rows of a manifest list, in the order in which the files were decoded; one row for
+    `decode_manifest`. Columns that were not decoded are skipped; `status` is required, and `record_count` for row ids.
     """
     if MANIFEST_COLUMN in entries:
         owner = entries[MANIFEST_COLUMN].to_numpy()
@@ -36,7 +36,7 @@ class _Source:
         self.entries, self.manifests, self.owner = entries, manifests, owner
 
     def of_manifest(self, name: str) -> pa.Array:
-        """Return a column of the manifest list, for each entry."""
+        """Return the value of a manifest list column for each entry."""
         return self.manifests[name].combine_chunks().take(pa.array(self.owner))
 
     def status(self) -> pa.ChunkedArray:
@@ -44,7 +44,7 @@ class _Source:
 
 
 def _fill_sequence_number(source: _Source, name: str) -> pa.ChunkedArray:
-    """An added entry has its manifest's number; under a v1 manifest (number 0) every entry has 0."""
+    """Give added entries their manifest's number; in a v1 manifest (number 0) every entry has 0."""
     stored = source.entries[name]
     if stored.null_count == 0:
         return stored
@@ -69,10 +69,10 @@ def _fill_content(source: _Source, name: str) -> pa.ChunkedArray:
 
 
 def _fill_first_row_id(source: _Source, name: str) -> pa.ChunkedArray:
-    """Number the rows of data files that have no id yet, in the file's order.
+    """Assign first row ids to the data files that have none yet, in manifest order.
 
-    As Iceberg Java: deleted entries take no part, and under a manifest without an id (it was not v3
-    when it was committed) there are none, whatever is stored.
+    As in Iceberg Java: deleted entries are skipped, and in a manifest without an id (committed before the table was v3)
+    files have none, whatever is stored.
     """
     stored = source.entries[name]
     if source.manifests.first_row_id.null_count == source.manifests.num_rows:

@@ -1,4 +1,4 @@
-"""Fields that the spec names, of which manifests and manifest lists are made, and their spelling in an Avro schema."""
+"""The fields of manifests and manifest lists as the spec defines them, and their form in an Avro schema."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +30,7 @@ class Known:
 
 
 def field_json(known: Known, version: int) -> dict[str, Any]:
-    """Render a known field as a version of the format has it."""
+    """Render a field as a format version defines it."""
     kind = _avro_type(known.kind, known.parts)
     return _field(known.name, kind, known.field_id, required=version in known.required)
 

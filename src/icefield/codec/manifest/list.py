@@ -46,13 +46,13 @@ from icefield.model.metadata import FORMAT_VERSIONS, ROW_LINEAGE_VERSION
 
 _SNAPSHOT_KEY = "snapshot-id"
 _NEVER_NULL = ("manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id")
-# What v1 lists do not say. (spec: Manifest Lists)
+# Defaults for fields that v1 lists do not have. (spec: Manifest Lists)
 _DEFAULTS = {"content": 0, "sequence_number": 0, "min_sequence_number": 0}
 
 
 @dataclass(frozen=True)
 class ManifestListHeader:
-    """The snapshot that a manifest list is of."""
+    """The snapshot that a manifest list belongs to."""
 
     snapshot_id: int
     parent_snapshot_id: int | None
@@ -61,7 +61,7 @@ class ManifestListHeader:
     first_row_id: int | None = None
 
     def metadata(self) -> dict[str, str]:
-        """Return the keys that go into the file, in the words of Iceberg Java."""
+        """Return the keys to write to the file, as Iceberg Java names them."""
         parent = "null" if self.parent_snapshot_id is None else str(self.parent_snapshot_id)
         metadata = {_SNAPSHOT_KEY: str(self.snapshot_id), "parent-snapshot-id": parent}
         if self.format_version > 1:
@@ -72,7 +72,7 @@ class ManifestListHeader:
 
 
 def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LIMITS) -> Manifests:
-    """Decode a manifest list to MANIFEST_LIST_ARROW_SCHEMA; counts that a v1 list leaves out are null."""
+    """Decode a manifest list to MANIFEST_LIST_ARROW_SCHEMA; counts that a v1 list omits are null."""
     header = parse_header(data, location)
     try:
         program = list_program(header.schema)
@@ -83,9 +83,9 @@ def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LI
 
 
 def check_list_of(snapshot_id: int, data: bytes, location: str) -> None:
-    """Refuse a manifest list that says it was written for another snapshot.
+    """Refuse a manifest list that was written for another snapshot, according to its header.
 
-    The spec names no such key, but Iceberg Java and PyIceberg write it. A list that does not say it is accepted.
+    The spec does not define this key, but Iceberg Java and PyIceberg write it. A list without it is accepted.
     """
     said = parse_header(data, location).metadata.get(_SNAPSHOT_KEY)
     if said is not None and said != str(snapshot_id).encode():
@@ -98,28 +98,28 @@ def check_list_of(snapshot_id: int, data: bytes, location: str) -> None:
 
 
 def count_manifests(data: bytes, location: str) -> int:
-    """Return how many manifests a list names, from the heads of its blocks alone."""
+    """Return how many manifests a list names, from its block headers alone."""
     return sum(block.rows for block in iterate_blocks(data, parse_header(data, location), location))
 
 
 def encode_manifest_list(rows: Manifests, header: ManifestListHeader, location: str, codec: str = DEFLATE) -> bytes:
-    """Write rows of MANIFEST_LIST_ARROW_SCHEMA as the manifest list at a location."""
+    """Encode rows of MANIFEST_LIST_ARROW_SCHEMA as the manifest list at a location."""
     raw, row_ends = _encode_rows(rows, header.format_version)
     return encode_container(_metadata(header, codec), raw, row_ends, location)
 
 
 def is_spliceable(previous: bytes, location: str, version: int) -> bool:
-    """Return whether a list has the layout that we write for a version, so rows can be appended without decoding it."""
+    """Return whether a list has the layout that icefield writes, so that rows can be added without decoding it."""
     return parse_header(previous, location).schema == list_schema_json(version).encode()
 
 
 def splice_manifest_list(
     previous: bytes, previous_location: str, new_rows: Manifests, header: ManifestListHeader, location: str
 ) -> bytes:
-    """Write a manifest list of new rows and then all rows of the previous list, which must be spliceable.
+    """Encode a manifest list of the new rows followed by all rows of the previous list, which must be spliceable.
 
-    The previous list's blocks are copied; small new rows join its first block, so that blocks do not stay small over
-    many commits.
+    The previous list's blocks are copied; a few new rows are added to its first block, so that many commits do not
+    leave many small blocks.
     """
     old = parse_header(previous, previous_location)
     if old.codec not in CODECS:
@@ -180,7 +180,7 @@ def _check_rows(rows: pa.Table, version: int) -> None:
 
 
 def _conform(rows: pa.Table) -> pa.Table:
-    """Order and cast columns as the schema has them; missing ones are null."""
+    """Order and cast columns by the schema; missing ones are null."""
     if rows.schema == MANIFEST_LIST_ARROW_SCHEMA:
         return rows
     columns = {

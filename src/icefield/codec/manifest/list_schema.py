@@ -23,7 +23,7 @@ FIELD_SUMMARY = pa.struct(
 SUMMARY_IDS = {"contains_null": 509, "contains_nan": 518, "lower_bound": 510, "upper_bound": 511}
 _PARTITIONS_ID = 507
 
-# In the order of Iceberg Java; its v1 order differs, which no reader minds.
+# In the order of Iceberg Java; its v1 order differs, which does not matter to readers.
 FIELDS = (
     Known(500, "manifest_path", pa.string(), required=(1, 2, 3)),
     Known(501, "manifest_length", pa.int64(), required=(1, 2, 3)),
@@ -44,7 +44,7 @@ FIELDS = (
 )
 MANIFEST_LIST_ARROW_SCHEMA = pa.schema([pa.field(f.name, f.kind) for f in FIELDS])
 
-# Some writers leave the ids out; older ones have other names for three counts.
+# Some writers omit the ids; older ones have other names for three counts.
 _NAMES = {(ROOT_ID, f.name): f.field_id for f in FIELDS} | {
     (ROOT_ID, "added_data_files_count"): 504,
     (ROOT_ID, "existing_data_files_count"): 505,

@@ -1,7 +1,7 @@
 """The partition tuple of a manifest as an Avro record. (spec: Appendix A, Avro; Data File Fields)
 
-It is a plain record whose fields may all be null, with the spec's field ids, and with the type and field names that
-Iceberg Java writes. Raises InvalidInput for a field that has no place in a partition tuple.
+It is a record of optional fields with the field ids of the spec, and with the type and field names that Iceberg Java
+writes. Raises InvalidInput for a field that is not allowed in a partition tuple.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,21 +69,21 @@ def partition_json(record: Record) -> dict[str, Any]:
 
 
 def avro_name(name: str) -> str:
-    """Make a field name that Avro allows, by the rule of Iceberg Java.
+    """Return a valid Avro field name, by the rule of Iceberg Java.
 
-    It keeps letters beyond ASCII, which Avro does not allow and at which DuckDB aborts; here they are escaped too, for
-    readers go by field id.
+    That rule keeps non-ASCII letters, which Avro does not allow and DuckDB rejects. They are escaped here too, because
+    readers match by field id.
     """
     return "".join(_avro_characters(name))
 
 
 def decimal_bytes(precision: int) -> int:
-    """Return the fewest bytes that hold every decimal of so many digits."""
+    """Return the fewest bytes that can hold every decimal of the given precision."""
     return next(size for size in range(1, 17) if 10**precision <= 1 << (8 * size - 1))
 
 
 def _avro_characters(name: str) -> Iterable[str]:
-    # The rule is stated in UTF-16 code units: a character beyond the first plane is escaped as its two halves.
+    # The rule is in terms of UTF-16 code units: a character beyond the basic plane is escaped as its two surrogates.
     units = name.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
         code = int.from_bytes(units[index : index + 2], "big")
@@ -118,7 +118,7 @@ def _field_json(field: Field, name: str, defined: set[str]) -> dict[str, Any]:
 
 
 def _value_json(value: Value, defined: set[str]) -> Any:
-    """Render a type; a named type is spelled out once and then used by its name."""
+    """Render a type; a named type is defined once and then referenced by its name."""
     rendered: dict[str, Any] = {"type": value.kind}
     if value.kind == "fixed":
         name = _type_name(value)

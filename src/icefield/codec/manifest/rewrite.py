@@ -1,9 +1,9 @@
 """Write entries of existing manifests to a new one: kept as existing, marked deleted, or left out.
 
-The data_file records are copied byte by byte when the old files have the layout that we write; otherwise they are
-decoded and encoded again. What entries inherited is written down, as the spec demands of entries that move.
+The data_file records are copied byte for byte if the old files have the layout that icefield writes; otherwise they are
+decoded and encoded again. Inherited values are written explicitly, as the spec requires for existing entries.
 (spec: Sequence Number Inheritance, First Row ID Inheritance)
-Raises CorruptFile for a bad source; InvalidInput for sources that do not belong into one manifest.
+Raises CorruptFile for a corrupt source; InvalidInput for sources that cannot be combined in one manifest.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ _COPY = ManifestColumns((*_ENTRY_NAMES, "record_count", "first_row_id"), partiti
 class ManifestSource:
     """A manifest to take entries from: its row of the manifest list, and the new status of each of its entries.
 
-    EXISTING keeps an entry; DELETED marks it as deleted by the new snapshot; ADDED keeps one that was added in the same
-    snapshot as it is; null leaves it out.
+    EXISTING keeps an entry; DELETED marks it as deleted by the new snapshot; ADDED keeps the status of an entry that
+    the same snapshot added; null drops it.
     """
 
     location: str
@@ -53,7 +53,7 @@ def rewrite_manifests(
     location: str,
     codec: str = DEFLATE,
 ) -> bytes:
-    """Write the chosen entries of the sources, in order, as the manifest at a location."""
+    """Encode the chosen entries of the sources, in order, as the manifest at a location."""
     for source in sources:
         _check_source(source, header)
     record = partition_record(partition)
@@ -99,7 +99,7 @@ def _data_file_node(schema: bytes, partition_spec: bytes) -> Node | None:
 def _chosen_entries(
     sources: Sequence[ManifestSource], want: ManifestColumns, snapshot_id: int
 ) -> tuple[ManifestEntries, ManifestEntries]:
-    """Return the chosen entries as they are to be written, and as they were stored."""
+    """Return the chosen entries as they will be written, and as they were stored."""
     stored = decode_manifests([(s.location, s.data) for s in sources], want)
     entries = inherit(stored, Manifests.concat(s.manifest for s in sources))
     status = pa.concat_arrays([s.status.cast(pa.int32()) for s in sources])

@@ -1,4 +1,4 @@
-"""What manifest lists and manifests hold, as typed columns. (spec: Manifest Lists, Manifests)"""
+"""The rows of manifest lists and manifests as typed columns. (spec: Manifest Lists, Manifests)"""
 
 from collections.abc import Iterable
 from typing import Self
@@ -34,7 +34,7 @@ NO_MANIFESTS = Manifests(MANIFEST_LIST_ARROW_SCHEMA.empty_table())
 
 
 class Files(Rows):
-    """Files of a table, whatever else is known of them."""
+    """Files of a table, with any further columns."""
 
     file_path: Column
     record_count: Column
@@ -47,7 +47,7 @@ class Files(Rows):
 
     @property
     def total_bytes(self) -> int:
-        """How large they are together."""
+        """Their total size."""
         return int(pc.sum(self.file_size_in_bytes).as_py() or 0)
 
     def at(self, paths: Iterable[str]) -> Self:
@@ -56,7 +56,7 @@ class Files(Rows):
 
 
 class DataFiles(Files):
-    """Data files or delete files with their metrics: what a manifest stores of a file, whatever entry it is in."""
+    """Data files or delete files with their metrics: the data_file record of a manifest entry."""
 
     content: Column
     file_format: Column
@@ -65,7 +65,7 @@ class DataFiles(Files):
 
 
 class ManifestEntries(Rows, partial=True):
-    """Entries of manifests: files with their status, snapshot and sequence number. Only decoded columns are there."""
+    """Manifest entries: files with their status, snapshot and sequence number. Only decoded columns are present."""
 
     status: Column
     snapshot_id: Column

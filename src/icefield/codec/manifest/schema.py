@@ -1,7 +1,7 @@
 """The contents of a manifest: its fields with their ids per format version, as Arrow columns and as an Avro schema.
 
-(spec: Manifests, Manifest Entry Fields, Data File Fields.) The Avro records have the names that Iceberg Java
-implementation gives them, for some readers go by them.
+(spec: Manifests, Manifest Entry Fields, Data File Fields.) The Avro records have the names that Iceberg Java gives
+them, because some readers depend on them.
 """
 
 import json
@@ -61,7 +61,7 @@ PATHS: dict[str, Path] = {f.name: (ROOT_ID, f.field_id) for f in ENTRY_FIELDS} |
     f.name: (DATA_FILE_ID, f.field_id) for f in DATA_FILE_FIELDS
 }
 KINDS: dict[str, pa.DataType] = {f.name: f.kind for f in (*ENTRY_FIELDS, *DATA_FILE_FIELDS)}
-# Some writers leave the ids out; then the names of the spec must do.
+# Some writers omit the ids; then fields are matched by the names in the spec.
 NAMES: dict[tuple[int, str], int] = {(path[0], name): path[1] for name, path in PATHS.items()} | {
     (ROOT_ID, "data_file"): DATA_FILE_ID,
     (DATA_FILE_ID, "partition"): PARTITION_ID,
@@ -74,13 +74,13 @@ def data_file_arrow_schema(partition: Sequence[NestedField] = ()) -> pa.Schema:
 
 
 def entry_arrow_schema(partition: Sequence[NestedField] = ()) -> pa.Schema:
-    """Return the Arrow schema of manifest entries: what `decode_manifest` gives for ALL and `encode_manifest` takes."""
+    """Return the Arrow schema of manifest entries, as decoded for ALL and as taken by `encode_manifest`."""
     entry = [pa.field(f.name, f.kind) for f in ENTRY_FIELDS]
     return pa.schema([*entry, *_data_file_columns(partition_record(partition))])
 
 
 def partition_column(field_id: int) -> str:
-    """Name the column of a partition field."""
+    """Return the name of a partition field's column."""
     return f"{PARTITION_PREFIX}{field_id}"
 
 

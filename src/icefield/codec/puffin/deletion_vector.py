@@ -1,6 +1,6 @@
 """Deletion vectors: the deleted positions of one data file as a blob. (puffin spec: deletion-vector-v1 blob type)
 
-A blob is self-contained, so a reader needs its offset and length from the manifest, and not the footer around it.
+A blob is self-contained: a reader needs only its offset and length from the manifest, not the Puffin footer.
 
 Raises CorruptFile for bytes that are not a deletion vector, InvalidInput for positions that cannot be written.
 """
@@ -16,12 +16,12 @@ from icefield.errors import CorruptFile, InvalidInput
 DELETION_VECTOR = "deletion-vector-v1"
 REFERENCED_DATA_FILE = "referenced-data-file"
 CARDINALITY = "cardinality"
-MAX_POSITIONS = 1 << 28  # 2 GiB of positions; a few bytes of runs can claim any number
+MAX_POSITIONS = 1 << 28  # 2 GiB of positions; a few bytes of runs can encode any number
 
 _MAGIC = 1681511377
 _MAX_KEY = (1 << 31) - 1
 _FRAME_BYTES = 12  # length, magic and checksum
-_MIN_BITMAP_BYTES = 12  # its key, and a bitmap of no container
+_MIN_BITMAP_BYTES = 12  # its key, and a bitmap without containers
 
 
 def decode_deletion_vector(
@@ -29,7 +29,7 @@ def decode_deletion_vector(
 ) -> Positions:
     """Return the deleted positions in order.
 
-    cardinality: how many the manifest or the footer promise; another number is refused.
+    cardinality: how many there are according to the manifest or the footer; any other number is refused.
     """
     limit = max_positions if cardinality is None else min(max_positions, cardinality)
     try:
@@ -42,7 +42,7 @@ def decode_deletion_vector(
 
 
 def encode_deletion_vector(positions: Positions) -> bytes:
-    """Write positions, in any order and any number of times each, as Iceberg's own writer would."""
+    """Encode positions, in any order and with duplicates, as Iceberg's own writer would."""
     ordered = _ordered(positions)
     if len(ordered) and ordered[0] < 0:
         raise InvalidInput(f"a row cannot be at position {int(ordered[0])}")
@@ -53,7 +53,7 @@ def encode_deletion_vector(positions: Positions) -> bytes:
 
 
 def deletion_vector_blob(positions: Positions, data_file: str) -> Blob:
-    """Make the blob of a data file's deletion vector, with the properties that the spec asks for."""
+    """Return the blob of a data file's deletion vector, with the properties that the spec requires."""
     ordered = _ordered(positions)
     properties = {REFERENCED_DATA_FILE: data_file, CARDINALITY: str(len(ordered))}
     return Blob(DELETION_VECTOR, encode_deletion_vector(ordered), properties=properties)
@@ -61,7 +61,7 @@ def deletion_vector_blob(positions: Positions, data_file: str) -> Blob:
 
 def _ordered(positions: Positions) -> Positions:
     values = np.asarray(positions, np.int64)
-    # Sorting is most of the work, and what comes from a scan in order is in order.
+    # Sorting is most of the work, and positions from an ordered scan are sorted already.
     return values if np.all(values[1:] > values[:-1]) else np.unique(values)
 
 

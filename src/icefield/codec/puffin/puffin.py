@@ -1,7 +1,7 @@
 """Puffin files: blobs and the footer that describes them. (puffin spec)
 
-A footer is read from the end of a file: `footer_size` tells from the last bytes how many are needed, `decode_footer`
-takes those, or the whole file. Blobs of types that icefield does not know are listed like any other.
+A footer is read from the end of a file: `footer_size` returns from the last bytes how many are needed, `decode_footer`
+takes those, or the whole file. Blobs of unknown types are listed like any other.
 
 Raises CorruptFile for bytes that are not a Puffin file, InvalidInput for a codec that cannot be written.
 """
@@ -18,7 +18,7 @@ from icefield.codec.json.snapshots import Int, Long, NaturalLong
 from icefield.errors import CorruptFile, InvalidInput
 
 MAGIC = b"PFA1"
-TAIL_BYTES = 12  # payload size, flags and magic: what ends every file
+TAIL_BYTES = 12  # payload size, flags and magic, at the end of every file
 MAX_FOOTER_BYTES = 1 << 28
 MAX_BLOB_BYTES = 1 << 31
 ZSTD, LZ4 = CODECS = ("zstd", "lz4")
@@ -29,7 +29,7 @@ _COMPRESSED = 1
 
 @dataclass(frozen=True)
 class Blob:
-    """A blob to be written; `codec` compresses it."""
+    """A blob to write, compressed by `codec`."""
 
     type: str
     data: bytes
@@ -54,7 +54,7 @@ class StoredBlob(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True
 
 
 class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a file holds."""
+    """The contents of a file."""
 
     blobs: tuple[StoredBlob, ...]
     properties: dict[str, str] = msgspec.field(default_factory=dict)
@@ -64,7 +64,7 @@ _FOOTER = msgspec.json.Decoder(Footer)
 
 
 def footer_size(tail: bytes, location: str) -> int:
-    """Return how many bytes at the end of a file are its footer, given at least its last `TAIL_BYTES`."""
+    """Return the size of the footer at the end of a file, given at least its last `TAIL_BYTES`."""
     if len(tail) < TAIL_BYTES or not tail.endswith(MAGIC):
         raise CorruptFile(location, "it is not a Puffin file: the magic bytes at its end are missing")
     payload = int.from_bytes(tail[-TAIL_BYTES:-8], "little", signed=True)
@@ -91,7 +91,7 @@ def decode_footer(tail: bytes, location: str, *, file_bytes: int | None = None) 
 
 
 def decode_blob(data: bytes, blob: StoredBlob, location: str, *, max_bytes: int = MAX_BLOB_BYTES) -> bytes:
-    """Return a blob's content, given the bytes at its place in the file."""
+    """Return a blob's content, given its bytes in the file."""
     if len(data) != blob.length:
         raise CorruptFile(location, f"a blob has {len(data)} bytes, but the footer says {blob.length}")
     if blob.compression_codec is None:
@@ -103,7 +103,7 @@ def decode_blob(data: bytes, blob: StoredBlob, location: str, *, max_bytes: int 
 
 
 def encode_puffin(blobs: Sequence[Blob], properties: Mapping[str, str] | None = None) -> tuple[bytes, Footer]:
-    """Write a whole file; the footer says where each blob is, as manifests need to know."""
+    """Encode a whole file; return also the footer, which has the offsets and lengths that manifests need."""
     body = bytearray(MAGIC)
     stored = []
     for blob in blobs:
@@ -128,7 +128,7 @@ def encode_puffin(blobs: Sequence[Blob], properties: Mapping[str, str] | None = 
 
 
 def _payload(footer: bytes) -> bytes:
-    """Return the footer's JSON; the bytes begin after its first magic number."""
+    """Return the footer's JSON from the bytes after its first magic number."""
     payload, flags = footer[:-TAIL_BYTES], int.from_bytes(footer[-8:-4], "little")
     if flags & ~_COMPRESSED:
         raise ValueError(f"it has unknown flags ({flags:#x})")
@@ -161,7 +161,7 @@ def _decompress(data: bytes, codec: str, limit: int) -> bytes:
 def _compress(data: bytes, codec: str | None) -> bytes:
     if codec is None:
         return data
-    # Arrow's lz4 frames do not say their size, which the spec asks for; and Iceberg's own reader has no lz4.
+    # Arrow's lz4 frames lack the content size, which the spec requires; and Iceberg's own reader has no lz4.
     if codec != ZSTD:
         raise InvalidInput(f"blobs are written uncompressed or with zstd, not with {codec!r}")
     compressor: Any = pa.Codec(ZSTD)

@@ -1,10 +1,10 @@
 """32-bit Roaring bitmaps in their portable format, as sorted positions. (RoaringFormatSpec)
 
-A bitmap is a list of containers, one per 16 high bits: sorted values, 65,536 bits, or runs, whichever is smallest.
-Written by hand because the input is not trusted: every size is checked against the buffer before it is used, values
-must ascend, and the number of positions is known, and refused if too large, before memory is taken for them.
+A bitmap is a list of containers, one per value of the 16 high bits: sorted values, 65,536 bits, or runs, whichever is
+smallest. This is not a library because the input is not trusted: every size is checked against the buffer before it is
+used, values must ascend, and too many positions are refused before memory is allocated for them.
 
-Raises ValueError; the caller, who knows the file, turns that into CorruptFile.
+Raises ValueError; the caller, which has the file's location, turns that into CorruptFile.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ _Words: TypeAlias = npt.NDArray[np.uint16]
 
 @dataclass
 class Reader:
-    """A place in a buffer that only moves forward, and never past the end."""
+    """A read position in a buffer that only moves forward, and never past the end."""
 
     data: memoryview
     at: int = 0
 
     def take(self, size: int) -> memoryview:
-        """Return the next bytes and step over them."""
+        """Return the next bytes and advance."""
         if size > len(self.data) - self.at:
             raise ValueError(f"it ends after {len(self.data)} bytes, {size} more are needed at {self.at}")
         self.at += size
@@ -48,7 +48,7 @@ class Reader:
 
 
 def decode_bitmap(reader: Reader, max_positions: int) -> Positions:
-    """Read one bitmap, whose end is found by reading it; at most `max_positions` values are made."""
+    """Decode one bitmap of at most `max_positions` values; the reader ends after it."""
     start = reader.at
     runs = _read_cookie(reader)
     header = np.frombuffer(reader.take(4 * len(runs)), _U16).reshape(-1, 2)
@@ -72,7 +72,7 @@ def decode_bitmap(reader: Reader, max_positions: int) -> Positions:
 
 
 def encode_bitmap(values: Positions) -> bytes:
-    """Write values (sorted, each once, below 2^32) with the container that is smallest for each part of them."""
+    """Encode values (sorted, unique, below 2^32), each container in its smallest form."""
     keys, parts = split_by_high_bits(values, 16)
     header = np.column_stack((keys, [len(part) - 1 for part in parts])).astype(_U16).tobytes()
     bodies = []
@@ -89,7 +89,7 @@ def encode_bitmap(values: Positions) -> bytes:
 
 
 def split_by_high_bits(values: Positions, bits: int) -> tuple[Positions, list[Positions]]:
-    """Split sorted values by what is above their low bits: each value of that once, and the low parts below it."""
+    """Split sorted values by their high bits: the distinct high parts, and the low parts of each."""
     high = values >> bits
     starts = np.flatnonzero(np.diff(high, prepend=-1))
     parts = np.split(values & ((1 << bits) - 1), starts[1:]) if len(values) else []
@@ -97,7 +97,7 @@ def split_by_high_bits(values: Positions, bits: int) -> tuple[Positions, list[Po
 
 
 def _read_cookie(reader: Reader) -> npt.NDArray[np.bool_]:
-    """Return, for each container, whether it is made of runs."""
+    """Return, for each container, whether it consists of runs."""
     cookie = reader.number(4)
     if cookie == _COOKIE_WITHOUT_RUNS:
         count = reader.number(4)
@@ -152,7 +152,7 @@ def _read_runs(reader: Reader, size: int) -> npt.NDArray[np.generic]:
 
 
 def _encode_container(part: _Words) -> tuple[bytes, bool]:
-    """Return a container's bytes, and whether they are runs; on equal size runs are not used, as in CRoaring."""
+    """Return a container's bytes, and whether they are runs; at equal size runs are not used, as in CRoaring."""
     ends = np.flatnonzero(np.diff(part.astype(np.int64), append=-2) != 1)
     plain_bytes = min(2 * len(part), _BITMAP_BYTES)
     if 2 + 4 * len(ends) < plain_bytes:
