@@ -1,1 +1,1 @@
-"""What a filter means: text or Python to a tree, bound to a schema, evaluated on statistics, rows, Arrow and Spark."""
+"""Filters: parsed from SQL or Python, bound to a schema, evaluated on statistics and rows, rendered for engines."""

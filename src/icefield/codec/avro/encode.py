@@ -132,7 +132,7 @@ class _Store:
         self._add_spans(each, begins, begins + width, _present(column), FIXED)
 
     def _add_decimals(self, each: Field, value: Value, column: pa.Array) -> None:
-        """Convert decimals: Arrow has 16 bytes of little-endian two's complement, Avro big-endian of the schema's size."""
+        """Convert decimals from 16 bytes of little-endian two's complement to big-endian of the schema's size."""
         size = value.size or DECIMAL_BYTES
         little = np.frombuffer(_fixed_bytes(column, DECIMAL_BYTES), np.uint8).reshape(-1, DECIMAL_BYTES)
         big = np.zeros((len(column), size), np.uint8)

@@ -1,7 +1,7 @@
-"""Bind a filter to a schema: names become field ids, values get the column's type, NOT moves into the leaves.
+"""Bind a filter to a schema: names become field ids, values get the column's type, NOT is pushed into the leaves.
 
-SQL's three-valued logic ends here. A comparison with null is neither true nor false, so it matches nothing, and under
-NOT it matches nothing either; that is why negation must be pushed down before nulls are forgotten.
+SQL's three-valued logic is resolved here. A comparison with null is neither true nor false, so it matches nothing, and
+under NOT it matches nothing either; that is why negation must be pushed down before null is treated as false.
 Raises InvalidFilter.
 """
 
@@ -37,7 +37,7 @@ from icefield.types.schema import Schema
 
 
 def bind(where: Predicate | str | None, schema: Schema) -> Bound:
-    """Return the filter as a bound expression; a text is parsed as SQL, None matches every row."""
+    """Return the filter as a bound expression; a string is parsed as SQL, None matches every row."""
     if where is None:
         return TRUE
     predicate = parse_filter(where) if isinstance(where, str) else where
@@ -53,7 +53,7 @@ def bind(where: Predicate | str | None, schema: Schema) -> Bound:
 
 
 def find_reference(column: Column, schema: Schema) -> Reference:
-    """Find the column of values that a name means; only its nulls may be asked for."""
+    """Find the column of a name: not nested, and not inside a list or map. It can be tested for null."""
     field = _find_field(column, schema)
     if isinstance(field.type, StructType | ListType | MapType):
         raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is a {_kind(field)}", hint=_inner_hint(field))
@@ -64,7 +64,7 @@ def find_reference(column: Column, schema: Schema) -> Reference:
 
 
 def _find_comparable(column: Column, schema: Schema) -> Reference:
-    """Find the column that a name means; its values may be compared."""
+    """Find the column of a name, whose values must be comparable."""
     reference = find_reference(column, schema)
     kind = schema.by_id[reference.field_id].type
     if isinstance(kind, OPAQUE_TYPES):
@@ -75,7 +75,7 @@ def _find_comparable(column: Column, schema: Schema) -> Reference:
 
 
 def _find_field(column: Column, schema: Schema) -> NestedField:
-    # By path first: with a dot in a column's name, two paths can share one dotted name.
+    # By path first: if column names contain dots, two paths can have the same dotted name.
     exact = schema.ids_by_path.get(column.path)
     if exact is not None:
         return schema.by_id[exact]
@@ -143,7 +143,7 @@ def _bind_null_safe(predicate: ast.NullSafeEqual, schema: Schema, *, negated: bo
 def _bind_in(predicate: ast.In, schema: Schema, *, negated: bool) -> Bound:
     reference = _find_comparable(predicate.column, schema)
     if not predicate.values:
-        # As Spark 4: nothing is in an empty list, not even null, and so its negation holds for null too.
+        # As in Spark 4: an empty list contains nothing, not even null, so its negation is true for null too.
         return TRUE if negated else FALSE
     if negated and None in predicate.values:
         return FALSE
@@ -160,7 +160,7 @@ def _bind_in(predicate: ast.In, schema: Schema, *, negated: bool) -> Bound:
 def _bind_is_null(predicate: ast.IsNull, schema: Schema, *, negated: bool) -> Bound:
     reference = find_reference(predicate.column, schema)
     if isinstance(schema.by_id[reference.field_id].type, UnknownType):
-        # Always null, and in no file.
+        # Always null, and stored in no file.
         return FALSE if negated else TRUE
     return bound.NotNull(reference) if negated else bound.IsNull(reference)
 

@@ -1,11 +1,11 @@
 """Bound expressions: filters over field ids and typed values, in one normal form.
 
-There is no NOT: negation was pushed into the leaves. A leaf is true only where it is known to be true, so null
-needs no third value: a row matches or it does not. NaN follows Spark: it equals itself and is greater than every
-other number; no leaf holds NaN as its value (bind turns `= NaN` into IsNaN). -0.0 equals 0.0.
+There is no NOT: negation was pushed into the leaves. A leaf is true only where it is known to be true, so there is no
+third truth value: a row matches or it does not. NaN follows Spark: it equals itself and is greater than every
+other number; no leaf has NaN as its value (bind turns `= NaN` into IsNaN). -0.0 equals 0.0.
 Values have the in-memory form of `icefield.types.values.binary`.
 
-Build with `all_of`, `any_of`, `one_of`, `none_of`: they flatten and drop what is always true or false.
+Build with `all_of`, `any_of`, `one_of`, `none_of`: they flatten, and simplify parts that are always true or false.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType, Value
 
 @dataclass(frozen=True)
 class Reference:
-    """A column of a table, or a field of a partition tuple. The path is for people; the id says which.
+    """A column of a table, or a field of a partition tuple. The id identifies it; the path is for display.
 
     A type that is not primitive appears as `unknown`: such a column can only be tested for null.
     """
@@ -28,7 +28,7 @@ class Reference:
     path: tuple[str, ...]
 
     def __hash__(self) -> int:
-        # Expressions are looked up all the time, and ids tell columns apart; the rest is left to equality.
+        # Expressions are often dictionary keys, and ids identify columns; equality compares the rest.
         return hash(self.field_id)
 
 
@@ -58,14 +58,14 @@ class Compare(Leaf):
 
 @dataclass(frozen=True)
 class InSet(Leaf):
-    """Equal to one of the values, which are two or more, sorted and unique."""
+    """Equal to one of the values: two or more, sorted and unique."""
 
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class NotInSet(Leaf):
-    """Not null and equal to none of the values, which are two or more, sorted and unique."""
+    """Not null and equal to none of the values: two or more, sorted and unique."""
 
     values: tuple[Value, ...]
 
@@ -87,7 +87,7 @@ class IsNaN(Leaf):
 
 @dataclass(frozen=True)
 class NotNaN(Leaf):
-    """True for null too, as `NOT isnan(x)` is in Spark."""
+    """True also for null, as `NOT isnan(x)` is in Spark."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def one_of(reference: Reference, values: Iterable[Value]) -> Bound:
 
 
 def none_of(reference: Reference, values: Iterable[Value]) -> Bound:
-    """Test for a value that is not null and equals none of these."""
+    """Test for a value that is not null and equals none of the values."""
     unique = _sorted_unique(values)
     if len(unique) > 1:
         return NotInSet(reference, unique)
@@ -156,7 +156,7 @@ def none_of(reference: Reference, values: Iterable[Value]) -> Bound:
 
 
 def complement(expression: Bound) -> Bound:
-    """Return the expression that matches exactly the rows which this one does not."""
+    """Return the expression that matches exactly the rows that this one does not."""
     match expression:
         case Constant(value):
             return FALSE if value else TRUE
@@ -169,7 +169,7 @@ def complement(expression: Bound) -> Bound:
 
 
 def passes_nan(leaf: Leaf) -> bool:
-    """Return whether a comparison holds for NaN, which minimum and maximum do not show."""
+    """Return whether a comparison is true for NaN, which minimum and maximum do not cover."""
     if not isinstance(leaf.reference.type, FloatType | DoubleType):
         return False
     return isinstance(leaf, NotInSet) or (
@@ -178,14 +178,14 @@ def passes_nan(leaf: Leaf) -> bool:
 
 
 def conjuncts(expression: Bound) -> tuple[Bound, ...]:
-    """Return the parts that must all hold; none for TRUE."""
+    """Return the conjuncts of an expression; none for TRUE."""
     if isinstance(expression, AllOf):
         return expression.parts
     return () if expression == TRUE else (expression,)
 
 
 def references_of(expression: Bound) -> dict[int, Reference]:
-    """Return the columns that the expression looks at, by field id."""
+    """Return the columns that the expression refers to, by field id."""
     if isinstance(expression, Leaf):
         return {expression.reference.field_id: expression.reference}
     found: dict[int, Reference] = {}
@@ -196,12 +196,12 @@ def references_of(expression: Bound) -> dict[int, Reference]:
 
 
 def columns_of(expression: Bound) -> set[int]:
-    """Return the ids of the columns that the expression looks at."""
+    """Return the ids of the columns that the expression refers to."""
     return set(references_of(expression))
 
 
 def _any_complement(parts: tuple[Bound, ...]) -> Bound:
-    """Undo `x < 3 OR x IS NULL` to `x >= 3`, so that the complement of a complement is what it was."""
+    """Turn `x < 3 OR x IS NULL` back into `x >= 3`, so that the complement of a complement is the original."""
     null = {part.reference for part in parts if isinstance(part, IsNull)}
     tested = {p.reference for p in parts if isinstance(p, Leaf) and not isinstance(p, _NULL_TESTS)} & null
     kept: list[Bound] = []
@@ -228,7 +228,7 @@ def _leaf_complement(leaf: Leaf) -> Bound:
 
 
 def _opposite(leaf: Leaf) -> Bound:
-    """The leaf that holds for the values, null aside, for which this one fails."""
+    """Return the leaf that is true for exactly the non-null values for which this one is false."""
     reference = leaf.reference
     match leaf:
         case Compare(_, operator, value):
@@ -268,7 +268,7 @@ def _without_idle_not_null(parts: tuple[Bound, ...]) -> tuple[Bound, ...]:
 
 
 def _both_ways_null(parts: tuple[Bound, ...]) -> bool:
-    """Whether one part asks for null and another for not null in the same column."""
+    """Return whether one part requires null and another not null in the same column."""
     null = {part.reference for part in parts if isinstance(part, IsNull)}
     return any(part.reference in null for part in parts if isinstance(part, NotNull))
 

@@ -1,8 +1,8 @@
-"""Types whose values are numbered one by one, and comparisons among them.
+"""Types whose values map one to one to integers, and comparisons among them.
 
-Integers, dates, times, timestamps, decimals of one scale and booleans are all integers underneath. A comparison with
-anything that can be placed among them (3.5 on an int column, a timestamp on a date column, a decimal with more
-places, a number out of range) is then a comparison with one of them, or always true or false.
+Integers, dates, times, timestamps, decimals of one scale and booleans are all represented as integers. A comparison
+with a value that can be ordered among them (3.5 on an int column, a timestamp on a date column, a decimal with more
+digits, a number out of range) becomes a comparison with one of them, or is always true or false.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _INT_BITS: dict[type[PrimitiveType], int] = {
 
 @dataclass(frozen=True)
 class Domain:
-    """The integers that stand for a type's values, from lowest to highest."""
+    """The integers that represent a type's values, from lowest to highest."""
 
     lowest: int
     highest: int
@@ -51,14 +51,14 @@ class Domain:
 
 @dataclass(frozen=True)
 class Place:
-    """The position of a value in a domain: the first number that is not below it, and the first above it."""
+    """The position of a value in a domain: the first number not below it, and the first number above it."""
 
     first_at: int
     first_above: int
 
 
 def domain_of(kind: PrimitiveType) -> Domain | None:
-    """Return the domain of a type, or None if its values are not numbered."""
+    """Return the domain of a type, or None if its values are not discrete."""
     if isinstance(kind, DecimalType):
         return _decimals(kind)
     if isinstance(kind, BooleanType):
@@ -70,18 +70,18 @@ def domain_of(kind: PrimitiveType) -> Domain | None:
 
 
 def place_exactly(numerator: int, denominator: int = 1) -> Place:
-    """Place a fraction."""
+    """Find the position of a fraction."""
     floor, rest = divmod(numerator, denominator)
     return Place(floor + 1 if rest else floor, floor + 1)
 
 
 def place_by(domain: Domain, reaches: Callable[[int], bool], exceeds: Callable[[int], bool]) -> Place:
-    """Place something known only by comparison; both tests must turn true once, on the way up."""
+    """Find the position of a value by binary search; both tests must be monotonic, false and then true."""
     return Place(_first(domain, reaches), _first(domain, exceeds))
 
 
 def compare_at(reference: Reference, operator: Operator, place: Place, domain: Domain) -> Bound:
-    """Compare a column with something at a position among its values."""
+    """Compare a column with a value at a position in its domain."""
     folded = _fold(reference, operator, place, domain)
     if not isinstance(folded, Compare):
         return folded
@@ -92,14 +92,14 @@ def compare_at(reference: Reference, operator: Operator, place: Place, domain: D
 
 
 def below(reference: Reference, number: int, domain: Domain) -> Bound:
-    """Test for values below a number, which need not be in the domain."""
+    """Test for values below a number, which may be outside the domain."""
     if number > domain.highest:
         return NotNull(reference)
     return Compare(reference, Operator.LE, domain.value(number - 1)) if number > domain.lowest else FALSE
 
 
 def at_least(reference: Reference, number: int, domain: Domain) -> Bound:
-    """Test for values not below a number, which need not be in the domain."""
+    """Test for values not below a number, which may be outside the domain."""
     if number <= domain.lowest:
         return NotNull(reference)
     return Compare(reference, Operator.GE, domain.value(number)) if number <= domain.highest else FALSE
@@ -134,7 +134,7 @@ def _neither(reference: Reference, place: Place, domain: Domain) -> Bound:
 
 
 def _only_boolean(leaf: Compare) -> bool:
-    """The one boolean that a comparison which is neither always true nor always false leaves."""
+    """Return the only boolean for which a comparison is true, given that it is not always true or false."""
     match leaf.operator:
         case Operator.EQ:
             return bool(leaf.value)

@@ -1,9 +1,9 @@
-"""Compare a column with a value as it was written: convert the value to the column's type, with SQL's meaning.
+"""Compare a column with a literal: convert the value to the column's type, with SQL semantics.
 
 The rules are those of Spark's ANSI mode, its default: numbers are compared as numbers, in double precision as soon as
-one side is a float or double (so 0.1 equals no float column's value, because no float is 0.1); a text is read as
-the column's type. A timestamp without a zone is UTC. What Spark would decide by the session's settings, or by
-casting the column, is refused.
+one side is a float or double (so 0.1 equals no value of a float column, because no float is 0.1); a string is parsed as
+the column's type. A timestamp without a zone is UTC. A comparison whose meaning in Spark depends on the session's
+settings, or on a cast of the column, is refused.
 Raises InvalidFilter.
 """
 
@@ -59,7 +59,7 @@ def compare(reference: Reference, operator: Operator, value: Literal) -> Bound:
 
 
 def in_common_type(kind: PrimitiveType, values: tuple[Literal, ...]) -> tuple[Literal, ...]:
-    """Convert the values of an IN list to what Spark compares them as: doubles, if one of them is a double."""
+    """Convert the values of an IN list to the type that Spark compares: doubles, if one of them is a double."""
     doubles = any(isinstance(v, float) or (isinstance(kind, DecimalType) and isinstance(v, str)) for v in values)
     if not doubles or not isinstance(kind, IntegerType | LongType | DecimalType):
         return values
@@ -67,7 +67,7 @@ def in_common_type(kind: PrimitiveType, values: tuple[Literal, ...]) -> tuple[Li
 
 
 def checked_text(text: str) -> str:
-    """Return the text; raises ValueError for one that UTF-8 cannot hold."""
+    """Return the string; raises ValueError if it cannot be encoded as UTF-8."""
     if not isinstance(text, str):
         raise ValueError("expected a quoted string")
     try:
@@ -93,7 +93,7 @@ def _compare_number(reference: Reference, operator: Operator, value: Literal) ->
 
 def _number_for(kind: PrimitiveType, value: Literal) -> int | Decimal | float:
     if isinstance(value, str):
-        # As Spark: a text against an integer is read as an integer, against a decimal as a double.
+        # As in Spark: a string is parsed as an integer for an integer column, as a double for a decimal column.
         return double_of(value) if isinstance(kind, DecimalType) else whole_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError("expected a number")
@@ -112,7 +112,7 @@ def _place_number(value: int | Decimal | float, domain: Domain, scale: int) -> P
 
 
 def _place_double(value: float, domain: Domain, scale: int) -> Place:
-    """Against a double Spark casts the column to double, which is not exact but keeps the order."""
+    """Compare with a double: Spark casts the column to double, which is not exact but preserves the order."""
     if math.isnan(value):
         return Place(domain.highest + 1, domain.highest + 1)
 

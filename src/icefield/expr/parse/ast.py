@@ -1,4 +1,4 @@
-"""Filters as people write them: columns by name, values as given, SQL's three-valued logic not yet worked out.
+"""Filters as users write them: columns by name, values as given, SQL's three-valued logic not yet resolved.
 
 `expr.parse.sql` makes these from text, `expr.parse.builder` from Python; `expr.bind.bind` turns them into bound
 expressions, which everything else works on.
@@ -15,14 +15,14 @@ from icefield.errors import InvalidFilter
 
 @dataclass(frozen=True)
 class Date:
-    """A day, counted from 1970-01-01; unlike Python's dates it has no first or last year."""
+    """A date as days since 1970-01-01; unlike Python's dates it is not limited in years."""
 
     days: int
 
 
 @dataclass(frozen=True)
 class Timestamp:
-    """A moment in microseconds from the epoch and nanoseconds on top; `zoned`: whether the writer named a time zone."""
+    """Microseconds since the epoch, plus nanoseconds; `zoned`: whether the literal has a time zone."""
 
     micros: int
     zoned: bool
@@ -70,7 +70,7 @@ class Operator(Enum):
 
     @property
     def negated(self) -> "Operator":
-        """The operator that holds where this one fails (both fail on null)."""
+        """The operator that is true where this one is false (neither is true for null)."""
         return _NEGATED[self]
 
     @property
@@ -144,7 +144,7 @@ class Comparison(Predicate):
 
 @dataclass(frozen=True)
 class NullSafeEqual(Predicate):
-    """SQL's `<=>`: like `=`, but null equals null and the answer is never null."""
+    """SQL's `<=>`: like `=`, but null equals null and the result is never null."""
 
     column: Column
     value: Literal

@@ -22,14 +22,14 @@ from icefield.expr.parse.ast import (
 
 
 def col(name: str) -> "ColumnTerm":
-    """Name a column, to build a filter from. Dots lead into structs."""
+    """Refer to a column in a filter. Dots separate the fields of structs."""
     if not name:
         raise InvalidFilter("a column needs a name")
     return ColumnTerm(Column(tuple(name.split("."))))
 
 
 class ColumnTerm:
-    """A column that makes filters: compare it with `==`, `!=`, `<`, `<=`, `>`, `>=`, or call a method."""
+    """A column in a filter: compare it with `==`, `!=`, `<`, `<=`, `>`, `>=`, or call a method."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -68,7 +68,7 @@ class ColumnTerm:
         return IsNull(self._column)
 
     def is_not_null(self) -> Predicate:
-        """Match every value but null."""
+        """Match every value except null."""
         return Not(IsNull(self._column))
 
     def is_nan(self) -> Predicate:
@@ -76,7 +76,7 @@ class ColumnTerm:
         return IsNaN(self._column)
 
     def between(self, low: Literal, high: Literal) -> Predicate:
-        """Match values from low to high, including both."""
+        """Match values from low to high, both inclusive."""
         return (self >= low) & (self <= high)
 
     def same_as(self, value: Literal) -> Predicate:
@@ -98,5 +98,5 @@ class ColumnTerm:
 
 
 def _plain(value: object) -> Literal:
-    # Whether the value fits the column is for bind to say: it knows the column.
+    # Whether the value fits the column is checked in bind, where the column's type is known.
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[return-value]

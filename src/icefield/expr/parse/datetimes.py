@@ -1,6 +1,6 @@
-"""Dates and times between text and numbers, as Spark's SQL reads and writes them, for any year.
+"""Parse and format dates and times as Spark SQL does, for any year.
 
-Parsing raises ValueError with one sentence.
+Parsing raises ValueError.
 """
 
 import datetime
@@ -31,7 +31,7 @@ def parse_date(text: str) -> Date:
 
 
 def parse_time(text: str) -> Time:
-    """Parse `10:30:00.5`; nothing finer than a microsecond."""
+    """Parse `10:30:00.5`, with up to microsecond precision."""
     micros, nanos = _clock(_match(_TIME_TEXT, text, "time", "10:30:00"))
     if nanos:
         raise ValueError(f"{text!r} has more than microsecond precision")
@@ -41,7 +41,7 @@ def parse_time(text: str) -> Time:
 def parse_timestamp(text: str) -> Timestamp:
     """Parse `2026-01-31 10:30:00.5+01:00`; the zone may be missing, an offset, `Z`, `UTC` or a region's name.
 
-    Up to nine digits of a second count; Spark, which has no nanoseconds, ignores the last three.
+    Up to nine fractional digits are read; Spark, which has no nanoseconds, ignores the last three.
     """
     found = _match(_TIMESTAMP_TEXT, text, "timestamp", "2026-01-31 10:30:00+00:00")
     micros = _days(found) * MICROS_PER_DAY
@@ -55,7 +55,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def from_python(value: datetime.date | datetime.time) -> Date | Timestamp | Time:
-    """Convert Python's own dates, datetimes and times."""
+    """Convert Python dates, datetimes and times."""
     if isinstance(value, datetime.datetime):
         days, clock = value.toordinal() - _EPOCH_ORDINAL, _python_clock(value.timetz())
         offset = value.utcoffset()
@@ -104,7 +104,7 @@ def _days(found: re.Match[str]) -> int:
 
 
 def _clock(found: re.Match[str]) -> tuple[int, int]:
-    """The time of day in microseconds, and the nanoseconds on top."""
+    """Return the time of day in microseconds, and the remaining nanoseconds."""
     whole = clock_micros(int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
     micros, nanos = divmod(int((found["fraction"] or "").ljust(9, "0")), NANOS_PER_MICRO)
     return whole + micros, nanos

@@ -1,4 +1,4 @@
-"""SQL's LIKE patterns: `%` is any text, `_` any one character, an escape character takes the next one literally."""
+"""SQL's LIKE patterns: `%` is any text, `_` any one character, the escape character makes the next one literal."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _REGEX = {Wildcard.ANY_TEXT: ".*", Wildcard.ANY_CHARACTER: "."}
 
 @dataclass(frozen=True)
 class LikePattern:
-    """A parsed pattern: literal strings and wildcards, no literal text next to another."""
+    """A parsed pattern: literal strings and wildcards; adjacent literals are joined."""
 
     tokens: tuple[str | Wildcard, ...]
 
@@ -33,13 +33,13 @@ class LikePattern:
 
     @property
     def is_prefix(self) -> bool:
-        """Whether every text that begins with the prefix matches."""
+        """Whether every string that begins with the prefix matches."""
         rest = self.tokens[1:] if self.prefix else self.tokens
         return bool(rest) and all(token is Wildcard.ANY_TEXT for token in rest)
 
     @cached_property
     def regex(self) -> str:
-        """The pattern as a regular expression without anchors; `.` must match line ends too."""
+        """The pattern as a regular expression without anchors; `.` must also match line ends."""
         return "".join(re.escape(token) if isinstance(token, str) else _REGEX[token] for token in self.tokens)
 
     def matches(self, text: str) -> bool:

@@ -1,7 +1,7 @@
 """Filters as SQL text, in Spark's dialect: `day >= DATE '2026-01-01' AND name LIKE 'a%'`.
 
-Columns are compared with values, never with each other; what is not understood is refused whole, because a filter
-that is half understood loses rows. Raises InvalidFilter.
+Columns are compared with values, never with each other. A filter with any unsupported part is refused as a whole,
+because applying only part of it would return wrong rows. Raises InvalidFilter.
 """
 
 import re
@@ -24,7 +24,7 @@ SUPPORTED = (
 
 
 class _Dialect(Spark):
-    """Spark, with '' inside a text for one quote: Spark 4 reads it so, sqlglot's dialect joins two strings instead."""
+    """Spark's dialect with '' for a quote inside a string, as in Spark 4; sqlglot's own would join two strings."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar = ["\\", "'"]
@@ -32,17 +32,17 @@ class _Dialect(Spark):
 
 _DIALECT = _Dialect()
 
-# Escapes that Spark and the parser read alike; \101 and its kin they do not.
+# Escapes that Spark and the parser interpret alike; octal escapes such as \101 differ.
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PLAIN_ESCAPES = "\\'\"nrt%_"
 
 
-# Programs ask the same again and again; what they generate is long, and seldom the same.
+# Programs repeat the same filters; long generated ones are seldom repeated.
 MOST_REMEMBERED_CHARACTERS = 1_000
 
 
 def parse_filter(text: str) -> Predicate:
-    """Parse the text of a WHERE clause, without the word WHERE."""
+    """Parse the condition of a WHERE clause, without the word WHERE."""
     return _remembered(text) if len(text) <= MOST_REMEMBERED_CHARACTERS else _filter(text)
 
 
@@ -109,7 +109,7 @@ def _unsupported(node: exp.Expression) -> InvalidFilter:
 
 
 def _only(node: exp.Expression, *names: str) -> None:
-    """Refuse a node that carries more than what is understood of it."""
+    """Refuse a node with arguments that are not supported."""
     if any(value for name, value in node.args.items() if name not in names):
         raise _unsupported(node)
 
@@ -163,7 +163,7 @@ def _from_comparison(node: exp.Expression) -> Predicate:
 
 
 def _compare_values(left: Literal, operator: Operator, right: Literal, node: exp.Expression) -> Predicate:
-    """`1 = 1` and its kin, which programs write."""
+    """Evaluate a comparison of two constants such as `1 = 1`, which programs generate."""
     if left is None or right is None:
         return ast.AlwaysNull()
     if type(left) is not type(right) or not isinstance(left, int | str):
@@ -235,7 +235,7 @@ def _from_is(node: exp.Expression) -> Predicate:
 
 
 def _is_word(node: exp.Expression, word: str) -> bool:
-    """Return whether a node is a bare word, which the parser takes for the name of a column."""
+    """Return whether a node is a bare word, which the parser takes for a column name."""
     parts = node.parts if isinstance(node, exp.Column) else []
     return len(parts) == 1 and not parts[0].args.get("quoted") and parts[0].name.lower() == word
 
@@ -274,7 +274,7 @@ def _from_paren(node: exp.Expression) -> Predicate:
 
 
 def _from_connector(node: exp.Expression) -> Predicate:
-    # Chains of thousands of ORs are written by programs; flattening keeps them off the stack.
+    # Programs generate chains of thousands of ORs; flattening avoids deep recursion.
     parts = tuple(_predicate(part) for part in node.flatten(unnest=False))
     return ast.And(parts) if isinstance(node, exp.And) else ast.Or(parts)
 

@@ -19,7 +19,7 @@ _EXACT = Context(prec=200)
 
 
 def literal_value(node: exp.Expression) -> Literal:
-    """Return the value that a node without columns stands for."""
+    """Return the value of a constant node."""
     read = _READ.get(type(node))
     if read is None:
         raise _unsupported(node)
@@ -27,7 +27,7 @@ def literal_value(node: exp.Expression) -> Literal:
 
 
 def sql_text(node: exp.Expression) -> str:
-    """Write a node as SQL, cut to a readable length."""
+    """Render a node as SQL, truncated to a readable length."""
     text = node.sql(dialect="spark").replace("TRY_CAST(", "CAST(")
     return f"`{text}`" if len(text) <= 80 else f"`{text[:77]}...`"
 
@@ -53,7 +53,7 @@ def _read_literal(node: exp.Expression) -> Literal:
 
 def _read_negative(node: exp.Expression) -> Literal:
     if isinstance(node.this, exp.Cast):
-        # -9223372036854775808L is a long, though without its sign it would not be one.
+        # -9223372036854775808L is a valid long, although it is out of range without its sign.
         return _cast(_negative(literal_value(node.this.this), node), node.this)
     return _negative(literal_value(node.this), node)
 

@@ -1,1 +1,1 @@
-"""What statistics and partition values say about a filter: files to skip, and the residual of the others."""
+"""Evaluate filters on statistics and partition values: the files to skip, and the residuals of the others."""

@@ -1,7 +1,7 @@
-"""Decode a whole column of bounds at once. (spec: Appendix D, Binary single-value serialization)
+"""Decode a whole column of lower or upper bounds at once. (spec: Appendix D, Binary single-value serialization)
 
-A bound says little when it is wrong, and a reader cannot repair a file: bytes that do not fit the type, NaN, and pairs
-with the lower bound above the upper one are simply not known.
+Invalid bounds are treated as unknown: bytes that do not fit the type, NaN, and pairs with the lower bound above the
+upper one. They make pruning weaker, never wrong.
 """
 
 from collections.abc import Callable
@@ -37,13 +37,13 @@ _WIDE_BYTES = 16
 
 
 def decode_bounds(lower: pa.Array, upper: pa.Array, kind: PrimitiveType) -> tuple[OrderedColumn, OrderedColumn]:
-    """Decode a column of lower and one of upper bounds; what cannot be trusted is not known."""
+    """Decode a column of lower and one of upper bounds; those that cannot be trusted become unknown."""
     low, high = _decode(lower, kind), _decode(upper, kind)
     if isinstance(kind, UUIDType):
         low, high = _loosen_uuids(low, 0x00), _loosen_uuids(high, 0xFF)
     sound = ~low.above(high)
     if isinstance(kind, FloatType | DoubleType):
-        # A writer that let NaN into one bound cannot be trusted with the other.
+        # If a writer stored NaN in one bound, the other cannot be trusted either.
         sound &= (low.known | _is_null(lower)) & (high.known | _is_null(upper))
     return low.known_where(sound), high.known_where(sound)
 
@@ -69,7 +69,7 @@ def _decode(data: pa.Array, kind: PrimitiveType) -> OrderedColumn:
 
 
 class _Ranges:
-    """Where each value's bytes lie in one buffer, padded so that 8 bytes can be read from any place."""
+    """The byte range of each value in one buffer, padded so that 8 bytes can be read at any position."""
 
     def __init__(self, binary: pa.Array) -> None:
         _, offset_buffer, data_buffer = binary.buffers()
@@ -81,9 +81,9 @@ class _Ranges:
         self.is_null = _is_null(binary)
 
     def gather(self, dtype: str) -> tuple[npt.NDArray[Any], Bools]:
-        """Read one number per value; the second result says where the length is right."""
+        """Read one number per value; the second result is a mask of the values with the right length."""
         width = np.dtype(dtype).itemsize
-        # A view at every byte, not only at multiples of the width: no copy, no loop.
+        # A strided view at every byte offset, not only at multiples of the width, needs no copy and no loop.
         view = np.ndarray((len(self.bytes) - width + 1,), dtype, self.bytes, 0, (1,))
         fits = self.lengths == width
         return view[np.where(fits, self.starts, 0)], fits
@@ -105,7 +105,7 @@ def _longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
 
 
 def _promoted_longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
-    """Longs, among them bounds that were written when the column was an int. (spec: Schema Evolution)"""
+    """Decode longs, including bounds that were written when the column was an int. (spec: Schema Evolution)"""
     longs, are_longs = ranges.gather("<i8")
     if are_longs.all():
         return longs, are_longs
@@ -114,7 +114,7 @@ def _promoted_longs(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
 
 
 def _promoted_timestamps(ranges: _Ranges, per_day: int) -> tuple[npt.NDArray[Any], Bools]:
-    """Timestamps, among them bounds that were written when the column was a date. (spec: Schema Evolution)"""
+    """Decode timestamps, including bounds that were written when the column was a date. (spec: Schema Evolution)"""
     moments, are_moments = ranges.gather("<i8")
     if are_moments.all():
         return moments, are_moments
@@ -141,7 +141,7 @@ def _booleans(ranges: _Ranges) -> tuple[npt.NDArray[Any], Bools]:
 
 
 def _decode_decimals(ranges: _Ranges, kind: DecimalType) -> OrderedColumn:
-    """Big-endian two's complement of any length up to 16 bytes, as two little-endian halves."""
+    """Decode big-endian two's complement of up to 16 bytes, as two little-endian halves."""
     lengths = ranges.lengths
     known = (lengths > 0) & (lengths <= _WIDE_BYTES) & ~ranges.is_null
     lengths, starts = np.where(known, lengths, 1), np.where(known, ranges.starts, 0)

@@ -1,9 +1,9 @@
-"""Decide for many files at once whether an expression might match in them, and whether it must.
+"""Decide for many files at once whether any row might match an expression, and whether every row must.
 
 `might_match` is False only where provably no row matches; `must_match` is True only where provably every row does.
-What is not known makes the first True and the second False.
+Missing statistics make the first True and the second False.
 
-There is one set of rules, for `might_match`: every row must match where no row might fail to.
+There is one set of rules, for `might_match`: every row must match where no row might match the complement.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ Statistics = Callable[[int], FieldStatistics | None]
 
 
 def might_match(expression: Bound, statistics: Statistics, rows: int) -> Bools:
-    """Say for each of `rows` files whether some row might match; `statistics` finds a column's by field id."""
+    """Return for each of `rows` files whether some row might match; `statistics` returns a column's by field id."""
     match expression:
         case Constant(value):
             return np.full(rows, value)
@@ -51,7 +51,7 @@ def might_match(expression: Bound, statistics: Statistics, rows: int) -> Bools:
 
 
 def must_match(expression: Bound, statistics: Statistics, rows: int) -> Bools:
-    """Say for each of `rows` files whether every row must match."""
+    """Return for each of `rows` files whether every row must match."""
     return ~might_match(complement(expression), statistics, rows)
 
 
@@ -92,7 +92,7 @@ def _leaf_might(leaf: Leaf, known: FieldStatistics) -> Bools:
 
 
 def _compare_might(operator: Operator, value: Value, known: FieldStatistics) -> Bools:
-    # Written as "drop where provably disjoint": an unknown bound compares as False and drops nothing.
+    # Stated as "drop where provably disjoint": an unknown bound compares as False and drops nothing.
     match operator:
         case Operator.LT:
             return known.may_be_value & ~known.lower.compare(Operator.GE, value)
@@ -110,7 +110,7 @@ def _compare_might(operator: Operator, value: Value, known: FieldStatistics) -> 
 
 
 def _single_value_in(values: tuple[Value, ...], known: FieldStatistics) -> Bools:
-    """Where all ordinary values are one and the same, and it is among the given ones."""
+    """Return a mask of the files in which all ordinary values are equal, and equal to one of the given values."""
     if not known.exact:
         return np.zeros(len(known.may_be_value), np.bool_)
     return known.lower.same_as(known.upper) & known.lower.among(values)
@@ -139,6 +139,6 @@ def _all_start_with(prefix: str, known: FieldStatistics) -> Bools:
 
 
 def _after_prefix(prefix: str) -> bytes:
-    """The first bytes after all strings with the prefix. No byte of UTF-8 is 0xFF, so the last one can be raised."""
+    """Return the first bytes after all strings with the prefix. UTF-8 has no byte 0xFF, so the last can be raised."""
     data = prefix.encode()
     return data[:-1] + bytes((data[-1] + 1,))

@@ -1,7 +1,7 @@
-"""Columns of comparable values, some of them not known: bounds of files, partition values.
+"""Columns of comparable values, some of them unknown: bounds of files, partition values.
 
-Three ways of holding them, each with the order of its types: numbers in numpy, decimals as two 64-bit halves, strings
-and bytes in Arrow (compared as unsigned bytes, which for UTF-8 is the order of code points).
+There are three representations, each with the order of its types: numbers in numpy, decimals as two 64-bit halves,
+strings and bytes in Arrow (compared as unsigned bytes, which for UTF-8 is the order of code points).
 """
 
 import uuid
@@ -34,7 +34,7 @@ _MANY_VALUES = 100
 
 
 class Order(Protocol):
-    """How to compare; operands are whole columns or what `operand` makes of one value."""
+    """How to compare values; operands are whole columns, or the result of `operand` for one value."""
 
     def operand(self, value: Value) -> Any: ...
 
@@ -51,14 +51,14 @@ class Order(Protocol):
 
 @dataclass(frozen=True)
 class OrderedColumn:
-    """Values under one order; where `known` is False the value means nothing."""
+    """Values with one order; where `known` is False the value is undefined."""
 
     order: Order
     values: Any
     known: Bools
 
     def compare(self, operator: Operator, value: Value) -> Bools:
-        """Say where a value is known and compares so with the given one."""
+        """Return a mask of the values that are known and for which the comparison with the given value is true."""
         operand = self.order.operand(value)
         match operator:
             case Operator.LT:
@@ -75,19 +75,19 @@ class OrderedColumn:
                 return self.known & ~self.order.equal(self.values, operand)
 
     def among(self, values: Sequence[Value]) -> Bools:
-        """Say where a value is known and equals one of the given ones."""
+        """Return a mask of the values that are known and equal one of the given values."""
         return self.known & self.order.among(self.values, values)
 
     def same_as(self, other: "OrderedColumn") -> Bools:
-        """Say where both values are known and equal."""
+        """Return a mask of the rows in which both values are known and equal."""
         return self.known & other.known & self.order.equal(self.values, other.values)
 
     def above(self, other: "OrderedColumn") -> Bools:
-        """Say where both values are known and this one is the greater."""
+        """Return a mask of the rows in which both values are known and this one is greater."""
         return self.known & other.known & self.order.less(other.values, self.values)
 
     def array(self) -> pa.Array:
-        """Return the values as an Arrow array of this order, null where they are not known."""
+        """Return the values as an Arrow array of this order, null where unknown."""
         return self.order.array(self.values, ~self.known)
 
     def at(self, chosen: Bools) -> "OrderedColumn":
@@ -95,12 +95,12 @@ class OrderedColumn:
         return OrderedColumn(self.order, self.order.at(self.values, chosen), self.known[chosen])
 
     def known_where(self, mask: Bools) -> "OrderedColumn":
-        """Forget the values outside the mask."""
+        """Return the column with the values outside the mask unknown."""
         return replace(self, known=self.known & mask)
 
 
 def any_within(lower: OrderedColumn, upper: OrderedColumn, values: Sequence[Value]) -> Bools:
-    """Say where one of the sorted values may lie between the bounds; an unknown bound excludes nothing."""
+    """Return a mask of the rows whose bounds may include one of the sorted values; an unknown bound excludes none."""
     if isinstance(lower.order, Numbers):
         return _any_number_within(lower, upper, np.array(values, lower.values.dtype))
     if len(values) > _MANY_VALUES:
@@ -112,7 +112,7 @@ def any_within(lower: OrderedColumn, upper: OrderedColumn, values: Sequence[Valu
 
 
 def value_of(ordered: Any, kind: PrimitiveType) -> Value:
-    """Return the in-memory value of a type from a value of `OrderedColumn.array`, as a Python value."""
+    """Convert a Python value from `OrderedColumn.array` to the in-memory value of a type."""
     match kind:
         case StringType():
             return str(ordered, "utf-8")
@@ -125,7 +125,7 @@ def value_of(ordered: Any, kind: PrimitiveType) -> Value:
 
 
 def column_of(array: pa.Array, kind: PrimitiveType) -> OrderedColumn:
-    """Take an Arrow column of this type (or of its physical type); null and NaN become unknown."""
+    """Convert an Arrow column of this type (or of its physical type); null and NaN become unknown."""
     plain = physical_array(array)
     known = plain.is_valid().to_numpy(zero_copy_only=False)
     if isinstance(kind, DecimalType):

@@ -1,7 +1,8 @@
-"""Turn a filter on rows into a filter on partition values, through the partition transforms. (spec: Scan Planning)
+"""Project a filter on rows to a filter on partition values, through the partition transforms. (spec: Scan Planning)
 
-`project_inclusive`: where a row matches, its partition matches. `project_strict`: where a partition matches, all of its
-rows do. There is one set of rules, for the inclusive kind: the strict one is what no failing row can lie in.
+`project_inclusive`: if a row matches, its partition matches. `project_strict`: if a partition matches, all of its rows
+match. There is one set of rules, for the inclusive projection; the strict one excludes the partitions of the
+complement.
 
     >>> from icefield.expr.bind.bind import bind
     >>> from icefield.expr.render.describe import describe
@@ -48,7 +49,7 @@ from icefield.types.transforms import Bucket, Day, Identity, Transform, Truncate
 
 @dataclass(frozen=True)
 class PartitionTerm:
-    """A field of the partition tuple: which column it comes from, and how. The name is for people."""
+    """A field of the partition tuple: its source column and transform. The name is for display."""
 
     field_id: int
     source_id: int
@@ -64,7 +65,7 @@ class PartitionTerm:
 
 
 def project_inclusive(expression: Bound, terms: Sequence[PartitionTerm]) -> Bound:
-    """Return an expression over partition values that is true of the partition of every matching row."""
+    """Return an expression over partition values that is true for the partition of every matching row."""
     match expression:
         case Constant():
             return expression
@@ -79,7 +80,7 @@ def project_inclusive(expression: Bound, terms: Sequence[PartitionTerm]) -> Boun
 
 
 def project_strict(expression: Bound, terms: Sequence[PartitionTerm]) -> Bound:
-    """Return an expression over partition values that is true only of partitions whose every row matches."""
+    """Return an expression over partition values that is true only for partitions in which every row matches."""
     if isinstance(expression, Constant):
         return expression
     columns = columns_of(expression)

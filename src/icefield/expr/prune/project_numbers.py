@@ -1,9 +1,10 @@
-"""Project comparisons through transforms that cut a number line into steps: truncate on numbers, year to hour.
+"""Project comparisons through monotonic transforms on numbers: truncate, and year to hour.
 
-Such a transform keeps the order, so a range of rows is a range of partitions. Two histories make exceptions:
+Such a transform preserves order, so a range of rows is a range of partitions, with two exceptions for historical
+reasons:
 
-- Truncating a number near the lowest one of its type wraps around to a high partition value (Iceberg Java computes
-  in machine integers). All such rows lie in one partition, which every "less than" includes.
+- Truncating a number near the minimum of its type wraps around to a high partition value (Iceberg Java computes
+  in machine integers). All such rows are in one partition, which every "less than" includes.
 - Version 0.10 and older of Iceberg Java wrote partition values one too high for times before 1970. Ranges with an
   upper end before 1970 are widened by one, as Iceberg Java does. (Not for days of dates, which were right.)
 """
@@ -22,7 +23,7 @@ from icefield.types.transforms import Day, Hour, Month, Transform, Truncate, Yea
 
 @dataclass(frozen=True)
 class Steps:
-    """A transform on numbers: `step` maps a source number to a partition number, never going down."""
+    """A transform on numbers: `step` maps a source number to a partition number, and is monotonic."""
 
     source: Domain
     result: Domain
@@ -32,7 +33,7 @@ class Steps:
 
 
 def steps_of(transform: Transform, source: PrimitiveType) -> Steps:
-    """Return the steps of a transform on a numbered type."""
+    """Return the steps of a transform on a discrete type."""
     domain, result = domain_of(source), domain_of(transform.result_type(source))
     assert domain is not None
     assert result is not None
@@ -42,7 +43,7 @@ def steps_of(transform: Transform, source: PrimitiveType) -> Steps:
 
 
 def project_steps(leaf: Leaf, reference: Reference, steps: Steps) -> Bound:
-    """Project a leaf on a numbered column."""
+    """Project a leaf on a column of a discrete type."""
     match leaf:
         case Compare(_, operator, value):
             return _project_comparison(operator, steps.source.number(value), reference, steps)
@@ -91,7 +92,7 @@ def _truncation(width: int, domain: Domain, source: PrimitiveType) -> Steps:
 
     lowest = step(domain.lowest)
     if isinstance(source, DecimalType):
-        # Decimals do not wrap; the lowest partition may need a digit more than the column has.
+        # Decimals do not wrap; the lowest partition value may need one more digit than the column has.
         room = Domain(lowest, domain.highest, domain.number, domain.value)
         return Steps(domain, room, step, wrapped=None, may_be_one_high=False)
     size = domain.highest - domain.lowest + 1

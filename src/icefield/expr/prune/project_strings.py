@@ -22,7 +22,7 @@ from icefield.types.datatypes import Value
 
 
 def project_cut(leaf: Leaf, reference: Reference, width: int) -> Bound:
-    """Project a leaf on a text or binary column."""
+    """Project a leaf on a string or binary column."""
     match leaf:
         case Compare(_, operator, value):
             return _project_comparison(operator, value, reference, width)
@@ -44,7 +44,7 @@ def _project_comparison(operator: Operator, value: Value, reference: Reference, 
     cut = _cut(value, width)
     match operator:
         case Operator.LT if cut == value:
-            # A row below the value has a prefix below it too.
+            # The value fits in the width, so a row below it has a prefix below it too.
             return Compare(reference, Operator.LT, cut)
         case Operator.LT | Operator.LE:
             return Compare(reference, Operator.LE, cut)
@@ -78,6 +78,6 @@ def _cut(value: Value, width: int) -> Value:
 
 
 def _is_whole(value: Value, width: int) -> bool:
-    """Whether the partition of this value holds no other value."""
+    """Return whether the partition of this value contains no other value."""
     assert isinstance(value, str | bytes)
     return len(value) < width

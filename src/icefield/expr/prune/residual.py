@@ -1,9 +1,9 @@
-"""What is left of a filter for a file, once its partition values and statistics have answered parts of it.
+"""Residuals: the part of a filter that a file's partition values and statistics do not decide.
 
-The filter is taken apart into its units: its leaves, and its ORs (of which all rows may match though no leaf alone
-holds for all). For many files at once each unit is found to hold always, never, or sometimes; the answers of a file
-are one number, and files with the same number have the same residual. Zero means that metadata answers nothing, so the
-residual is the filter itself.
+The filter is split into units: its leaves, and its ORs (an OR may match all rows although none of its leaves does). For
+many files at once, each unit is found to be true always, never or sometimes. The results for a file are encoded as one
+number, and files with the same number have the same residual. Zero means that metadata decides nothing, so the residual
+is the filter itself.
 
     >>> from icefield.expr.bind.bind import bind
     >>> from icefield.expr.render.describe import describe
@@ -33,12 +33,12 @@ from icefield.types.arrays import Longs
 
 ALWAYS, NEVER = 1, 2
 BITS_PER_UNIT = 2
-MOST_UNITS = 31  # two bits each, in 64 bits with a sign; what comes after them is left to the rows
+MOST_UNITS = 31  # two bits each, in a signed 64-bit integer; further units are evaluated on the rows
 
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """What is known of some files of one partition spec: their partition values, and their columns' statistics."""
+    """The partition values and column statistics of files of one partition spec."""
 
     terms: Sequence[PartitionTerm]
     partition: Statistics
@@ -46,18 +46,18 @@ class FileStatistics:
     rows: int
 
     def at(self, chosen: Bools) -> "FileStatistics":
-        """Return what is known of the chosen files."""
+        """Return the statistics of the chosen files."""
         if chosen.all():
             return self
         return FileStatistics(self.terms, _at(self.partition, chosen), _at(self.columns, chosen), int(chosen.sum()))
 
     def never(self, expression: Bound) -> Bools:
-        """Say in which files no row can match."""
+        """Return a mask of the files in which no row can match."""
         by_partition = might_match(project_inclusive(expression, self.terms), self.partition, self.rows)
         return ~(by_partition & might_match(expression, self.columns, self.rows))
 
     def always(self, expression: Bound) -> Bools:
-        """Say in which files every row must match."""
+        """Return a mask of the files in which every row must match."""
         by_statistics = must_match(expression, self.columns, self.rows)
         projected = project_strict(expression, self.terms)
         if projected == FALSE:
@@ -67,9 +67,9 @@ class FileStatistics:
 
 @dataclass(frozen=True)
 class Residuals:
-    """What metadata answers of a filter, for some files.
+    """What metadata decides about a filter, for some files.
 
-    codes: for `residual`. always, never: the files whose every row must match, and those where none can.
+    codes: for `residual`. always, never: masks of the files in which every row must match, and in which none can.
     """
 
     codes: Longs
@@ -77,12 +77,12 @@ class Residuals:
     never: Bools
 
     def at(self, chosen: Bools) -> "Residuals":
-        """Return the same for the chosen files."""
+        """Return the residuals of the chosen files."""
         return Residuals(self.codes[chosen], self.always[chosen], self.never[chosen])
 
 
 def find_residuals(where: Bound, statistics: FileStatistics) -> Residuals:
-    """Find what holds in files that a filter might match, as far as partition and statistics alone can tell."""
+    """Find the residuals of a filter in files that it might match, from partition values and statistics."""
     known: dict[Bound, _Known] = {}
     whole = _fold(where, statistics, known, inside_or=False)
     codes = np.zeros(statistics.rows, np.int64)
@@ -94,14 +94,14 @@ def find_residuals(where: Bound, statistics: FileStatistics) -> Residuals:
 
 
 def residual(where: Bound, code: int) -> Bound:
-    """Return what is left of a filter for files with this code; on their rows it means the same as the filter."""
+    """Return the residual for files with this code; on their rows it is equivalent to the filter."""
     if code == 0:
         return where
     return _rest(where, {unit: code >> (BITS_PER_UNIT * place) for place, unit in enumerate(_units(where))})
 
 
 def common_code(codes: Longs) -> int:
-    """Return the code of what metadata answers for each of some files."""
+    """Return the code of what metadata decides alike for all of the files."""
     return int(np.bitwise_and.reduce(codes)) if len(codes) else 0
 
 
@@ -121,7 +121,7 @@ class _Known:
 
 
 def _units(expression: Bound) -> tuple[Bound, ...]:
-    """Number the units; equal ones share a number, for the same holds of them."""
+    """Number the units; equal ones share a number, because their results are the same."""
     return tuple(dict.fromkeys(_walk(expression)))[:MOST_UNITS]
 
 
@@ -144,7 +144,7 @@ def _fold(expression: Bound, statistics: FileStatistics, known: dict[Bound, _Kno
 
 def _judge(expression: Bound, statistics: FileStatistics, known: dict[Bound, _Known], *, inside_or: bool) -> _Known:
     if isinstance(expression, Leaf):
-        # A leaf that must hold was asked already, of every file: the files are those where it may.
+        # A leaf that the whole filter requires was evaluated already: these are the files in which it might match.
         never = statistics.never(expression) if inside_or else np.zeros(statistics.rows, np.bool_)
         return _Known(statistics.always(expression), never)
     assert isinstance(expression, AllOf | AnyOf)

@@ -1,7 +1,7 @@
-"""What is known of a column's values in many files at once.
+"""Statistics of a column's values in many files at once.
 
-One shape for three sources: the column statistics of data files, their partition values (lower == upper == the
-value), and the partition summaries of manifests. `icefield.expr.prune.evaluate` asks the questions.
+They come from three sources: the column statistics of data files, their partition values (lower == upper == the
+value), and the partition summaries of manifests. `icefield.expr.prune.evaluate` evaluates filters on them.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from icefield.types.sort_keys import FLOATS
 
 @dataclass(frozen=True)
 class FieldStatistics:
-    """What is known of one column in each of N files.
+    """Statistics of one column in each of N files.
 
-    The bounds are of ordinary values, neither null nor NaN. `exact` says that equal bounds prove a single value.
+    The bounds are of ordinary values, neither null nor NaN. `exact` means that equal bounds prove a single value.
     """
 
     lower: OrderedColumn
@@ -32,7 +32,7 @@ class FieldStatistics:
     exact: bool
 
     def at(self, chosen: Bools) -> "FieldStatistics":
-        """Return what is known of the chosen files."""
+        """Return the statistics of the chosen files."""
         return FieldStatistics(
             lower=self.lower.at(chosen),
             upper=self.upper.at(chosen),
@@ -45,7 +45,7 @@ class FieldStatistics:
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of one column in each of N files; null or negative means not known."""
+    """The counts of one column in each of N files; null or negative means unknown."""
 
     values: pa.Array
     nulls: pa.Array
@@ -54,7 +54,7 @@ class Counts:
 
 
 def from_counts_and_bounds(lower: pa.Array, upper: pa.Array, counts: Counts, kind: PrimitiveType) -> FieldStatistics:
-    """Make statistics from a data file's metrics; bounds as bytes, null where there is none."""
+    """Build statistics from the metrics of data files, with bounds as bytes, null if missing."""
     records, values = _count(counts.records), _count(counts.values)
     # A column outside lists and maps has one value per row.
     values = np.where(values < 0, records, values)
@@ -68,13 +68,13 @@ def from_counts_and_bounds(lower: pa.Array, upper: pa.Array, counts: Counts, kin
         may_be_null=filled & (nulls != 0),
         may_be_nan=filled & (nans != 0),
         may_be_value=filled & ~((values >= 0) & (np.maximum(nulls, 0) + np.maximum(nans, 0) >= values)),
-        # Writers cut long strings and bytes, and not all of them round the upper bound up as they must.
+        # Writers truncate long strings and bytes, and not all of them round the upper bound up as they must.
         exact=not isinstance(kind, StringType | BinaryType | FixedType),
     )
 
 
 def from_partition_values(values: pa.Array, kind: PrimitiveType) -> FieldStatistics:
-    """Make statistics from partition values: every row of a file has the same one."""
+    """Build statistics from partition values: all rows of a file have the same one."""
     column = column_of(values, kind)
     is_null = values.is_null().to_numpy(zero_copy_only=False)
     return FieldStatistics(
@@ -90,10 +90,10 @@ def from_partition_values(values: pa.Array, kind: PrimitiveType) -> FieldStatist
 def from_summaries(
     contains_null: pa.Array, contains_nan: pa.Array, lower: pa.Array, upper: pa.Array, kind: PrimitiveType
 ) -> FieldStatistics:
-    """Make statistics of a partition field from the summaries in a manifest list.
+    """Build statistics of a partition field from the summaries in a manifest list.
 
-    By the specification a summary without bounds has no ordinary values; there are writers that leave bounds out when
-    they cannot write them, so a missing bound proves nothing here.
+    According to the spec, a summary without bounds means no ordinary values. Some writers also omit bounds that they
+    cannot write, so a missing bound proves nothing here.
     """
     low, high = decode_bounds(lower, upper, kind)
     may_be_null = pc.fill_null(contains_null, fill_value=True).to_numpy(zero_copy_only=False)

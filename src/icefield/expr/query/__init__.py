@@ -1,1 +1,1 @@
-"""The queries of views: parsed, checked and written again from their tokens."""
+"""The queries of views: parsed, checked and rewritten token by token."""

@@ -1,8 +1,8 @@
-"""The functions that a view may use, and those of Spark that it may not.
+"""The functions that a view may use, and the functions of Spark that it may not.
 
-A view runs its author's query with the rights of its reader. So a function is refused unless it is listed here as one
-whose result depends on its arguments, the clock and the rng alone. A test holds both lists against the functions of
-the installed Spark; what a newer Spark adds is refused until it is listed.
+A view runs its author's query with the reader's permissions. So a function is refused unless it is listed here as one
+whose result depends only on its arguments, the clock and the random number generator. A test compares both lists with
+the functions of the installed Spark; functions that a newer Spark adds are refused until they are listed.
 """
 
 
@@ -74,7 +74,7 @@ PURE_FUNCTIONS = words(
     xxhash64 year zeroifnull zip_with
     """
 )
-# Functions of the grammar, with a syntax of their own, and types that are written like functions.
+# Functions with their own syntax in the grammar, and types that are written like functions.
 GRAMMAR_FUNCTIONS = words(
     """
     cast try_cast timestampadd timestampdiff timediff
@@ -83,11 +83,11 @@ GRAMMAR_FUNCTIONS = words(
 )
 REFUSED_FUNCTIONS = frozenset(
     [
-        # They call Java methods of the author's choice.
+        # They call Java methods that the author chooses.
         "reflect",
         "java_method",
         "try_reflect",
-        # Their options name files, which they open: a schema, a descriptor, an XSD, an entity.
+        # Their options can name files to open: a schema, a descriptor, an XSD, an entity.
         "from_avro",
         "to_avro",
         "schema_of_avro",
@@ -104,7 +104,7 @@ REFUSED_FUNCTIONS = frozenset(
         "xpath_number",
         "xpath_short",
         "xpath_string",
-        # They return the session, the user or the files of the reader.
+        # They reveal the reader's session, user or files.
         "input_file_name",
         "input_file_block_length",
         "input_file_block_start",
@@ -123,6 +123,6 @@ REFUSED_FUNCTIONS = frozenset(
         "measure",
     ]
 )
-# Operators, for which Spark's parser may put functions.
+# Operators, which Spark's parser may turn into functions.
 OPERATORS = words("and between case in not or when")
 ALLOWED_FUNCTIONS = PURE_FUNCTIONS | GRAMMAR_FUNCTIONS

@@ -1,9 +1,9 @@
-"""Where a query may name a relation: only what was resolved may be there.
+"""Check that a query names a relation only where a table was resolved.
 
 Spark takes nearly every word for a name where no keyword fits: `FROM SELECT` reads a table called select, and
-`FROM LATERAL t` the table t. Here the clauses are followed token by token, as Spark's grammar has them: after FROM,
-JOIN and each comma of a FROM clause comes a resolved name, a function, VALUES or a parenthesis. And no keyword that
-begins a clause is where a name could be: `FROM VALUES t` reads a table called values.
+`FROM LATERAL t` the table t. Here the clauses are followed token by token, as in Spark's grammar: FROM, JOIN and each
+comma of a FROM clause must be followed by a resolved name, a function, VALUES or a parenthesis. And no keyword that
+begins a clause may be where a name could be: `FROM VALUES t` reads a table called values.
 
 Raises InvalidInput.
 """
@@ -14,7 +14,7 @@ from icefield.errors import InvalidInput
 from icefield.expr.query.functions import words
 from icefield.expr.query.tokens import Token, TokenKind
 
-# After these a FROM clause is over.
+# These end a FROM clause.
 _ENDS_FROM = words(
     "where group having qualify order sort cluster distribute limit offset window union intersect except minus"
 )
@@ -26,9 +26,9 @@ _HAVE_FROM_INSIDE = words("extract trim substr substring overlay")
 
 
 class RelationCheck:
-    """The tokens of a query, and which of them are what.
+    """The tokens of a query, with their roles.
 
-    bare: those that are written as keywords. calls: the names of functions. relations: where resolved names begin.
+    bare: tokens written as keywords. calls: the names of functions. relations: where resolved names begin.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class RelationCheck:
         self._relations = relations
 
     def run(self) -> None:
-        """Refuse a query that could name another relation than those."""
-        # Per open parenthesis: "from" in a FROM clause, "select" before it, "call" in a function that has its own.
+        """Refuse a query that could name any other relation."""
+        # Per open parenthesis: "from" in a FROM clause, "select" before it, "call" in a function with its own FROM.
         clauses = [""]
         for at, token in enumerate(self._tokens):
             word = self._word(at)
@@ -62,7 +62,7 @@ class RelationCheck:
             self._expect_relation(at + 1)
             return "from"
         if word in _EXTENDS_RELATION and clause == "select":
-            # What comes before would be the relation: one called select, and its alias.
+            # The tokens before it would be a relation called select and its alias.
             raise self._wrong(at)
         if word == "join":
             self._expect_relation(at + 1)
@@ -87,7 +87,7 @@ class RelationCheck:
             raise self._wrong(at)
 
     def _begins_values(self, at: int) -> bool:
-        """Return whether a value is here, and nothing that could be the alias of a relation called values."""
+        """Return whether there is a value here, and not the alias of a relation called values."""
         token = self._tokens[at]
         following = self._tokens[at + 1].kind if at + 1 < len(self._tokens) else None
         is_typed = token.kind is TokenKind.WORD and following is TokenKind.STRING  # DATE '2026-01-01'
@@ -103,7 +103,7 @@ class RelationCheck:
         return self._word(at - 1) == "distinct" and self._word(at - 2) in ("is", "not")
 
     def _word(self, at: int) -> str:
-        """Return the keyword at a place; nothing for any other token."""
+        """Return the keyword at a position, or an empty string for any other token."""
         return self._tokens[at].word if 0 <= at < len(self._tokens) and at in self._bare else ""
 
     def _wrong(self, at: int) -> InvalidInput:

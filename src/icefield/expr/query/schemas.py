@@ -1,8 +1,8 @@
-"""Which types a query gives to functions that parse them from a text.
+"""Check the schemas that a query passes to functions as strings.
 
-Spark parses the schema of `from_json` as DDL, and if that fails as JSON. JSON can name any class, as a user-defined
-type, for Spark and pyspark to load. So such an argument must be a string that cannot be JSON, which always has a brace,
-or a schema that Spark infers from a sample.
+Spark parses the schema of `from_json` as DDL, and if that fails as JSON. JSON can name any class as a user-defined
+type, which Spark and pyspark would load. So such an argument must be a string that cannot be JSON (which always has a
+brace), or a schema that Spark infers from a sample.
 
 Raises Unsupported.
 """
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from icefield.errors import Unsupported
 from icefield.expr.query.tokens import Token, TokenKind, find_end
 
-# Which argument is the schema, from 0.
+# The index of the schema argument, from 0.
 SCHEMA_ARGUMENTS: Mapping[str, int] = {"from_json": 1, "from_csv": 1, "variant_get": 2, "try_variant_get": 2}
 _INFERRED = frozenset({"schema_of_json", "schema_of_csv"})
 
 
 def check_schema_argument(tokens: Sequence[Token], at: int) -> None:
-    """Refuse a call, whose name is at a place, with a schema that may be anything but DDL."""
+    """Refuse the call at a position if its schema may be anything but DDL."""
     function = tokens[at].name.lower()
     if function not in SCHEMA_ARGUMENTS:
         return
@@ -35,7 +35,7 @@ def check_schema_argument(tokens: Sequence[Token], at: int) -> None:
 def _is_plain(argument: Sequence[Token]) -> bool:
     first = argument[0] if argument else None
     if first is not None and first.is_name and first.name.lower() in _INFERRED:
-        # The call, and nothing after it.
+        # The argument is this call alone.
         return _token_at(argument, 1) == "(" and find_end(argument, 1) == len(argument) - 1
     is_string = first is not None and first.kind is TokenKind.STRING and len(argument) == 1
     return is_string and not set(argument[0].text) & {"\\", "{"}

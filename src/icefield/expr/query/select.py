@@ -1,12 +1,12 @@
-"""A query over tables, parsed and written again from its tokens, so that what was checked is what Spark runs.
+"""A query over tables, parsed and rewritten from its tokens, so that Spark runs exactly what was checked.
 
     WITH c AS (SELECT * FROM shop.orders) SELECT c.id FROM c -- all
       ->  WITH `w0` AS ( SELECT * FROM `t0` AS `orders` ) SELECT `c` . `id` FROM `w0` AS `c`
 
-The tokens stay those that the author wrote, in one spelling (`query_tokens`), because a query that is generated from a
-syntax tree may come to mean something else. The syntax tree tells which of them are names: of tables and common table
-expressions, which get new names that nobody else has, and of all else, which is quoted (`query_words`). So Spark finds
-no relation but those that were resolved, whatever its settings and the tables of its session.
+The tokens stay those of the author, in a normal form (`query.tokens`), because a query that is generated from a syntax
+tree may have another meaning. The syntax tree shows which tokens are names: those of tables and common table
+expressions are replaced by new, unique names, and all other names are quoted (`query.words`). So Spark finds only the
+relations that were resolved, whatever its settings and the tables of its session.
 
 Raises InvalidInput for text that is not a query, Unsupported for a query that a view may not have.
 """
@@ -25,9 +25,9 @@ from icefield.expr.query.tokens import Token, TokenKind, find_end, quoted, token
 from icefield.expr.query.words import KEYWORDS, PLAIN_CALLS, find_calls
 
 _MAX_SQL_CHARACTERS = 1 << 20
-# Spark would put the value of a variable, a setting or an environment variable in its place.
+# Spark would substitute the value of a variable, a setting or an environment variable for it.
 _SUBSTITUTION = "${"
-# Repeated to any length it is a name, and none that a parser knows.
+# Repeated to any length, this is a name that no parser has a rule for.
 _ANY_FUNCTION = "z"
 
 Parts = tuple[str, ...]
@@ -35,7 +35,7 @@ Parts = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Span:
-    """Some tokens, and what comes in their place."""
+    """A range of tokens, and its replacement."""
 
     first: int
     last: int
@@ -45,9 +45,9 @@ class _Span:
 class Query:
     """A parsed query.
 
-    functions: the names of those that it calls. keywords: those before a parenthesis, which Spark may take for the name
-    of a function where an expression begins: `SELECT sets (1)`.
-    has_escapes: whether a string of it has a backslash when written.
+    functions: the names of the functions that it calls. keywords: those before a parenthesis, which Spark may take for
+    a function name at the start of an expression: `SELECT sets (1)`.
+    has_escapes: whether the rewritten query has a string with a backslash.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -76,13 +76,13 @@ class Query:
 
     @property
     def tables(self) -> list[Parts]:
-        """The names of tables as they are written, part by part, each once, in order."""
+        """The distinct names of tables as written, in order, each as its parts."""
         return list(dict.fromkeys(self._parts(table.parts) for table in self._tables))
 
     def write(self, name: Callable[[Parts], str], scope: str) -> str:
-        """Return the query with other names for the tables; columns keep finding them under the old ones.
+        """Return the query with new names for the tables; the old names become aliases, so that columns still resolve.
 
-        scope: a word that no other query uses, for the names of common table expressions.
+        scope: a unique prefix for the names of common table expressions.
         """
         spans = {span.first: span for span in (*self._table_spans(name), *self._with_spans(scope))}
         spans |= {span.first: span for span in self._column_spans(name)}
@@ -93,17 +93,17 @@ class Query:
         return " ".join(written)
 
     def _shape(self, at: int) -> str:
-        """Write a token for the parser: of the same length, and with a name that says nothing for a plain function.
+        """Write a token for the parser: with the same length, and a meaningless name for a plain function.
 
-        To Spark's grammar all calls are alike but a few. sqlglot knows functions by name, and has its own idea of how
-        many arguments they take, and of what `GROUP BY window(...)` is.
+        In Spark's grammar nearly all calls are alike. sqlglot parses many functions by name, with its own rules for the
+        number of arguments and for `GROUP BY window(...)`.
         """
         token = self._tokens[at]
         is_plain = at in self._calls and token.word in PLAIN_CALLS
         return _ANY_FUNCTION * len(token.text) if is_plain else token.shape
 
     def _written(self, at: int) -> str:
-        """Write a token: bare if it is a keyword or calls a function, quoted if it is any other name."""
+        """Write a token: bare if it is a keyword or a function call, quoted if it is any other name."""
         token = self._tokens[at]
         if token.kind is not TokenKind.WORD or at in self._calls or self._is_keyword(at):
             return token.text
@@ -119,7 +119,7 @@ class Query:
             yield from self._relation_spans(table, quoted(name(parts)), self._label(parts, name))
 
     def _with_spans(self, scope: str) -> Iterator[_Span]:
-        """Give common table expressions names of their own, so that no table of the session is meant."""
+        """Rename common table expressions, so that they cannot be confused with tables of the session."""
         names = {id(each): quoted(f"icefield_{scope}_with_{index}") for index, each in enumerate(self._with)}
         for each in self._with:
             place = self._place(each.args["alias"].this)
@@ -128,7 +128,7 @@ class Query:
             yield from self._relation_spans(table, names[id(owner)], self._tokens[self._place(table.this)].name)
 
     def _relation_spans(self, table: exp.Table, new: str, label: str) -> Iterator[_Span]:
-        """Put a new name in place of a relation's, and what columns call it behind it, or behind its sample."""
+        """Replace the name of a relation, and put its alias after it, or after its TABLESAMPLE."""
         first, last = self._place(table.parts[0]), self._place(table.parts[-1])
         end = self._end_of_sample(last)
         alias = "" if table.alias else f" AS {quoted(label)}"
@@ -139,7 +139,7 @@ class Query:
             yield _Span(end, end, self._tokens[end].text + alias)
 
     def _end_of_sample(self, at: int) -> int:
-        """Return where `TABLESAMPLE (...) REPEATABLE (...)` ends, if it follows a place, or else that place."""
+        """Return where `TABLESAMPLE (...) REPEATABLE (...)` ends if it follows a position, else that position."""
         for word in ("tablesample", "repeatable"):
             following = self._tokens[at + 1 : at + 3]
             if [token.text.lower() for token in following] == [word, "("]:
@@ -147,7 +147,7 @@ class Query:
         return at
 
     def _column_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
-        """Shorten columns that are written with the whole name of a table: `shop.orders.id`."""
+        """Shorten columns that are qualified with the full name of a table: `shop.orders.id`."""
         known = {self._parts(table.parts) for table in self._tables if not table.alias}
         for column in self._columns:
             *owner, _ = column.parts
@@ -155,12 +155,12 @@ class Query:
                 yield _Span(self._place(owner[0]), self._place(owner[-1]), quoted(self._label(written, name)))
 
     def _label(self, parts: Parts, name: Callable[[Parts], str]) -> str:
-        """Return what columns call a table without an alias: its last part, unless two tables share that."""
+        """Return the alias of a table that has none: the last part of its name, unless two tables share it."""
         rivals = {each for each in self.tables if each[-1] == parts[-1]}
         return parts[-1] if len(rivals) == 1 else name(parts)
 
     def _common_table(self, table: exp.Table) -> exp.CTE | None:
-        """Return the common table expression in scope that a name of one part stands for."""
+        """Return the common table expression in scope that an unqualified name refers to."""
         if len(table.parts) > 1:
             return None
         name = self._tokens[self._place(table.this)].name.lower()
@@ -174,7 +174,7 @@ class Query:
         return tuple(self._tokens[self._place(part)].name for part in parts)
 
     def _place(self, name: Any) -> int:
-        """Return which token a name of the syntax tree is."""
+        """Return the index of the token of a name in the syntax tree."""
         start, end = name.meta.get("start"), name.meta.get("end")
         at = self._at.get(start)
         if at is None or len(self._tokens[at].text) != end - start + 1 or not self._tokens[at].is_name:
@@ -183,7 +183,7 @@ class Query:
 
 
 def parse_query(text: str) -> Query:
-    """Parse one query, and refuse whatever else a text may be."""
+    """Parse a single query; refuse anything else."""
     text = text.strip().removesuffix(";")
     if len(text) > _MAX_SQL_CHARACTERS:
         raise InvalidInput(f"the query has {len(text):,} characters, more than {_MAX_SQL_CHARACTERS:,}")
@@ -198,7 +198,7 @@ def _parse(shape: str) -> exp.Query:
     except RecursionError as error:
         raise InvalidInput("the query is nested too deeply") from error
     except Exception as error:
-        # The parser fails so on calls with too few arguments.
+        # The parser raises this on calls with too few arguments.
         raise InvalidInput(f"cannot parse the query: {type(error).__name__}: {error}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise InvalidInput(
@@ -219,7 +219,7 @@ def _check_substitution(tokens: Sequence[Token]) -> None:
 
 
 def _is_placed(name: exp.Identifier) -> bool:
-    """Return whether a name tells its place; in hints it tells that within the hint."""
+    """Return whether a name has its position in the query; in hints the position is relative to the hint."""
     return "start" in name.meta and not name.find_ancestor(exp.Hint)
 
 
@@ -229,15 +229,15 @@ def _is_reference(table: exp.Table) -> bool:
 
 
 def _scopes(table: exp.Table) -> Iterator[list[exp.CTE]]:
-    """Yield the common table expressions that a name may stand for, inner ones first."""
+    """Yield the common table expressions that a name may refer to, inner ones first."""
     child: Any = table
     while child.parent is not None:
         parent = child.parent
         if isinstance(parent, exp.With):
-            # An expression sees those before it; itself only if it is recursive.
+            # An expression can refer to those before it, and to itself only if it is recursive.
             at = next(index for index, each in enumerate(parent.expressions) if each is child)
             yield parent.expressions[: at + 1] if parent.recursive else parent.expressions[:at]
-            # The query that owns this WITH would show the later ones too: go on above it.
+            # The query of this WITH would include the later ones too, so continue with its parent.
             child = parent.parent
             continue
         if isinstance(parent, exp.Query):

@@ -1,12 +1,12 @@
-r"""The tokens of a query in Spark's dialect, as Spark's lexer cuts them, in one spelling each.
+r"""The tokens of a query in Spark's dialect, as Spark's lexer reads them, each in a normal form.
 
     SELECT "it's" -- ${x}        ->   SELECT 'it\'s' FROM t
     FROM/* /* */ */t
 
-Written with blanks between them, the tokens are read alike by every parser and under every setting of Spark: comments
-are gone, strings have single quotes, and no string has a place that Spark would put a variable in. What the lexers of
-Spark and sqlglot may read differently (names that begin with a digit, letters and blanks beyond ASCII outside of
-quotes) is refused.
+Written with spaces between them, the tokens mean the same to every parser and under every setting of Spark: comments
+are removed, strings have single quotes, and no string contains a variable that Spark would substitute. Anything that
+the lexers of Spark and sqlglot may read differently (names that begin with a digit, non-ASCII letters and spaces
+outside quotes) is refused.
 
 Raises InvalidInput.
 """
@@ -51,41 +51,41 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True)
 class Token:
-    """A token in its one spelling."""
+    """A token in its normal form."""
 
     kind: TokenKind
     text: str
 
     @property
     def name(self) -> str:
-        """What the token names, if it is a word or a quoted identifier."""
+        """The name, if the token is a word or a quoted identifier."""
         return self.text[1:-1].replace("``", "`") if self.kind is TokenKind.QUOTED else self.text
 
     @property
     def word(self) -> str:
-        """The word in lower case; nothing for a token that is none."""
+        """The word in lower case; empty for any other token."""
         return self.text.lower() if self.kind is TokenKind.WORD else ""
 
     @property
     def is_name(self) -> bool:
-        """Whether it may be an identifier."""
+        """Whether the token may be an identifier."""
         return self.kind in (TokenKind.WORD, TokenKind.QUOTED)
 
     @property
     def depth(self) -> int:
-        """How many parentheses and brackets it opens; -1 if it closes one."""
+        """How many parentheses and brackets the token opens; -1 if it closes one."""
         return (self.text in ("(", "[")) - (self.text in (")", "]"))
 
     @property
     def shape(self) -> str:
-        """The token for a parser that need not know the value of a string: of the same length, without escapes."""
+        """The token for a parser that does not need string values: with the same length, without escapes."""
         if self.kind is not TokenKind.STRING:
             return self.text
         return "'" + "".join(c if _PLAIN_STRING.fullmatch(c) else "x" for c in self.text[1:-1]) + "'"
 
 
 def tokenize(text: str) -> list[Token]:
-    """Cut a query into its tokens; comments are left out."""
+    """Split a query into its tokens, without comments."""
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -102,7 +102,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def find_end(tokens: Sequence[Token], opening: int) -> int:
-    """Return where a parenthesis is closed, or the end of the tokens."""
+    """Return the index of the closing parenthesis, or the end of the tokens."""
     depth = 0
     for at in range(opening, len(tokens)):
         depth += tokens[at].depth
@@ -137,7 +137,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _units(written: str) -> list[str]:
-    """Take a string apart: one character each, or a backslash with what follows it."""
+    """Split a string into characters, each escape sequence as one."""
     quote = written[0]
     inner = re.findall(rf"\\.|{quote}{quote}|.", written[1:-1], re.DOTALL)
     return [_unit(unit, quote) for unit in inner]
@@ -149,7 +149,7 @@ def _unit(unit: str, quote: str) -> str:
 
 
 def _string(units: list[str]) -> Token:
-    # Spark substitutes variables for ${...} everywhere, also in a string.
+    # Spark substitutes variables for ${...} everywhere, even in strings.
     following = [*units, ""][1:]
     inner = "".join(
         "\\u0024" if (unit, after) == ("$", "{") else unit for unit, after in zip(units, following, strict=True)
@@ -158,7 +158,7 @@ def _string(units: list[str]) -> Token:
 
 
 def _end_of_comment(text: str, start: int) -> int:
-    """Find where a comment ends, in which others may be nested; a hint does not begin one."""
+    """Find the end of a comment, which may contain nested ones; a hint does not begin one."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge.group() == "/*" else -1

@@ -1,11 +1,11 @@
-"""Which words of a query are left to Spark's grammar, and which functions it may call.
+"""Decide which words of a query are keywords, and which functions it may call.
 
 Spark takes nearly every word for a name where the grammar allows one, and sqlglot has its own list. So that both read
-one query, each word is written bare only if it is a keyword here and sqlglot takes it for one; all others are quoted,
-and nothing that is quoted is a keyword. What is not a query (TABLE, SET, TRANSFORM ... USING, IDENTIFIER, pipes) is
-thereby out of reach.
+the same query, a word is written bare only if it is a keyword here and for sqlglot; all others are quoted, and a quoted
+word is never a keyword. This rules out everything that is not a query (TABLE, SET, TRANSFORM ... USING, IDENTIFIER,
+pipes).
 
-Calls are found by their tokens alone, for in Spark's grammar every call is a name before a parenthesis.
+Calls are found from the tokens alone, because in Spark's grammar every call is a name before a parenthesis.
 
 Raises InvalidInput, Unsupported.
 """
@@ -20,7 +20,7 @@ from icefield.expr.query.tokens import Token, TokenKind
 
 MAX_NESTING = 200
 
-# A parenthesis may follow these, which call nothing then.
+# Keywords that a parenthesis may follow without a call.
 _BEFORE_PARENTHESIS = words(
     """
     select distinct all from where by having qualify on using join lateral as in not and or when then else case between
@@ -41,9 +41,9 @@ KEYWORDS = _BEFORE_PARENTHESIS | words(
     current_date current_timestamp current_time localtimestamp
     """
 )
-# Functions whose arguments the grammar does not know more of than that they are expressions.
+# Functions whose arguments are plain expressions in the grammar.
 PLAIN_CALLS = PURE_FUNCTIONS - KEYWORDS - words("substr dateadd date_add datediff date_diff") | {"window"}
-# They say how to join, and how many partitions rows are in, and change no rows.
+# They choose join strategies and numbers of partitions; they do not change the result.
 HINTS = words(
     """
     broadcast broadcastjoin mapjoin merge shuffle_merge mergejoin shuffle_hash shuffle_replicate_nl
@@ -51,7 +51,7 @@ HINTS = words(
     """
 )
 _HINT_START, _HINT_END = "/*+", "*/"
-# Without a column of that name, Spark takes them for functions of the session.
+# If there is no column of that name, Spark takes them for functions that return values of the session.
 _SESSION_NAMES = words(
     """
     current_user session_user current_catalog current_database current_schema current_path
@@ -62,10 +62,10 @@ _STARTS_OF_QUERIES = frozenset({"select", "with", "values", "from"})
 
 @dataclass(frozen=True)
 class Calls:
-    """What a query calls.
+    """The functions that a query calls.
 
-    functions: their names in lower case. places: which tokens name them; or hints, which call nothing.
-    keywords: those before a parenthesis, which call nothing where they are keywords to Spark, too.
+    functions: their names in lower case. places: the tokens that name them, or name hints, which are not calls.
+    keywords: keywords before a parenthesis, which are not calls if Spark too reads them as keywords.
     """
 
     functions: frozenset[str]
@@ -74,7 +74,7 @@ class Calls:
 
 
 def find_calls(tokens: Sequence[Token]) -> Calls:
-    """Find what a query calls; refuse what a view may not call."""
+    """Find the functions that a query calls; refuse those that a view may not call."""
     _check_nesting(tokens)
     hinted, names = _find_hints(tokens)
     functions, places, keywords = set(), set(names), set()
@@ -118,7 +118,7 @@ def _function(tokens: Sequence[Token], at: int) -> str:
 
 
 def _is_no_call(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a name before a parenthesis calls nothing, by Spark's grammar."""
+    """Return whether a name before a parenthesis is not a call in Spark's grammar."""
     token = tokens[at]
     if token.word in _BEFORE_PARENTHESIS and token.word not in ALLOWED_FUNCTIONS:
         return True
@@ -132,7 +132,7 @@ def _is_no_call(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _is_common_table(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether `name (a, b) AS (SELECT x ...` is here, and not `f(a, b) AS (select, x)`."""
+    """Return whether the tokens are `name (a, b) AS (SELECT x ...`, and not `f(a, b) AS (select, x)`."""
     end = at + 2
     while end < len(tokens) and (tokens[end].is_name or tokens[end].text == ","):
         end += 1
@@ -160,7 +160,7 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
 
 
 def _find_hints(tokens: Sequence[Token]) -> tuple[set[int], set[int]]:
-    """Return where hints are, each `/*+ NAME(a, 1), NAME */` after a SELECT, and where their names are."""
+    """Return the positions of hints, each `/*+ NAME(a, 1), NAME */` after a SELECT, and of their names."""
     places: set[int] = set()
     names: set[int] = set()
     inside, depth = False, 0

@@ -1,1 +1,1 @@
-"""Bound expressions for those who run them: Arrow, Spark SQL, single rows, people."""
+"""Bound expressions rendered for Arrow, Spark SQL and display, and evaluated on single rows."""

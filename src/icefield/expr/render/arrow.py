@@ -1,10 +1,10 @@
 """Bound expressions as Arrow compute expressions: one to filter batches, one to skip row groups in pyarrow.dataset.
 
-Null in the result means no match, as in SQL; NaN follows Spark, which Arrow's own operators do not. Tests of a prefix
-are written as ranges, because Arrow can hold those against the statistics of a row group.
+Null in the result means no match, as in SQL; NaN follows Spark, unlike in Arrow's own operators. Prefix tests are
+written as ranges, which Arrow can compare with the statistics of a row group.
 
-The two must not be confused. Arrow believes that a row group whose minimum equals its maximum holds nothing else, but
-NaN is in neither; a filter that NaN passes makes it skip rows. `row_group_filter` is the part that is safe to give.
+The two must not be confused. Arrow assumes that a row group whose minimum equals its maximum has no other value, but
+NaN is in neither; with a filter that matches NaN it would skip rows. `row_group_filter` is safe for this use.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ NameOf = Callable[[Reference], Sequence[str]]
 
 
 def arrow_filter(expression: Bound, name_of: NameOf | None = None) -> pc.Expression:
-    """Return the expression over columns of the table's Arrow types; `name_of` gives a column's path in the data."""
+    """Return the expression over columns of the table's Arrow types; `name_of` returns a column's path in the data."""
     match expression:
         case Constant(value):
             return pc.scalar(value)
@@ -59,12 +59,12 @@ def arrow_filter(expression: Bound, name_of: NameOf | None = None) -> pc.Express
 
 
 def row_group_filter(expression: Bound, name_of: NameOf | None = None) -> pc.Expression:
-    """Return a weaker expression for pyarrow.dataset to skip row groups by; what it lets through must be filtered."""
+    """Return a weaker expression with which pyarrow.dataset skips row groups; the rows must still be filtered."""
     return arrow_filter(_without_nan_tests(expression), name_of)
 
 
 def _without_nan_tests(expression: Bound) -> Bound:
-    """Weaken every test of a float that NaN passes to one for any value."""
+    """Replace every float comparison that is true for NaN by IS NOT NULL."""
     match expression:
         case AllOf(parts):
             return all_of(*(_without_nan_tests(part) for part in parts))
@@ -79,7 +79,7 @@ def _without_nan_tests(expression: Bound) -> Bound:
 
 
 def _joined(parts: list[pc.Expression], join: Callable[[pc.Expression, pc.Expression], pc.Expression]) -> pc.Expression:
-    """Join in pairs, so that a thousand parts make a tree of ten levels and not of a thousand."""
+    """Combine parts in pairs, so that a thousand parts make a tree of ten levels, not of a thousand."""
     while len(parts) > 1:
         pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
         parts = [join(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
@@ -88,7 +88,7 @@ def _joined(parts: list[pc.Expression], join: Callable[[pc.Expression, pc.Expres
 
 def _column(path: Sequence[str], kind: PrimitiveType) -> pc.Expression:
     column = pc.field(*path) if len(path) > 1 else pc.field(path[0])
-    # Arrow compares neither UUIDs nor fixed bytes with bytes of another length.
+    # Arrow cannot compare UUIDs, or fixed bytes with bytes of another length.
     return column.cast(pa.binary()) if isinstance(kind, UUIDType | FixedType) else column
 
 
@@ -123,13 +123,13 @@ def _leaf(leaf: Leaf, column: pc.Expression) -> pc.Expression:
 def _compare(column: pc.Expression, operator: Operator, value: Value, kind: PrimitiveType) -> pc.Expression:
     test = _OPERATORS[operator](column, _scalars([value], kind)[0])
     if isinstance(kind, FloatType | DoubleType) and operator in (Operator.GT, Operator.GE):
-        # Arrow holds NaN for less than nothing and greater than nothing.
+        # In Arrow NaN is neither less nor greater than any value.
         return test | pc.is_nan(column)
     return test
 
 
 def _with_both_zeros(values: Sequence[Value]) -> Sequence[Value]:
-    """Arrow looks values up by their bits, in which -0.0 differs from 0.0."""
+    """Add -0.0 for 0.0: Arrow compares the values of a set by their bits."""
     return (*values, -0.0) if any(isinstance(v, float) and v == 0 for v in values) else values
 
 

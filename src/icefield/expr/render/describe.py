@@ -1,4 +1,4 @@
-"""Bound expressions as people read them, for explain and error messages."""
+"""Bound expressions as readable text, for explain and error messages."""
 
 import uuid
 
@@ -19,12 +19,12 @@ from icefield.types.datatypes import (
 
 
 def describe(expression: Bound) -> str:
-    """Write an expression in SQL's words; for reading, not for running."""
+    """Render an expression as SQL for display; it need not be executable."""
     return render(expression, Style(_name, describe_value))
 
 
 def describe_value(value: Value, kind: PrimitiveType) -> str:
-    """Write a value as it is in a described expression."""
+    """Render a value as in `describe`."""
     match value:
         case bool():
             return str(value).upper()

@@ -1,6 +1,6 @@
-"""Evaluate a bound expression on one row: the plain meaning, slow and clear.
+"""Evaluate a bound expression on one row: the reference semantics, simple and slow.
 
-Everything that is fast (statistics, projections, Arrow, Spark) is tested against this.
+All fast evaluations (statistics, projections, Arrow, Spark) are tested against this one.
 """
 
 import math
@@ -31,7 +31,7 @@ from icefield.types.schema import Schema
 
 
 def matches(expression: Bound, row: Mapping[int, Value | None]) -> bool:
-    """Return whether a row, given as values by field id, matches; a column that is not in it is null."""
+    """Return whether a row, given as values by field id, matches; a missing column is null."""
     match expression:
         case Constant(value):
             return value
@@ -44,7 +44,7 @@ def matches(expression: Bound, row: Mapping[int, Value | None]) -> bool:
 
 
 def values_by_id(schema: Schema, row: Mapping[str, Any]) -> dict[int, Value | None]:
-    """Flatten a row of nested dicts to values by field id; what lies inside lists and maps is left out."""
+    """Flatten a row of nested dicts to values by field id, without those inside lists and maps."""
     return {leaf.field.field_id: _inside(row, leaf.path) for leaf in schema.leaves if not leaf.repeated}
 
 

@@ -1,10 +1,10 @@
-"""Bound expressions as Spark SQL that means the same under any session's time zone, ANSI mode and parser settings.
+"""Bound expressions as Spark SQL that does not depend on the session's time zone, ANSI mode and parser settings.
 
-Columns that Spark has no type for are taken as Spark reads them from Parquet: uuid and fixed as BINARY, time as
-BIGINT microseconds, timestamps of nanoseconds as BIGINT nanoseconds.
+Columns whose type Spark does not have are compared as Spark reads them from Parquet: uuid and fixed as BINARY, time as
+BIGINT microseconds, nanosecond timestamps as BIGINT nanoseconds.
 
-A comparison that NaN passes is written as `(x > 1D OR isnan(x))`. It says the same, but Spark does not push it down to
-Parquet, where it would skip row groups whose minimum and maximum do not show their NaN.
+A comparison that is true for NaN is written as `(x > 1D OR isnan(x))`. It is equivalent, but Spark does not push it
+down to Parquet, where it would skip row groups with NaN, which minimum and maximum do not include.
 """
 
 import math
@@ -38,13 +38,13 @@ from icefield.types.datatypes import (
     Value,
 )
 
-# Outside these a text is written as bytes: quotes and backslashes depend on parser settings, and ${name} is replaced
-# by Spark anywhere in the text of a statement.
+# A string with other characters is written as bytes: quotes and backslashes depend on parser settings, and Spark
+# substitutes ${name} anywhere in a statement.
 _PLAIN_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f'\\$]*")
 
 
 def spark_sql(expression: Bound, name_of: Callable[[Reference], Sequence[str]] | None = None) -> str:
-    """Write an expression as the text of a WHERE clause; `name_of` gives a column's path if it is not its own."""
+    """Render an expression as the condition of a WHERE clause; `name_of` returns a column's path if it differs."""
 
     def name(reference: Reference) -> str:
         return quoted_path(name_of(reference) if name_of else reference.path)
@@ -53,12 +53,12 @@ def spark_sql(expression: Bound, name_of: Callable[[Reference], Sequence[str]] |
 
 
 def spark_literal(value: Value, kind: PrimitiveType) -> str:
-    """Write a value of a type as a Spark SQL literal."""
+    """Render a value as a Spark SQL literal."""
     return _LITERALS[type(kind)](value, kind)
 
 
 def quoted_path(path: Sequence[str]) -> str:
-    """Write a path with each part in backticks."""
+    """Render a path with each part in backticks."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in path)
 
 

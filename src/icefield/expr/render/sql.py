@@ -1,4 +1,4 @@
-"""Write bound expressions as SQL text; what names and values look like is the caller's choice."""
+"""Render bound expressions as SQL; the caller chooses how names and values are written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from icefield.expr.bind.bound import (
 from icefield.expr.parse.like import LikePattern
 from icefield.types.datatypes import PrimitiveType, StringType, Value
 
-# Any character would do; this one needs no quoting in any dialect.
+# Any character would do; this one needs no quoting in SQL dialects.
 _LIKE_ESCAPE = "!"
 
 
@@ -38,7 +38,7 @@ class Style:
 
 
 def render(expression: Bound, style: Style) -> str:
-    """Write an expression as the text of a WHERE clause."""
+    """Render an expression as the condition of a WHERE clause."""
     match expression:
         case Constant(value):
             return "TRUE" if value else "FALSE"
@@ -97,6 +97,6 @@ def _list(values: tuple[Value, ...], kind: PrimitiveType, style: Style) -> str:
 def _pattern(pattern: LikePattern, style: Style) -> str:
     text = pattern.sql(_LIKE_ESCAPE)
     escape = f" ESCAPE '{_LIKE_ESCAPE}'" if _LIKE_ESCAPE in text else ""
-    # Where nothing is escaped, a backslash must not be one by default.
+    # Without an escape character, a backslash must not become the default one.
     escape = escape or (f" ESCAPE '{_LIKE_ESCAPE}'" if "\\" in text else "")
     return f"{style.value(text, StringType())}{escape}"
