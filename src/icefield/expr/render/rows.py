@@ -1,4 +1,4 @@
-"""Evaluate a bound expression on one row: the reference semantics, simple and slow.
+"""Evaluate a bound expression on one row: the definition of its meaning, simple and slow.
 
 All fast evaluations (statistics, projections, Arrow, Spark) are tested against this one.
 """
