@@ -1,1 +1,1 @@
-"""What was decoded already: manifests, in memory and on disk, manifest lists, metadata files and small plans."""
+"""Caches of decoded metadata: manifests in memory and on disk, manifest lists, metadata files and small plans."""

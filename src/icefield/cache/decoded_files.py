@@ -1,9 +1,9 @@
-"""Files that were decoded already: metadata files and manifest lists, which every plan needs and few are many.
+"""A cache of decoded metadata files and manifest lists, which every plan needs.
 
-A file is read each time, and what was decoded is used only if the bytes are the same. So nothing is trusted: neither
-that a location is never written again, nor that a name still means the same table. What is saved is the decoding.
+A file is read each time, and the decoded value is used only if the bytes are the same. So the cache does not rely on
+locations never being overwritten, or on a name still meaning the same table. Only the decoding is saved.
 
-Bounded by the bytes of the files, those used longest ago out first. Safe in many threads.
+Bounded by the bytes of the files; the least recently used are evicted. Thread-safe.
 """
 
 import threading
@@ -26,7 +26,7 @@ class _Held:
 
 
 class DecodedFiles:
-    """What was decoded, by location and by what it was decoded as. The values are shared, so they must not change."""
+    """Decoded values by location and decoder. The values are shared, so they must be immutable."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -36,11 +36,11 @@ class DecodedFiles:
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes of files are there in decoded form."""
+        """The total size of the files that are cached."""
         return self._held_bytes
 
     def decoded(self, data: bytes, location: str, decode: Decode[Decoded]) -> Decoded:
-        """Return what a function makes of the bytes that were just read from a location."""
+        """Decode the bytes that were just read from a location, or return the cached value for them."""
         key = (location, decode)
         with self._lock:
             held = self._held.get(key)

@@ -1,13 +1,13 @@
-"""Decoded manifests in a directory, one file each, for many processes at once.
+"""A cache of decoded manifests in a directory, one file each, shared by processes.
 
-A file is a head and sections: the columns of one question each (what all plans need, the statistics of one column, the
-strings) as Arrow IPC with lz4, so that a plan reads only the columns it needs. The header identifies the manifest and
+A file is a header and sections of columns (those that all plans need, the statistics of one column, the strings) in
+Arrow IPC with lz4, so that a plan reads only the columns it needs. The header identifies the manifest and
 its lake, and every section has a checksum: a file that is truncated, corrupt or foreign counts as missing and is
 rewritten.
 
-Files appear whole, by rename, and may be removed at any time; a process that lost a race has lost time alone. An empty
-file notes that a manifest was used once. When there are too many bytes, those used longest ago go first.
-Nothing here raises for what the disk does: a cache that cannot be used is one that has nothing.
+Files are created atomically, by rename, and may be removed at any time; losing a race only costs time. An empty file
+records that a manifest was used once. Above the size limit, the least recently used files are removed.
+Disk errors are not raised: a cache that cannot be used behaves as an empty one.
 """
 
 import os
@@ -38,11 +38,11 @@ _KEEP_OF_MAX = 0.9
 _LOOK_EVERY = 16
 # Measured on 10,000 entries: zstd takes half the bytes of lz4, and twice the time to read.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-_READING = pa.ipc.IpcReadOptions(use_threads=False)  # plans have threads of their own
+_READING = pa.ipc.IpcReadOptions(use_threads=False)  # planning has its own threads
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Some columns: their names, where their bytes are (counted from the end of the head), and the checksum."""
+    """Some columns: their names, the range of their bytes (relative to the end of the header), and the checksum."""
 
     names: list[str]
     begin: int
@@ -51,7 +51,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Which manifest a file is of, and what there is of it."""
+    """The header: which manifest a file belongs to, and its sections."""
 
     scope: str
     location: str
@@ -61,7 +61,7 @@ class Head(msgspec.Struct, frozen=True):
 
 @dataclass
 class SidecarDirectory:
-    """The files of one lake in a directory; scope: words that tell lakes apart whose locations could be the same."""
+    """The files of one lake in a directory; scope: distinguishes lakes whose locations could be the same."""
 
     folder: Path
     scope: str
@@ -121,7 +121,7 @@ class SidecarDirectory:
         return self.folder / f"{blake2b(text.encode(), digest_size=20).hexdigest()}{SUFFIX}"
 
     def _make_room(self, written: int) -> None:
-        """Look at the whole directory now and then, and remove what was used longest ago."""
+        """Check the whole directory from time to time, and remove the least recently used files."""
         with self._lock:
             if self._unseen_bytes is not None:
                 self._unseen_bytes += written
@@ -142,7 +142,7 @@ class SidecarDirectory:
 
 @dataclass(frozen=True)
 class SidecarFile:
-    """One manifest, in a file."""
+    """The file of one manifest."""
 
     path: Path
     head: Head
@@ -201,7 +201,7 @@ def _encode(scope: str, key: Key, columns: pa.Table) -> bytes:
 
 
 def _read_head(path: Path) -> tuple[Head, int] | None:
-    """Read the head of a file: (it, where it ends); None if there is none."""
+    """Read the header of a file: (header, where it ends); None if it is invalid."""
     start = len(MAGIC) + 2 * _SIZE_BYTES
     try:
         with path.open("rb", buffering=0) as file:

@@ -1,11 +1,11 @@
-"""A cache of decoded manifests: in memory, and, where a directory is given, on disk.
+"""A cache of decoded manifests: in memory, and on disk if a directory is configured.
 
-Manifests never change, so what was decoded stays true; a manifest is known by its location and its length, and nothing
-that only depends on the manifest list (what entries inherit) is kept. Only what planning asked for is kept: the columns
-of filters that were never used cost nothing.
+Manifests never change, so decoded columns stay valid. A manifest is identified by its location and length, and values
+that depend on the manifest list (those that entries inherit) are not cached. Only columns that planning used are
+cached: the statistics of columns that were never filtered on cost nothing.
 
-A manifest is kept when it is used for the second time: a plan that is made once pays nothing, and takes no memory.
-Losing any part of the cache costs time alone. Safe in many threads.
+A manifest is cached when it is used for the second time: a single plan has no extra cost and takes no memory.
+Losing any part of the cache only costs time. Thread-safe.
 """
 
 import threading
@@ -29,7 +29,7 @@ MOST_SEEN = 1_000_000
 
 
 class Key(NamedTuple):
-    """Which file: where it is, and how long the manifest list says that it is."""
+    """A manifest: its location, and its length according to the manifest list."""
 
     location: str
     length: int
@@ -39,15 +39,15 @@ class CachedManifest(Protocol):
     """The entries of one manifest, as stored in it."""
 
     def has(self, want: ManifestColumns) -> bool:
-        """Return whether all wanted columns are there, strings too."""
+        """Return whether all wanted columns are cached, including strings."""
         ...
 
     def table(self, want: ManifestColumns) -> ManifestEntries | None:
-        """Return the wanted columns, but for the strings; None if any wanted column, strings too, is not there."""
+        """Return the wanted columns except strings; None if any wanted column, including strings, is missing."""
         ...
 
     def strings(self, names: tuple[str, ...]) -> ManifestEntries | None:
-        """Return text columns; None if they are there no more."""
+        """Return string columns; None if they are no longer cached."""
         ...
 
 
@@ -55,24 +55,24 @@ class Sidecars(Protocol):
     """Cached manifests that outlive the process."""
 
     def holds(self, key: Key) -> bool:
-        """Return whether a manifest is there, probably."""
+        """Return whether a manifest is probably cached."""
         ...
 
     def find(self, key: Key) -> CachedManifest | None:
-        """Open a manifest, if it is there and sound."""
+        """Open a manifest, if it is cached and not corrupt."""
         ...
 
     def note(self, key: Key) -> bool:
-        """Note that a manifest was used; return whether it was before."""
+        """Record that a manifest was used; return whether it was used before."""
         ...
 
     def keep(self, key: Key, columns: ManifestEntries) -> None:
-        """Store columns, beside others of this manifest that are there; does nothing if it cannot."""
+        """Store columns, in addition to those of this manifest that are cached; errors are ignored."""
         ...
 
 
 class ManifestCache:
-    """What was decoded, by manifest."""
+    """Decoded columns by manifest."""
 
     def __init__(self, max_bytes: int = MEMORY_MAX_BYTES, sidecars: Sidecars | None = None) -> None:
         self._max_bytes = max_bytes
@@ -91,17 +91,17 @@ class ManifestCache:
         return self._held_bytes
 
     def holds(self, key: Key) -> bool:
-        """Return whether something of a manifest is there, probably."""
+        """Return whether some columns of a manifest are probably cached."""
         return key in self._held or (self._sidecars is not None and self._sidecars.holds(key))
 
     def has(self, key: Key, want: ManifestColumns) -> bool:
-        """Return whether all wanted columns of a manifest are there, without loading them."""
+        """Return whether all wanted columns of a manifest are cached, without loading them."""
         held = self._held.get(key)
         found = self._sidecars.find(key) if self._sidecars and held is None else held
         return found is not None and found.has(want)
 
     def find(self, key: Key, want: ManifestColumns) -> tuple[CachedManifest, ManifestEntries] | None:
-        """Find a manifest with all wanted columns: (it, the columns but for the strings)."""
+        """Find a manifest with all wanted columns: (the manifest, its columns except strings)."""
         with self._lock:
             held = self._held.get(key)
             if held is not None:
@@ -113,18 +113,18 @@ class ManifestCache:
         return None
 
     def note(self, key: Key) -> bool:
-        """Note that a manifest was decoded; return whether it is time to keep it."""
+        """Record that a manifest was decoded; return whether to cache it."""
         with self._lock:
             known = hash(key) in self._seen
             if len(self._seen) >= MOST_SEEN:
                 self._seen.clear()
             self._seen.add(hash(key))
-        # Both must hear of it, whatever the other says.
+        # Record it in both, whatever either returns.
         before = self._sidecars is not None and self._sidecars.note(key)
         return (known and self._max_bytes > 0) or before
 
     def keep(self, key: Key, columns: ManifestEntries) -> None:
-        """Keep columns of a manifest, all rows and in its order, beside those that are there."""
+        """Cache columns of a manifest, with all rows in its order, in addition to those that are cached."""
         with self._lock:
             old = self._held.pop(key, None)
             if old is not None:
@@ -162,7 +162,7 @@ class HeldManifest:
 
 
 def is_cacheable(want: ManifestColumns) -> bool:
-    """Return whether what is wanted is made of columns that are kept: whole maps and raw records are not."""
+    """Return whether the wanted columns can be cached: whole maps and raw records cannot."""
     return want.partition and not want.data_file and not any(pa.types.is_map(KINDS[name]) for name in want.fields)
 
 

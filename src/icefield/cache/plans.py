@@ -1,11 +1,11 @@
-"""What planning small tables came to, for programs that ask the same tables again and again.
+"""Cached plans of small tables, for programs that scan the same tables repeatedly.
 
-Plans are kept, for who asks the same again; and the files that plans chose from, for who asks something else. Both
-depend on the manifest list, the schema and the specs, and on manifests, which never change. The list is known by the
-very value that its bytes were decoded to: after any commit, or if somebody wrote another list in its place, that is
-another one, and the plan is made again.
+Both plans and unpruned files are cached: a plan for the same filter, the unpruned files for other filters. Both depend
+on the manifest list, the schema and the specs, and on manifests, which never change. The list is identified by the
+object that its bytes were decoded to: after any commit, or if the list was overwritten, that is another object, and
+the table is planned again.
 
-What has deletes or many files is not kept, so that all of it stays small. Safe in many threads.
+Plans with deletes or many files are not cached, so that the cache stays small. Thread-safe.
 """
 
 import threading
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class Question(NamedTuple):
-    """What was asked of a manifest list."""
+    """What identifies a plan of a manifest list."""
 
     manifest_list: str
     where: Bound
@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a filter chooses from: the files of some manifests, in the shape in which some columns are judged.
+    """What identifies unpruned files: those of some manifests, with the columns that filters are evaluated on.
 
     opened: a byte for each live manifest of the list.
     """
@@ -51,7 +51,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class SmallPlan:
-    """A plan: the files, and how the others were ruled out."""
+    """A plan: its files, and how the others were pruned."""
 
     files: Any
     metrics: Any
@@ -64,7 +64,7 @@ class _Held(Generic[Answer]):
 
 
 class SmallAnswers(Generic[Answer]):
-    """The answers that were asked for last, to questions that name a manifest list."""
+    """The most recently used results, by keys that name a manifest list."""
 
     def __init__(self, most: int = MOST_PLANS) -> None:
         self._most = most
@@ -72,7 +72,7 @@ class SmallAnswers(Generic[Answer]):
         self._held: OrderedDict[Hashable, _Held[Answer] | None] = OrderedDict()
 
     def find(self, question: Hashable, listed: object) -> Answer | None:
-        """Find the answer that was made from this very list."""
+        """Find the result that was computed from this list object."""
         with self._lock:
             held = self._held.get(question)
             if held is None or held.listed is not listed:
@@ -81,7 +81,7 @@ class SmallAnswers(Generic[Answer]):
             return held.answer
 
     def note(self, question: Hashable) -> bool:
-        """Note that something is asked; return whether it was before, so that it is time to keep the answer."""
+        """Record that a result is needed; return whether it was needed before, so that it should be cached."""
         with self._lock:
             known = question in self._held
             if not known:
@@ -89,20 +89,20 @@ class SmallAnswers(Generic[Answer]):
             return known
 
     def keep(self, question: Hashable, listed: object, answer: Answer) -> None:
-        """Keep an answer that was made from a list."""
+        """Cache a result that was computed from a list."""
         with self._lock:
             self._held.pop(question, None)
             self._put(question, _Held(listed, answer))
 
     def _put(self, question: Hashable, held: _Held[Answer] | None) -> None:
-        """Put something last."""
+        """Mark a key as the most recently used."""
         self._held[question] = held
         while len(self._held) > self._most:
             self._held.popitem(last=False)
 
 
 def lists_few_files(manifests: Manifests) -> bool:
-    """Return whether manifests are small, by their counts."""
+    """Return whether manifests have few files, by their counts."""
     counts = [manifests[f"{kind}_files_count"] for kind in ("added", "existing", "deleted")]
     if any(column.null_count for column in counts):
         return False

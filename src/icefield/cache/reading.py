@@ -1,4 +1,4 @@
-"""What metadata is read with: the store, and the cache of what was decoded from it."""
+"""The context of metadata reads: the store, and the cache of decoded files."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from icefield.storage.store import Store
 class ReadContext:
     """A store, and a cache of its decoded metadata files, manifest lists and manifests.
 
-    In another process only the store is left: the cache stays behind.
+    When pickled to another process, only the store is sent, not the cache.
     """
 
     store: Store
@@ -25,7 +25,7 @@ class ReadContext:
 
     @contextmanager
     def read_ahead(self, wanted: Iterable[Wanted]) -> Iterator["ReadContext"]:
-        """Read files before they are used, unless the store does so already."""
+        """Read files ahead of their use, unless the store does so already."""
         if isinstance(self.store, ReadAhead):
             yield self
             return
@@ -33,5 +33,5 @@ class ReadContext:
             yield ReadContext(near, self.cache)
 
     def decode(self, data: bytes, location: str, decode: Decode[Decoded]) -> Decoded:
-        """Decode the bytes that were just read from a location; what the cache has is not decoded again."""
+        """Decode the bytes that were just read from a location, or return the cached value for them."""
         return decode(data, location) if self.cache is None else self.cache.files.decoded(data, location, decode)

@@ -1,8 +1,8 @@
-"""The settings of the cache of manifests, as properties of a lake.
+"""The settings of the manifest cache, as properties of a lake.
 
-cache.memory-max-bytes   how much it may hold in memory; 0 turns that off
-cache.dir                a directory for what outlives the process; without it, nothing does
-cache.max-bytes          how much may be in that directory
+cache.memory-max-bytes   the size limit in memory; 0 disables the cache in memory
+cache.dir                a directory for the cache on disk; without it, there is none
+cache.max-bytes          the size limit of that directory
 
 Raises InvalidInput.
 """
@@ -19,7 +19,7 @@ MEMORY, DIRECTORY, DISK = "cache.memory-max-bytes", "cache.dir", "cache.max-byte
 
 
 def open_manifest_cache(properties: Mapping[str, str], scope: str) -> ManifestCache:
-    """Open the cache that properties describe; `scope` tells lakes apart that share a directory."""
+    """Open the cache that properties describe; `scope` distinguishes lakes that share a directory."""
     unknown = sorted(set(properties) - {MEMORY, DIRECTORY, DISK})
     if unknown:
         raise InvalidInput(f"unknown cache property {unknown[0]!r}", hint=f"Known: {MEMORY}, {DIRECTORY}, {DISK}")
