@@ -1,1 +1,1 @@
-"""Names to metadata locations, moved by one compare-and-swap."""
+"""Catalogs: map names to metadata locations, and move them by compare-and-swap."""

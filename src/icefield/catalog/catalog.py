@@ -1,25 +1,25 @@
-"""What a catalog is: names of tables and views and the one pointer of each, moved by `swap`.
+"""The catalog protocol: names of tables and views, each with one pointer, which `swap` moves.
 
-`swap` is the only thing that moves pointers: all or nothing, linearizable. Load, check, retry and the settling of
-unknown outcomes are written once, above it. A name stands for a table or for a view, never for both; what asks for the
-one finds no other.
+Only `swap` moves pointers: all or nothing, linearizable. Loading, validation, retries and resolving unknown commit
+outcomes are implemented once, on top of it. A name is that of a table or of a view, never of both; a lookup of a table
+does not find a view, and vice versa.
 
 A namespace exists while it has properties of its own, a table or view in it, or a namespace below it; so creating `a.b`
-makes `a`, and dropping the last thing inside an `a` that nobody created ends it. That is the rule of Iceberg's JDBC
-catalog and of PyIceberg, which share our database.
+makes `a` exist, and dropping the last entry of an `a` that was not created explicitly ends it. That is the rule of
+Iceberg's JDBC catalog and of PyIceberg, which share the database.
 
-Error semantics:
+Errors:
 CommitConflict      an expected pointer is not the current one: reload and propose again
 AlreadyExists       the name to create (or to rename to) is taken, by a table or a view
-NoSuchTable         the table to read, move or drop is not there, or is a view
-NotFound            the view to read, move or drop is not there, or is a table
-NoSuchNamespace     the namespace to create in, list or change is not there
-NamespaceNotEmpty   the namespace to drop still holds something
-InvalidInput        a name or a set of changes that makes no sense
-Unsupported         the catalog has no room for views
-CatalogError        the catalog could not be reached or refused; nothing was changed
-CommitStateUnknown  the answer to a change was lost; it may have landed: look before doing anything
-An exception that is none of icefield's (a KeyboardInterrupt, say) also leaves the outcome of a change unknown.
+NoSuchTable         the table to read, move or drop does not exist, or is a view
+NotFound            the view to read, move or drop does not exist, or is a table
+NoSuchNamespace     the namespace to create in, list or change does not exist
+NamespaceNotEmpty   the namespace to drop is not empty
+InvalidInput        an invalid name, or an invalid set of changes
+Unsupported         the catalog does not support views
+CatalogError        the catalog could not be reached, or refused the request; nothing was changed
+CommitStateUnknown  the response to a change was lost; it may have landed: check before doing anything else
+Any other exception (such as a KeyboardInterrupt) also leaves the outcome of a change unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,12 +33,12 @@ from icefield.model.names import Namespace, TableName, parse_namespace, parse_ta
 if TYPE_CHECKING:
     from icefield.catalog.server import MetadataServer
 
-# Bounds of a walk through all namespaces, for servers that make up ever more of them.
+# Limits for listing all namespaces, against servers that keep returning more of them.
 MAX_NAMESPACES, MAX_NAMESPACE_LEVELS = 100_000, 100
 
 
 class Kind(Enum):
-    """What a name stands for."""
+    """The type of an entry."""
 
     TABLE = "table"
     VIEW = "view"
@@ -46,13 +46,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """What a catalog holds under a name."""
+    """The entry of a name in a catalog."""
 
     kind: Kind
     pointer: str
 
 
-# Raises unless a pointer may be made beside all other entries of the catalog.
+# Raises unless a pointer is allowed beside all other entries of the catalog.
 Guard = Callable[[Mapping[TableName, Entry]], None]
 
 
@@ -60,9 +60,10 @@ Guard = Callable[[Mapping[TableName, Entry]], None]
 class PointerSwap:
     """One pointer's move from `expected` to `new`.
 
-    expected None: the name must be free and is taken. new None: the table or view is dropped.
-    new equal to expected: the pointer stays, but the swap fails unless it is still there.
-    guard: is shown every entry of the catalog in the transaction that moves the pointer; what it raises ends the swap.
+    expected None: creates the name, which must be free. new None: the table or view is dropped.
+    new equal to expected: the pointer does not move, but the swap fails unless it is still current.
+    guard: called with every entry of the catalog in the transaction that moves the pointer; if it raises, the swap
+    fails.
     """
 
     table: TableName
@@ -79,7 +80,7 @@ class Catalog(Protocol):
 
     @property
     def identity(self) -> str:
-        """What tells this catalog from others, for as long as it stays where it is; it holds no secret."""
+        """What distinguishes this catalog from others, as long as it is not moved; contains no secrets."""
         ...
 
     @property
@@ -100,31 +101,31 @@ class Catalog(Protocol):
         ...
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
-        """Return the pointers of several tables as of one moment; tables that do not exist are left out."""
+        """Return the pointers of several tables at one point in time, without tables that do not exist."""
         ...
 
     def entries(self) -> dict[TableName, Entry]:
-        """Return everything that the catalog holds, of all namespaces."""
+        """Return the entries of all namespaces."""
         ...
 
     def pointed_at(self, locations: Iterable[str]) -> set[str]:
-        """Return those of some metadata locations that an entry points at, also one that others made."""
+        """Return which of the metadata locations are pointers of entries, including those of other clients."""
         ...
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
-        """Return the tables of a namespace in order, without those of namespaces below it and without views."""
+        """Return the tables of a namespace in order, without those of nested namespaces and without views."""
         ...
 
     def list_views(self, namespace: Namespace) -> list[TableName]:
-        """Return the views of a namespace in order, in the same way."""
+        """Return the views of a namespace in order, without those of nested namespaces."""
         ...
 
     def rename_table(self, old: TableName, new: TableName) -> None:
-        """Give a table another name; its pointer and files stay where they are."""
+        """Rename a table; its pointer and files stay where they are."""
         ...
 
     def rename_view(self, old: TableName, new: TableName) -> None:
-        """Give a view another name, in the same way."""
+        """Rename a view; its pointer and files stay where they are."""
         ...
 
     def list_namespaces(self, parent: Namespace | None = None) -> list[Namespace]:
@@ -132,11 +133,11 @@ class Catalog(Protocol):
         ...
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace; raise AlreadyExists when it is there."""
+        """Create a namespace; raise AlreadyExists if it exists."""
         ...
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Drop a namespace that holds nothing."""
+        """Drop an empty namespace."""
         ...
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -146,7 +147,7 @@ class Catalog(Protocol):
     def update_namespace_properties(
         self, namespace: Namespace, removals: Iterable[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set properties at once; removing one that is not there does nothing."""
+        """Remove and set properties at once; removing a missing one does nothing."""
         ...
 
     @property
@@ -159,12 +160,12 @@ class Catalog(Protocol):
         ...
 
 
-# How JDBC catalogs keep a namespace without properties; never shown to the user.
+# How JDBC catalogs store a namespace without properties; never shown to users.
 EXISTS_PROPERTY = "exists"
 
 
 def check_changes(changes: Sequence[PointerSwap]) -> None:
-    """Refuse a set of changes that means nothing, before the catalog is asked."""
+    """Refuse an invalid set of changes, before the catalog is called."""
     tables = [change.table for change in changes]
     if len(set(tables)) < len(tables):
         raise InvalidInput("a swap may change each table only once")
@@ -176,7 +177,7 @@ def check_changes(changes: Sequence[PointerSwap]) -> None:
 
 
 def check_pointer(change: PointerSwap, found: Entry | None) -> None:
-    """Reject a change whose expectation does not hold for the current entry of its name."""
+    """Reject a change whose expected pointer is not that of the current entry."""
     if change.expected is None:
         refuse_taken(change.table, found)
         return
@@ -202,20 +203,20 @@ def refuse_taken(name: TableName, found: Entry | None) -> None:
 
 
 def check_new_table(table: TableName) -> None:
-    """Refuse to create a name that does not read back as itself."""
+    """Refuse to create a name that would be read back as another one."""
     if parse_table_name(str(table)) != table:
         raise InvalidInput(f"table name {table!r} has a part with a dot")
 
 
 def check_new_namespace(namespace: Namespace, properties: Mapping[str, str]) -> None:
-    """Refuse to create a namespace that does not read back as itself, or with a reserved property."""
+    """Refuse to create a namespace that would be read back as another one, or with a reserved property."""
     if parse_namespace(".".join(namespace)) != namespace:
         raise InvalidInput(f"namespace {namespace!r} has a part with a dot")
     check_properties((), properties)
 
 
 def check_properties(removals: Iterable[str], updates: Mapping[str, str]) -> None:
-    """Refuse to touch the reserved property, to set and remove one at once, and values that are not text."""
+    """Refuse to change the reserved property, to set and remove a property at once, and values that are not strings."""
     removed = set(removals)
     if EXISTS_PROPERTY in removed | updates.keys():
         raise InvalidInput(f"the namespace property {EXISTS_PROPERTY!r} is reserved")
@@ -235,7 +236,7 @@ def find_children(parent: Namespace, known: Iterable[Namespace]) -> list[Namespa
 
 
 def walk_namespaces(list_namespaces: Callable[[Namespace | None], list[Namespace]]) -> list[Namespace]:
-    """Return all namespaces, each before those below it; a catalog whose namespaces never end is refused."""
+    """Return all namespaces, each before those below it; refuse a catalog with too many or too deep ones."""
     found: dict[Namespace, None] = {}
     pending = list_namespaces(None)[::-1]
     while pending:

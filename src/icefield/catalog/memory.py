@@ -1,4 +1,4 @@
-"""A catalog in the memory of this process, safe for threads: for tests, and for lakes that vanish."""
+"""A thread-safe catalog in the memory of this process: for tests, and for temporary lakes."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from icefield.model.names import Namespace, TableName
 class MemoryCatalog:
     """Two dictionaries under one lock; every method is one critical section.
 
-    entries, namespaces: what it holds at first; namespaces are those that were created, with their properties.
+    entries, namespaces: the initial contents; namespaces are those that were created, with their properties.
     """
 
     swaps_many = True
@@ -69,7 +69,7 @@ class MemoryCatalog:
             return dict(self._entries)
 
     def created_namespaces(self) -> dict[Namespace, dict[str, str]]:
-        """Return the namespaces that were created, with their properties; others exist by what is in them."""
+        """Return the namespaces that were created, with their properties; others exist only through their contents."""
         with self._lock:
             return {namespace: dict(properties) for namespace, properties in self._namespaces.items()}
 
@@ -130,7 +130,7 @@ class MemoryCatalog:
         return None
 
     def close(self) -> None:
-        """Do nothing: the memory goes with the object."""
+        """Do nothing: the memory is freed with the object."""
 
     def _move(self, change: PointerSwap) -> None:
         if change.new is None:

@@ -1,9 +1,9 @@
-"""Notice that a catalog is missing where its tables are still there.
+"""Detect that a catalog is missing while its tables still exist.
 
-A lake whose catalog file was deleted would open as an empty lake, and new tables would be made beside the old ones.
-So where a catalog is about to be made, its warehouse is looked at for a table: a directory `metadata` with a metadata
-file in it. The look is short: it ends with the first table, and after MOST_DIRECTORIES directories. It is only made
-where there is no catalog yet: no file, an empty one, or a SQLite file of another application.
+A lake whose catalog file was deleted would open as an empty lake, and new tables would be created beside the old ones.
+So before a catalog is created, its warehouse is searched for a table: a directory `metadata` with a metadata file in
+it. The search ends with the first table, or after MOST_DIRECTORIES directories. It runs only if there is no catalog
+yet: no file, an empty one, or a SQLite file of another application.
 
 Raises InvalidInput.
 """
@@ -20,13 +20,13 @@ METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
 def refuse_lost_catalog(catalog: Path, warehouse: Path) -> None:
-    """Refuse to make a catalog for a warehouse that holds tables."""
+    """Refuse to create a catalog for a warehouse that contains tables."""
     refuse_tables(warehouse, f"there is no catalog at {catalog}", lambda: _is_there(catalog))
 
 
 def refuse_tables(warehouse: Path, why: str, is_there: Callable[[], bool]) -> None:
-    """Refuse a warehouse that holds tables, for want of a catalog; `why` says what is wrong with that one."""
-    # Asked last again: others may have made the catalog, and after it the table that was found.
+    """Refuse a warehouse that contains tables but has no catalog; `why` says what is wrong with the catalog."""
+    # Checked again last: another process may have created the catalog, and then the table that was found.
     if is_there() or (found := _find_table(warehouse)) is None or is_there():
         return
     raise InvalidInput(
@@ -37,15 +37,15 @@ def refuse_tables(warehouse: Path, why: str, is_there: Callable[[], bool]) -> No
 
 
 def _is_there(catalog: Path) -> bool:
-    # A directory of records keeps those of dropped tables, so one without any file has lost them. An empty file is what
-    # a SQLite database is before its first table; what else is in one only SQLite may look at.
+    # A directory of records keeps those of dropped tables, so a directory without files has lost them. A SQLite
+    # database is an empty file before its first table; any other content may only be read by SQLite.
     if catalog.is_dir():
         return any(files for _, _, files in os.walk(catalog))
     return catalog.exists() and catalog.stat().st_size > 0
 
 
 def _find_table(warehouse: Path) -> Path | None:
-    """Return the metadata directory of a table, looking from the top down."""
+    """Return the metadata directory of a table, searching breadth-first."""
     waiting = deque([warehouse])
     for _ in range(MOST_DIRECTORIES):
         if not waiting:

@@ -4,18 +4,18 @@
       table:shop.orders   the pointer: the location of the table's metadata; a view is at view:shop.recent
       namespace:shop      the properties of a namespace that was created, as JSON
 
-Parts of names are percent-encoded, dots too. A change is made to a MemoryCatalog that holds what was read, and the
-difference is written in one transaction:
+Parts of names are percent-encoded, including dots. A change is made to a MemoryCatalog with the nodes that were read,
+and the difference is written in one transaction:
 
     swap shop.orders a → b   read     root 7, table:shop.orders "a" at version 3
                              commit   root still 7, table:shop.orders still 3 → "b"
 
 Every transaction checks the version of the root, because a node that is deleted and created again may start at its old
-version. One that creates or removes a name, changes a namespace or has a guard also raises it, so that whatever it read
-of other names still holds. Moves of different tables do not conflict with each other, nor with a guard: what a guard
-looks at (uuids and directories) is changed only by swaps that have one.
+version. A transaction that creates or removes a name, changes a namespace or has a guard also increments it, so that
+what it read of other names is still valid. Moves of different tables do not conflict with each other, nor with a guard:
+what a guard checks (uuids and directories) is changed only by swaps that have one.
 
-See `catalog` for the contract, and `NodeStore` for what is asked of the store.
+See `catalog` for the contract, and `NodeStore` for the requirements of the store.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,12 +34,12 @@ from icefield.model.names import Namespace, TableName
 ROOT = ""  # as the name of a node
 _NAMESPACE = "namespace"
 _KINDS = {kind.value: kind for kind in Kind}
-_NODE_BYTES = 200  # what a store adds to a name: the root, who may read it, versions
+_NODE_BYTES = 200  # the overhead per node: the root, the access rights, versions
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 
 
 class Node(NamedTuple):
-    """A node's data, and the version that a transaction may ask for."""
+    """A node's data, and the version that a transaction may require."""
 
     data: bytes
     version: int
@@ -47,9 +47,9 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read at one version of the root.
+    """The nodes that were read at one version of the root.
 
-    nodes: those of the nodes asked for that exist. names: of all nodes, if they were asked for.
+    nodes: the requested nodes that exist. names: of all nodes, if requested.
     """
 
     root_version: int
@@ -58,7 +58,7 @@ class Reading:
 
 
 class Write(NamedTuple):
-    """A node to create (version None), to replace, or to delete (data None); of the given version."""
+    """A node to create (version None), to replace, or to delete (data None), at the given version."""
 
     name: str
     version: int | None
@@ -67,14 +67,14 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True)
 class Transaction:
-    """Writes that are made together, if all nodes that are named have the versions given. The root is named too."""
+    """Writes that are made together, if all named nodes, including the root, have the given versions."""
 
     checks: Mapping[str, int]
     writes: Sequence[Write]
 
     @property
     def size_bytes(self) -> int:
-        """About how large it is."""
+        """The approximate size."""
         named = [*self.checks, *(write.name for write in self.writes)]
         return sum(len(name) + _NODE_BYTES for name in named) + sum(len(write.data or b"") for write in self.writes)
 
@@ -83,18 +83,18 @@ class NodeStore(Protocol):
     """A root and the nodes below it.
 
     Reads see every commit that was acknowledged before they began. Raises CatalogError when nothing was changed, and
-    CommitStateUnknown when the answer to a commit was lost. most_bytes: of a transaction.
+    CommitStateUnknown when the response to a commit was lost. most_bytes: the size limit of a transaction.
     """
 
     identity: str
     most_bytes: int
 
     def read(self, names: Sequence[str], *, with_names: bool) -> Reading:
-        """Read nodes, and the names of all others if asked to, as of one version of the root."""
+        """Read nodes, and the names of all others if requested, at one version of the root."""
         ...
 
     def commit(self, transaction: Transaction) -> bool:
-        """Make the changes and return True; change nothing and return False if a version is another one."""
+        """Make the changes and return True; change nothing and return False if a version does not match."""
         ...
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class NodeStore(Protocol):
 
 
 class NodeCatalog:
-    """The catalog in a store of nodes. busy_timeout_s: how long to try again when other writers win."""
+    """The catalog in a store of nodes. busy_timeout_s: how long to retry when other writers win."""
 
     swaps_many = True
 
@@ -132,7 +132,7 @@ class NodeCatalog:
         wanted = list(tables)
         nodes = [node for table in wanted for node in _nodes_of(table)]
         reading, again = None, self._store.read(nodes, with_names=False)
-        # Pointers move without the root. Two readings that agree are of one moment, the one between them.
+        # Pointers move without the root. If two reads agree, both were current at a point in time between them.
         while len(wanted) > 1 and again != reading:
             reading, again = again, self._store.read(nodes, with_names=False)
         return _catalog_of(again).pointers(wanted)
@@ -200,7 +200,7 @@ class NodeCatalog:
         names_stay: bool = False,
         with_entries: bool = False,
     ) -> None:
-        """Make a change to what is read, and write it; again, if somebody else has changed that concurrently."""
+        """Read, apply a change and write it; retry if the nodes were changed concurrently."""
         deadline, pause_s = self._ambient.monotonic() + self._busy_timeout_s, _FIRST_PAUSE_S
         while True:
             reading = self._read(nodes, with_names=not names_stay, with_entries=with_entries)
@@ -245,8 +245,8 @@ class NodeCatalog:
 
 
 def encode_name(kind: str, parts: Iterable[str]) -> str:
-    """Return the name of a node: ASCII, without a slash, and with dots between the parts only."""
-    # Half surrogates are not in any name, but may be asked for.
+    """Return the name of a node: ASCII, without slashes, and with dots only between the parts."""
+    # Lone surrogates are in no valid name, but may be looked up.
     encoded = (quote(part, safe="", errors="surrogatepass").replace(".", "%2E") for part in parts)
     return f"{kind}:{'.'.join(encoded)}"
 
@@ -256,7 +256,7 @@ def _nodes_of(name: TableName) -> list[str]:
 
 
 def _catalog_of(reading: Reading) -> MemoryCatalog:
-    """Return a catalog with what was read; of nodes that were not, it has the name alone."""
+    """Return a catalog with the nodes that were read; of the others it has only the names."""
     entries: dict[TableName, Entry] = {}
     namespaces: dict[Namespace, dict[str, str]] = {}
     for node in {*reading.names, *reading.nodes}:

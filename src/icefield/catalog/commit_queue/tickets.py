@@ -1,14 +1,14 @@
-"""The queue of one table's writers, in a file: which ticket is drawn next, which is served, and who is still alive.
+"""The queue of one table's writers, in a file: the next ticket, the ticket served, and which writers are alive.
 
-    bytes 0-23   three little-endian numbers: tickets drawn, ticket served, tickets passed out of impatience
-    2^40 + n     a lock on this byte, held by whoever has ticket n: the kernel lets go of it when they die
+    bytes 0-23   three little-endian numbers: tickets drawn, ticket served, tickets skipped after a timeout
+    2^40 + n     a lock on this byte, held by the writer with ticket n; the kernel releases it when the writer dies
 
-The numbers change under a lock that nobody holds while waiting. Its holder may be stopped all the same, so the lock is
-waited for up to a deadline; then the file is put away, and whoever comes next begins a new one. Numbers that cannot be
-right (a damaged file) are counted from zero again. Nothing is mapped into memory: a file that others cut short would
-kill whoever reads it.
+The numbers change under a lock that is never held while waiting. Its holder may be stopped all the same, so waiting for
+the lock has a deadline; after it, the file is removed, and the next writer creates a new one. Invalid numbers (in a
+corrupt file) restart from zero. The file is not mapped into memory: if another process truncated it, a read would
+crash.
 
-Error semantics: OSError for all that can go wrong with the file; the caller does without a queue.
+Raises OSError for any failure with the file; the caller then commits without a queue.
 """
 
 import errno
@@ -23,21 +23,21 @@ from icefield.ambient import Ambient
 
 try:
     import fcntl
-except ImportError:  # there are no such locks on this system, and so no queues
+except ImportError:  # this system has no such locks, and so no queues
     fcntl = None  # type: ignore[assignment]
 
 LOCK_DEADLINE_S = 1.0
 LOCK_PAUSE_S = 0.001
-MOST_WAITING = 100_000  # more than that cannot be: each has a process or a thread
+MOST_WAITING = 100_000  # no more are possible: each has a process or a thread
 _NUMBERS = struct.Struct("<QQQ")
 _MOST = 1 << 62
 _ALIVE_AT = 1 << 40
-# struct flock: type, whence, start, length, pid. The kernel's own numbers are as wide as here on all 64-bit systems.
+# struct flock: type, whence, start, length, pid. These are the kernel's field widths on all 64-bit systems.
 _FLOCK = struct.Struct("hhqqi4x")
 
 
 class Numbers(NamedTuple):
-    """What the file says."""
+    """The numbers in the file."""
 
     drawn: int
     served: int
@@ -49,7 +49,7 @@ class Numbers(NamedTuple):
 
 
 class QueueFile:
-    """One table's queue, open; shared by all processes."""
+    """The open queue file of one table, shared by all processes."""
 
     def __init__(self, path: Path, ambient: Ambient) -> None:
         if fcntl is None:
@@ -67,7 +67,7 @@ class QueueFile:
         os.close(self._file)
 
     def draw(self) -> int:
-        """Take the next ticket, and hold its lock as long as the file is open."""
+        """Draw the next ticket, and hold its lock as long as the file is open."""
         with self._locked():
             numbers = self.numbers()
             if not numbers.is_sound:
@@ -77,11 +77,11 @@ class QueueFile:
         return numbers.drawn
 
     def numbers(self) -> Numbers:
-        """Return the numbers; what is not there counts as zero."""
+        """Return the numbers; missing ones are zero."""
         return Numbers(*_NUMBERS.unpack(os.pread(self._file, _NUMBERS.size, 0).ljust(_NUMBERS.size, b"\0")))
 
     def serve(self, ticket: int, *, passing: bool = False) -> int:
-        """Let the holder of a ticket go, unless the queue is further already; return which ticket is served."""
+        """End the slot of a ticket, unless the queue has moved past it already; return the ticket served."""
         with self._locked():
             drawn, served, passed = numbers = self.numbers()
             if not numbers.is_sound or served >= min(ticket, drawn):
@@ -90,9 +90,9 @@ class QueueFile:
         return min(ticket, drawn)
 
     def first_alive(self, first: int, last: int) -> int | None:
-        """Return the lowest ticket from the first up to the last, without it, that somebody holds, or the last.
+        """Return the lowest ticket in a range (without its last) whose writer is alive, or the last ticket.
 
-        None where nobody can tell.
+        None if it cannot be determined.
         """
         found = last
         while first < found:
@@ -105,7 +105,7 @@ class QueueFile:
         return found
 
     def _find_lock(self, first: int, last: int) -> int | None:
-        """Return one locked ticket of a range, not always the lowest, or the last; None where nobody can tell."""
+        """Return one locked ticket of a range, not always the lowest, or the last; None if it cannot be determined."""
         if not hasattr(fcntl, "F_OFD_GETLK"):
             return None
         question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _ALIVE_AT + first, last - first, 0)
@@ -113,7 +113,7 @@ class QueueFile:
         return last if kind == fcntl.F_UNLCK else max(first, start - _ALIVE_AT)
 
     def _mark_alive(self, ticket: int) -> None:
-        # Of the open file, not of the process: threads that queue do not know of each other.
+        # A lock of the open file, not of the process: threads of one process queue independently.
         if hasattr(fcntl, "F_OFD_SETLK"):
             lock = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _ALIVE_AT + ticket, 1, 0)
             with suppress(OSError):
@@ -145,7 +145,7 @@ class QueueFile:
         return True
 
     def _put_away(self) -> None:
-        """Remove the file, if it is still this one, so that the next writers begin a new queue."""
+        """Remove the file, if it is still this one, so that the next writer creates a new queue."""
         with suppress(OSError):
             there = self._path.stat()
             if f"{there.st_dev}-{there.st_ino}" == self.name:

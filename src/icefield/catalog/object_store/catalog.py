@@ -1,18 +1,18 @@
-"""A catalog without a database: one small object per table, replaced by whoever knows what it replaces.
+"""A catalog without a database: one small object per table, replaced by a conditional write.
 
-In an object store the replacing is a conditional request (If-Match, If-None-Match), in a local directory a hard link;
-see `storage.object_store_conditional`. Everything that a catalog must know is in the records (`object_store_records`).
+In an object store that is a conditional request (If-Match, If-None-Match), in a local directory a hard link; see
+`storage.object_store.conditional`. The whole state of the catalog is in the records (`records`).
 
-What it cannot do, and what it promises instead:
-- It moves one pointer at a time. A swap of several is Unsupported, before any work.
-- `pointers` reads until nothing changed between two readings, so that its result was current at one point in time.
-- A rename writes its intent under the old name, the table under the new one, and the end under the old one. It takes
-  effect with the second step: no reader finds the table under both names or under none. Who changes a name with an
+Limitations and guarantees:
+- It moves one pointer at a time. A swap of several raises Unsupported before anything is written.
+- `pointers` reads until two reads agree, so that its result was current at one point in time.
+- A rename writes its intent under the old name, the table under the new one, and the drop under the old one. It takes
+  effect with the second step: no reader finds the table under both names or under none. A writer that finds an
   unfinished rename finishes it first, so a crash in between loses nothing.
 - A table created while its namespace is being dropped may land; the namespace then exists because of it.
-- A guard is asked before the pointer is written and again afterwards; a pointer that it then refuses is taken back. A
-  writer that dies in between leaves a pointer that was looked at once.
-- Dropped names leave a record of some hundred bytes. Listings read every record, several at a time.
+- A guard is called before the pointer is written and again afterwards; if it then refuses the pointer, the write is
+  undone. A writer that dies in between leaves a pointer that was checked once.
+- Dropped names leave a record of a few hundred bytes. Listings read every record, several at a time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ class ObjectStoreCatalog:
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         wanted = list(dict.fromkeys(tables))
         before = self._map(self.find, wanted)
-        # Pointers are never used twice, so two equal readings mean that nothing moved in between.
+        # A pointer is never reused, so two equal reads mean that nothing moved in between.
         for _ in range(_TRIES):
             after = before if len(wanted) < 2 else self._map(self.find, wanted)
             if after == before:
@@ -109,7 +109,7 @@ class ObjectStoreCatalog:
         return {name: entry for name, entry in zip(names, self._map(self.find, names), strict=True) if entry}
 
     def pointed_at(self, locations: Iterable[str]) -> set[str]:
-        # Nobody else writes the records, and `swap` refuses a table that has a name already.
+        # No other client writes the records, and `swap` refuses a table that already has a name.
         return set()
 
     def list_tables(self, namespace: Namespace) -> list[TableName]:
@@ -192,11 +192,11 @@ class ObjectStoreCatalog:
             self._look_back(change, change.guard)
 
     def _look_back(self, change: PointerSwap, guard: Guard) -> None:
-        """Take a pointer back that somebody else made impossible while it was written.
+        """Undo a pointer that conflicts with an entry written at the same time.
 
-        Of two who come at once, each looks after it has written, so at least one of them sees the other. Both may, and
-        then neither stays. Whatever else goes wrong here, the pointer is written: that is a CommitStateUnknown, and
-        nobody removes the file that it names.
+        Two concurrent writers both check after they have written, so at least one of them sees the other. Both may, and
+        then both are undone. If anything else fails here, the pointer has been written: that is a CommitStateUnknown,
+        and the metadata file is not removed.
         """
         try:
             refusal = self._find_refusal(guard)
@@ -253,7 +253,7 @@ class ObjectStoreCatalog:
         return self._records.read_name(name) if _is_name((*name.namespace, name.name)) else None
 
     def _read_settled(self, name: TableName) -> Found[NameRecord] | None:
-        """Read a record after finishing the rename that somebody may have begun."""
+        """Read a record, after finishing a rename that another writer may have begun."""
         found = self._read(name)
         while found is not None and found.record.moving_to is not None:
             finish_rename(self._records, name, found.record)
@@ -270,7 +270,7 @@ class ObjectStoreCatalog:
         return {name: entry for name, entry in zip(names, self._map(self.find, names), strict=True) if entry}
 
     def _live_children(self, parent: Namespace) -> list[Namespace]:
-        """Return the namespaces one level below that have a record of their own, or something live in them."""
+        """Return the namespaces one level below that have their own record, or are not empty."""
         depth = len(parent) + 1
         inside: dict[Namespace, list[TableName | Namespace]] = {}
         for key in self._records.list_records(parent):
@@ -282,7 +282,7 @@ class ObjectStoreCatalog:
         return [child for child, is_live in zip(children, live, strict=True) if is_live]
 
     def _has_live(self, namespace: Namespace, keys: Sequence[TableName | Namespace]) -> bool:
-        # Its own record is the likeliest to be there, and then nothing else need be read.
+        # Its own record most likely exists, and then nothing else needs to be read.
         return any(self._is_live(key) for key in sorted(keys, key=lambda key: key != namespace))
 
     def _is_live(self, key: TableName | Namespace) -> bool:
@@ -303,7 +303,7 @@ class ObjectStoreCatalog:
     def _change_namespace(
         self, namespace: Namespace, change: Callable[[dict[str, str]], dict[str, str] | None]
     ) -> None:
-        """Replace the properties of a namespace, or drop it where the change returns None."""
+        """Replace the properties of a namespace, or drop it if the change returns None."""
         for _ in range(_TRIES):
             self._require_namespace(namespace)
             found = self._records.read_namespace(namespace)

@@ -1,9 +1,9 @@
-"""What an object store catalog keeps: one record per name and one per namespace that somebody created.
+"""The records of an object store catalog: one per name, and one per namespace that was created.
 
-`<root>/<namespace>/.../<name>.pointer` holds a NameRecord, `<root>/<namespace>/.../.namespace` a NamespaceRecord. No
-part of a name has a dot, so the two never meet. A record is never deleted, only marked as dropped: a delete cannot be
-made conditional everywhere. Each writing of a record draws a token, so that no two are equal and a writer whose answer
-was lost finds its own again.
+`<root>/<namespace>/.../<name>.pointer` is a NameRecord, `<root>/<namespace>/.../.namespace` a NamespaceRecord. No part
+of a name has a dot, so the two never collide. A record is never deleted, only marked as dropped, because not every
+store has conditional deletes. Each write of a record has a new token, so that no two are equal and a writer whose
+response was lost can recognise its own record.
 
 Raises CatalogError (nothing was changed), CommitConflict, CommitStateUnknown, CorruptFile (not a valid record).
 """
@@ -30,7 +30,7 @@ class NameRecord(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True
     """The entry of a name.
 
     pointer None: it was dropped. moving_to: a rename to that name has begun. arrived: the tokens of the renames that
-    ended here, which stay with the name whatever happens to it.
+    ended here, which the name keeps forever.
     """
 
     token: str
@@ -41,12 +41,12 @@ class NameRecord(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True
 
     @property
     def entry(self) -> Entry | None:
-        """What a catalog shows of it."""
+        """The catalog entry of this record."""
         return None if self.pointer is None else Entry(self.kind, self.pointer)
 
 
 class NamespaceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A namespace that somebody created; properties None: it was dropped."""
+    """A namespace that was created; properties None: it was dropped."""
 
     token: str
     properties: dict[str, str] | None = None
@@ -57,7 +57,7 @@ Record = TypeVar("Record", NameRecord, NamespaceRecord)
 
 @dataclass(frozen=True)
 class Found(Generic[Record]):
-    """A record and the version to name when replacing it."""
+    """A record, and the version that a replacement requires."""
 
     record: Record
     version: str
@@ -72,7 +72,7 @@ class Records:
     ambient: Ambient
 
     def new_token(self) -> str:
-        """Draw the token for one writing of a record."""
+        """Return a new token for one write of a record."""
         return str(self.ambient.random_uuid())
 
     def read_name(self, name: TableName) -> Found[NameRecord] | None:
@@ -124,7 +124,8 @@ class Records:
                 raise
 
     def _is_there(self, location: str, record: Record) -> bool:
-        # Another record proves nothing: it may have come after ours. The commit loop looks into the table's history.
+        # A different record proves nothing: it may have been written after ours. The commit loop checks the table's
+        # history.
         try:
             found = self._read(location, type(record))
         except IcefieldError:

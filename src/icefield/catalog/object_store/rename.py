@@ -1,9 +1,9 @@
 """Renames in a catalog that replaces one record at a time.
 
-Three writes: the old name says where it is moving (the intent, known by its token), the new name gets the pointer and
-remembers that token among its `arrived`, the old name is dropped. Whoever meets an intent can take the next step, as
-often as need be: the new name is read before the intent is looked at again, and written only over what was read, so
-that a helper who comes late, after the table was moved and dropped, writes nothing.
+A rename is three writes: the old name records where it is moving (the intent, identified by its token), the new name
+gets the pointer and adds that token to its `arrived`, the old name is dropped. Any writer that finds an intent can take
+the next step, any number of times: the new name is read before the intent is checked again, and only replaced if
+unchanged, so that a late writer, after the table was moved and dropped, writes nothing.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ from icefield.model.names import TableName, parse_table_name
 
 
 def has_arrived(records: Records, record: NameRecord) -> bool:
-    """Return whether the record's entry already exists under its new name."""
+    """Return whether the entry of a record already exists under its new name."""
     if record.moving_to is None:
         return False
     target = records.read_name(parse_table_name(record.moving_to))
@@ -22,7 +22,7 @@ def has_arrived(records: Records, record: NameRecord) -> bool:
 
 
 def finish_rename(records: Records, old: TableName, intent: NameRecord) -> bool:
-    """Take the remaining steps of a rename, or take it back if the new name was taken; return whether it took place."""
+    """Take the remaining steps of a rename, or undo it if the new name is in use; return whether it took place."""
     assert intent.moving_to is not None
     new = parse_table_name(intent.moving_to)
     while True:

@@ -1,7 +1,7 @@
-"""Who asks: a bearer token, or a token that OAuth2 gives for a client's credentials. (RFC 6749, section 4.4)
+"""Authorization: a bearer token, or an OAuth2 token for client credentials. (RFC 6749, section 4.4)
 
-A token is renewed shortly before it expires, and when a server rejects it; so a long run does not end with
-its first token. Nothing here shows a secret: not in a repr, not in an error.
+A token is renewed shortly before it expires, and when a server rejects it, so that long runs outlive their first token.
+No repr and no error shows a secret.
 
 Raises CatalogError, InvalidInput.
 """
@@ -21,24 +21,24 @@ EARLY_SECONDS = 60  # how long before its expiry a token is renewed, or a quarte
 
 
 class Authorization(Protocol):
-    """What a request is authorised by."""
+    """How requests are authorized."""
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that a request is to have."""
+        """Return the headers for a request."""
         ...
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Return whether there are other headers to try, now that these were refused."""
+        """Return whether there are other headers to try after these were rejected."""
         ...
 
     def secrets(self) -> Iterable[str]:
-        """Return what no message may show."""
+        """Return the secrets that no message may show."""
         ...
 
 
 @dataclass(frozen=True)
 class Anonymous:
-    """No authorisation."""
+    """No authorization."""
 
     def headers(self) -> Mapping[str, str]:
         return {}
@@ -52,7 +52,7 @@ class Anonymous:
 
 @dataclass(frozen=True)
 class BearerToken:
-    """One token, for as long as it is good."""
+    """A fixed token."""
 
     token: str = field(repr=False)
 
@@ -68,7 +68,7 @@ class BearerToken:
 
 @dataclass(frozen=True)
 class ClientCredentials:
-    """What a client is known by, and where it gets its tokens.
+    """A client's credentials, and where it gets its tokens.
 
     extra: further fields of the request, such as `audience` and `resource`.
     """
@@ -96,7 +96,7 @@ class ClientCredentials:
 
 
 class OAuthTokens:
-    """Tokens for a client's credentials, asked for when they are needed."""
+    """Tokens for a client's credentials, requested when they are needed."""
 
     def __init__(self, credentials: ClientCredentials, http: HttpClient, ambient: Ambient) -> None:
         self._credentials = credentials
@@ -116,7 +116,7 @@ class OAuthTokens:
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         with self._lock:
-            # Another thread may have asked already, when its request was refused.
+            # Another thread may have renewed the token already, when its request was rejected.
             if self._token is None or _bearer(self._token) == dict(refused):
                 self._fetch()
         return True
@@ -170,7 +170,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 
 def _reason(answer: Answer) -> str:
-    """Say why, in the server's words: (RFC 6749, section 5.2) or the status alone."""
+    """Return the server's error message (RFC 6749, section 5.2), or the status alone."""
     try:
         said = msgspec.json.decode(answer.body, type=_Refusal)
     except ValueError:

@@ -1,10 +1,10 @@
-"""A catalog behind a server that speaks Iceberg's REST protocol. (rest-catalog-open-api.yaml)
+"""A catalog on a server with Iceberg's REST protocol. (rest-catalog-open-api.yaml)
 
-The server writes metadata itself, from updates and requirements: pointers cannot be moved from outside. So `swap`
-takes names (register) and gives them back (drop), and what moves a table goes through `tables`, as `publish_rest` does.
-A drop cannot be bound to a version: the pointer is compared first, and the table may move in between.
+The server writes metadata itself, from updates and requirements: clients cannot move pointers. So `swap` only creates
+names (register) and drops them, and commits go through `tables`.
+A drop cannot require a version: the pointer is compared first, and the table may move in between.
 
-Raises what every catalog raises (see `catalog`), and Unsupported for what the protocol or the server does not have.
+Raises what every catalog raises (see `catalog`), and Unsupported for what the protocol or the server does not support.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ NO_MOVES = "a REST catalog takes changes of tables, and moves no pointers"
 def open_rest_catalog(
     url: str, *, name: str = "default", settings: RestSettings | None = None, ambient: Ambient | None = None
 ) -> "RestCatalog":
-    """Open a catalog, asking the server for its configuration."""
+    """Open a catalog, and load the server's configuration."""
     settings, ambient = settings or RestSettings(), ambient or SystemAmbient()
     url = check_url(url).removesuffix("/v1")
     http = HttpClient(settings.timeout_seconds, ambient)
@@ -55,7 +55,7 @@ def open_rest_catalog(
 
 
 class RestCatalog:
-    """Names, and the tables and views behind them; safe for threads."""
+    """A REST catalog with its tables and views; thread-safe."""
 
     def __init__(self, session: RestSession, name: str, page_size: int | None = None) -> None:
         self.name = name
@@ -66,12 +66,12 @@ class RestCatalog:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return self._session.url
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What client and server agreed on, such as `s3.endpoint`; there may be secrets in it."""
+        """The merged configuration of client and server, such as `s3.endpoint`; it may contain secrets."""
         return self._session.config.properties
 
     @property
@@ -84,12 +84,12 @@ class RestCatalog:
 
     @property
     def swaps_many(self) -> bool:
-        """Whether the server changes several tables at once."""
+        """Whether the server supports commits to several tables."""
         return self._session.supports(TRANSACTIONS)
 
     @property
     def takes_keys(self) -> bool:
-        """Whether the server tells a change that is sent twice from two changes."""
+        """Whether the server supports idempotency keys."""
         return self._session.config.takes_idempotency_keys
 
     @property
@@ -165,7 +165,7 @@ class RestCatalog:
                 found.update(decode_answer(page, _Namespaces, doing).namespaces)
         except NotFound as error:
             raise NoSuchNamespace(error.message) from error
-        # A server without nested namespaces may ignore `parent`, and list the top level again.
+        # A server without nested namespaces may ignore `parent` and list the top level again.
         return find_children(parent or (), found)
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
@@ -178,7 +178,7 @@ class RestCatalog:
         except NoSuchNamespace:
             if len(namespace) < 2:
                 raise
-            # Some servers want the upper ones to be there.
+            # Some servers require the parent namespaces to exist.
             self._make(namespace[:-1])
             self._session.change(request, doing, NoSuchNamespace)
 

@@ -1,8 +1,8 @@
-"""What a REST catalog refuses, as our errors. (rest-catalog-open-api.yaml: ErrorModel)
+"""Error responses of a REST catalog as Icefield's errors. (rest-catalog-open-api.yaml: ErrorModel)
 
-The type that the server names counts before the status, since one status stands for several things. A failure of the
-server (5xx) leaves the outcome of a change unknown, whatever it says, and so does the word for it under any status:
-gateways and servers have been wrong about both.
+The error type in the response takes precedence over the status, because one status has several meanings. A server error
+(5xx) leaves the outcome of a change unknown, whatever its type, and so does the type for an unknown outcome under any
+status: gateways and servers have been wrong about both.
 """
 
 from enum import Enum
@@ -28,7 +28,7 @@ MAX_WORDS = 1000
 
 
 class Verb(Enum):
-    """What kind of request it was: that tells what 409 means, and what a lost answer does."""
+    """The type of a request, which decides what 409 means, and what a lost response means."""
 
     READ = "read"
     CHANGE = "change"
@@ -56,7 +56,7 @@ _HINTS = {
 
 
 def error_of(answer: Answer, doing: str, verb: Verb, missing: type[IcefieldError] = NotFound) -> IcefieldError:
-    """Return the error that an answer stands for. missing: what a 404 without further words means."""
+    """Return the error of a response. missing: the error for a 404 without a type."""
     said = _decode(answer)
     kind = _kind(answer.status, said.type, verb, missing)
     words = f": {said.message[:MAX_WORDS]}" if said.message else ""

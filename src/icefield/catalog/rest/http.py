@@ -1,10 +1,10 @@
-"""HTTP for the REST catalog: connections that are kept, and a clear word on what became of a request.
+"""HTTP for the REST catalog: kept-alive connections, and a clear outcome for every request.
 
-A request has one deadline, from connecting to the last byte of the answer, and an answer has a bound, also when it is
-compressed: a server that drips or floods costs neither time nor memory without end.
+A request has one deadline, from connecting to the last byte of the response, and a response has a size limit, also when
+it is compressed: a server that sends slowly or without end cannot exhaust time or memory.
 
-Raises CatalogError (the request certainly did nothing: it was never sent), CommitStateUnknown (it was sent, and the
-answer did not come). Answers of any status are returned. Redirects are not followed: they would carry the token along.
+Raises CatalogError (the request was never sent, so it changed nothing), CommitStateUnknown (it was sent, and no
+response arrived). Responses of any status are returned. Redirects are not followed: they would forward the token.
 """
 
 import http.client
@@ -27,14 +27,14 @@ from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_IDLE = 8
 SMALL_ANSWER_BYTES = 64 << 20  # configurations, tokens, pages of names
-FAILURE_BYTES = 1 << 20  # the words of a server that refuses
+FAILURE_BYTES = 1 << 20  # error responses
 _CHUNK_BYTES = 1 << 16
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request; the body is JSON, or form fields. max_bytes: what the answer may have."""
+    """One request; the body is JSON, or form fields. max_bytes: the size limit of the response."""
 
     method: str
     url: str
@@ -46,13 +46,13 @@ class Request:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending it twice is the same as once."""
+        """Whether the request is idempotent."""
         return self.method in ("GET", "HEAD")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said. error: why its body was not read to the end."""
+    """A response. error: why its body was not read to the end."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -65,7 +65,7 @@ class Answer:
 
 
 class ProcessLock:
-    """A lock between the threads of one process: in a forked child it is free, where the thread that had it is not."""
+    """A lock between the threads of one process; it is free in a forked child, which has no other threads."""
 
     def __init__(self) -> None:
         self._of_process: dict[int, threading.Lock] = {}
@@ -78,9 +78,9 @@ class ProcessLock:
 
 
 class HttpClient:
-    """Sends requests to any host, one at a time per connection; safe for threads and forks.
+    """Sends requests to any host, one at a time per connection; thread-safe and fork-safe.
 
-    timeout_seconds: how long a request may take in all.
+    timeout_seconds: how long a request may take in total.
     """
 
     def __init__(self, timeout_seconds: float, ambient: Ambient) -> None:
@@ -91,7 +91,7 @@ class HttpClient:
         self._process = os.getpid()
 
     def send(self, request: Request) -> Answer:
-        """Send a request and wait for the answer."""
+        """Send a request and wait for the response."""
         url = urlsplit(request.url)
         deadline = Deadline(self._ambient, self._timeout)
         connection = self._take(url, deadline)
@@ -106,7 +106,7 @@ class HttpClient:
         return answer
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the idle connections."""
         with self._lock:
             kept = [connection for connections in self._idle.values() for connection in connections]
             self._idle.clear()
@@ -115,7 +115,7 @@ class HttpClient:
 
     def _take(self, url: SplitResult, deadline: "Deadline") -> http.client.HTTPConnection:
         if self._process != os.getpid():
-            # The connections belong to the parent; used by both, answers would be mixed up.
+            # The connections belong to the parent; if both used them, responses would be mixed up.
             self._process = os.getpid()
             self.close()
         with self._lock:
@@ -137,7 +137,7 @@ class HttpClient:
 
 
 class Deadline:
-    """When a request must be done with."""
+    """The time by which a request must be finished."""
 
     def __init__(self, ambient: Ambient, seconds: float) -> None:
         self._ambient = ambient
@@ -145,7 +145,7 @@ class Deadline:
         self._end = ambient.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Return how many seconds are left; raises TimeoutError when none are."""
+        """Return the seconds left; raises TimeoutError if there are none."""
         left = self._end - self._ambient.monotonic()
         if left <= 0:
             raise TimeoutError(f"it took longer than {self._seconds:g} s")
@@ -153,7 +153,7 @@ class Deadline:
 
 
 def check_url(url: str) -> str:
-    """Reject a URL that is not a server's, or has a password in it; return it without a trailing slash."""
+    """Reject an invalid URL, or one with a password in it; return it without a trailing slash."""
     origin_of(url)
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -165,7 +165,7 @@ def check_url(url: str) -> str:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of an address: whom one speaks to. (RFC 6454, section 4)"""
+    """Return scheme, host and port of a URL. (RFC 6454, section 4)"""
     try:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme, parts.hostname, parts.port
@@ -188,7 +188,7 @@ def _connect(url: SplitResult, deadline: Deadline) -> http.client.HTTPConnection
 
 
 def _was_closed(connection: http.client.HTTPConnection) -> bool:
-    # An idle connection has nothing to read, unless the server hung up. Found out in time, it costs nothing; found out
+    # An idle connection has nothing to read, unless the server closed it. Noticed now, that costs nothing; noticed
     # after the request was sent, its outcome would be unknown.
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
@@ -213,7 +213,7 @@ def _exchange(connection: http.client.HTTPConnection, url: SplitResult, request:
 
 
 class _TimedReader(io.RawIOBase):
-    """A socket to read from until a deadline, however little comes at a time."""
+    """A socket reader with a deadline for all reads together."""
 
     def __init__(self, sock: Any, deadline: Deadline) -> None:
         self._sock = sock
@@ -234,7 +234,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """An answer that must be there by a deadline, from its first line on."""
+    """A response with a deadline, from its first line on."""
 
     def __init__(self, deadline: Deadline, sock: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -243,7 +243,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 def _read(response: http.client.HTTPResponse, max_bytes: int) -> tuple[bytes, str | None]:
-    """Read a body, or say why not."""
+    """Read a body, or return why it could not be read."""
     limit = max_bytes if response.status < 400 else min(max_bytes, FAILURE_BYTES)
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):

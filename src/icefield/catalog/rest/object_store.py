@@ -1,4 +1,4 @@
-"""The object store that a REST server names, and whose credentials it gets: the user's or the server's, never a mix."""
+"""The object store of a REST catalog, with either the user's credentials or the server's, never a mix."""
 
 from collections.abc import Container, Mapping
 
@@ -9,7 +9,7 @@ from icefield.secrets import secrets_of
 
 S3_ENDPOINT, S3_SESSION_TOKEN = "s3.endpoint", "s3.session-token"
 S3_KEYS = ("s3.access-key-id", "s3.secret-access-key")
-# What a REST server may say of its object store; of what else it says the client may know nothing.
+# The properties that a REST server may set for its object store; others may be unknown to the client.
 SERVERS_PLACE = (S3_ENDPOINT, "s3.region", "s3.path-style-access", "client.region")
 SERVERS_CREDENTIALS = (*S3_KEYS, S3_SESSION_TOKEN)
 
@@ -17,8 +17,8 @@ SERVERS_CREDENTIALS = (*S3_KEYS, S3_SESSION_TOKEN)
 def store_properties(agreed: Mapping[str, str], own: Mapping[str, str], trusted: Container[str]) -> dict[str, str]:
     """Return the properties of the object store.
 
-    agreed: what server and client agreed on. own: what the user said of object stores. trusted: origins that may get
-    the user's credentials.
+    agreed: the merged configuration of server and client. own: the user's properties of object stores. trusted: origins
+    that may get the user's credentials.
     Raises InvalidInput if the server names a store that would get the user's credentials.
     """
     said = {key: agreed[key] for key in SERVERS_PLACE if key in agreed}

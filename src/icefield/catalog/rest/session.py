@@ -1,9 +1,10 @@
-"""A conversation with one REST catalog: its configuration, the addresses of things in it, requests with their rights.
+"""A session with one REST catalog: its configuration, its URLs, and authorized requests.
 
-Reads are sent again when the server is busy or the line broke; changes are not, for their outcome is unknown then. When
-a token is not taken, a new one is asked for and the request is sent again, once: it was refused before it did anything.
+Reads are retried when the server is busy or the connection is lost; changes are not, because their outcome is unknown.
+When a token is rejected, a new one is requested and the request is sent again, once: it was rejected before it had any
+effect.
 
-Raises CatalogError, CommitStateUnknown, and what `rest_errors` says.
+Raises CatalogError, CommitStateUnknown, and the errors of `rest.errors`.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -30,12 +31,12 @@ TRANSACTIONS = "POST /v1/{prefix}/transactions/commit"
 METRICS = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
 VIEWS = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 REGISTER_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/register-view"
-# What a server is taken to have that does not say what it has. (rest-catalog-open-api.yaml: getConfig)
+# The endpoints of a server that does not list its endpoints. (rest-catalog-open-api.yaml: getConfig)
 ASSUMED = frozenset({TRANSACTIONS, METRICS})
-# How a client that knows better says so. (Iceberg's catalog properties)
+# How a client overrides them. (Iceberg's catalog properties)
 ASSUME_VIEWS = "view-endpoints-supported"
 
-# Names of settings; `rest_settings` reads them.
+# Names of settings; `rest.settings` reads them.
 MAX_ANSWER, TRUSTED = "rest-max-answer-bytes", "rest-trusted-origins"
 MAX_PAGES = 10_000
 _LEADS_AWAY = ("", ".", "..")
@@ -52,7 +53,7 @@ class _Config(msgspec.Struct, rename="kebab"):
 
 @dataclass(frozen=True)
 class RestConfig:
-    """What the server and the client agreed on."""
+    """The merged configuration of server and client."""
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoints: frozenset[str] = ASSUMED
@@ -77,11 +78,11 @@ class RestSession:
     config: RestConfig = field(default_factory=RestConfig)
 
     def supports(self, endpoint: str) -> bool:
-        """Return whether the server has an endpoint, in the words of the specification."""
+        """Return whether the server has an endpoint, written as in the specification."""
         return endpoint in self.config.endpoints
 
     def path(self, *parts: str) -> str:
-        """Return an address below the catalog's prefix; every part is one segment, whatever is in it."""
+        """Return a URL below the catalog's prefix; every part is one path segment, whatever it contains."""
         prefix = self.config.properties.get("prefix", "").strip("/")
         for part in parts:
             if part in _LEADS_AWAY:
@@ -90,36 +91,36 @@ class RestSession:
         return "/".join([self.url, "v1", *([quote(prefix, safe="/%")] if prefix else []), *segments])
 
     def namespace_path(self, namespace: Namespace, *below: str) -> str:
-        """Return the address of a namespace, or of something in it."""
+        """Return the URL of a namespace, or of something in it."""
         return self.path("namespaces", self.joined(namespace), *below)
 
     def table_path(self, table: TableName, *below: str) -> str:
-        """Return the address of a table, or of something of it."""
+        """Return the URL of a table, or of a resource below it."""
         return self.namespace_path(table.namespace, "tables", table.name, *below)
 
     def view_path(self, view: TableName) -> str:
-        """Return the address of a view."""
+        """Return the URL of a view."""
         return self.namespace_path(view.namespace, "views", view.name)
 
     def joined(self, namespace: Namespace) -> str:
-        """Write a namespace as one text."""
+        """Encode a namespace as one string."""
         return self.config.separator.join(namespace)
 
     def read(self, url: str, doing: str, missing: type[IcefieldError] = NotFound, **more: Any) -> Answer:
-        """Ask for something, again and again while the server is busy. more: query, headers, max_bytes."""
+        """Send a read request, with retries while the server is busy. more: query, headers, max_bytes."""
         return self._checked(Request("GET", url, **more), doing, Verb.READ, missing)
 
     def read_metadata(self, url: str, doing: str, missing: type[IcefieldError], **more: Any) -> Answer:
-        """Ask for the metadata of a table or a view, which may be large."""
+        """Request the metadata of a table or a view, which may be large."""
         return self.read(url, doing, missing, max_bytes=self.config.max_answer_bytes, **more)
 
     def change(self, request: Request, doing: str, missing: type[IcefieldError] = NotFound) -> Answer:
-        """Have something changed; the answer may hold metadata."""
+        """Send a change; the response may contain metadata."""
         request = replace(request, max_bytes=self.config.max_answer_bytes)
         return self._checked(request, doing, Verb.CHANGE, missing)
 
     def commit(self, request: Request, doing: str, missing: type[IcefieldError] = NotFound) -> Answer:
-        """Apply updates if their requirements hold; the response may have metadata."""
+        """Send updates with their requirements; the response may contain metadata."""
         request = replace(request, max_bytes=self.config.max_answer_bytes)
         return self._checked(request, doing, Verb.COMMIT, missing)
 
@@ -184,9 +185,9 @@ class RestSession:
 
 
 def load_config(session: RestSession, trusted_origins: Container[str] = ()) -> RestSession:
-    """Ask the server for its configuration; what it overrides counts, then what the client says, then its defaults.
+    """Load the server's configuration: its overrides take precedence, then the client's properties, then its defaults.
 
-    trusted_origins: where the server may send us; elsewhere it does not get our credentials to.
+    trusted_origins: where the server may redirect to; credentials are not sent to any other origin.
     """
     settings = session.config.properties
     query = {"warehouse": settings["warehouse"]} if "warehouse" in settings else {}
@@ -210,7 +211,7 @@ def load_config(session: RestSession, trusted_origins: Container[str] = ()) -> R
 
 
 def _check_prefix(prefix: str, doing: str) -> None:
-    """Refuse a prefix that leads to other addresses of the server than those below it."""
+    """Refuse a prefix that leads outside the paths below it."""
     plain = prefix
     while (decoded := unquote(plain)) != plain:
         plain = decoded
@@ -220,7 +221,7 @@ def _check_prefix(prefix: str, doing: str) -> None:
 
 
 def decode_answer(body: bytes, kind: type[T], doing: str) -> T:
-    """Decode the body of an answer."""
+    """Decode the body of a response."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, RecursionError) as error:

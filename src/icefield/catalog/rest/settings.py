@@ -1,17 +1,17 @@
-"""How to speak to a REST catalog, by the names of Iceberg's own settings.
+"""The settings of a REST catalog, with the names that Iceberg uses.
 
     token                    a bearer token
-    credential               client-id:secret, for which OAuth2 gives tokens
-    oauth2-server-uri        where it gives them; `scope`, `audience`, `resource` go with it
+    credential               client-id:secret, to be exchanged for OAuth2 tokens
+    oauth2-server-uri        the token endpoint; `scope`, `audience`, `resource` are sent to it
     header.<name>            a header of every request
     prefix                   the prefix of every path; usually given by the server
-    rest-page-size           how many names to ask for at a time
-    rest-timeout-seconds     how long a request may take, from connecting to the last byte of the answer
+    rest-page-size           how many names to request at a time
+    rest-timeout-seconds     how long a request may take, from connecting to the last byte of the response
     rest-max-answer-bytes    how large the metadata of a table or a view may be
-    rest-trusted-origins     servers, such as https://other.example, that the catalog may send us to with credentials
-    rest-metrics-reporting-enabled   `false`: tell the server nothing of what was committed
+    rest-trusted-origins     servers, such as https://other.example, that the catalog may redirect credentials to
+    rest-metrics-reporting-enabled   `false`: do not report commits to the server
 
-Raises InvalidInput, which never shows a value.
+Raises InvalidInput, whose message never contains a value.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ DEFAULT_MAX_ANSWER_BYTES = 256 << 20
 class RestSettings:
     """Settings of a REST catalog.
 
-    warehouse: a name or location that the server knows the catalog by. properties: see above; others are kept for the
+    warehouse: the name or location that identifies the catalog on the server. properties: see above; others are for the
     store.
     """
 
@@ -90,7 +90,7 @@ class RestSettings:
 
     @property
     def timeout_seconds(self) -> float:
-        """How long to wait for an answer."""
+        """How long to wait for a response."""
         return self._number(TIMEOUT) or DEFAULT_TIMEOUT_SECONDS
 
     @property
@@ -106,23 +106,23 @@ class RestSettings:
 
     @property
     def page_size(self) -> int | None:
-        """How many names to ask for at a time."""
+        """How many names to request at a time."""
         found = self._number(PAGE_SIZE)
         return None if found is None else int(found)
 
     @property
     def said(self) -> dict[str, str]:
-        """What the client says when the configuration is put together."""
+        """The client's properties in the merged configuration."""
         return {**self.properties, **({} if self.warehouse is None else {"warehouse": self.warehouse})}
 
     def authorization(self, url: str, http: HttpClient, ambient: Ambient) -> Authorization:
-        """Return what requests are authorised by."""
+        """Return the authorization of requests."""
         given = self.properties
         if TOKEN in given:
             return BearerToken(given[TOKEN])
         if CREDENTIAL not in given:
             return Anonymous()
-        # The address inside the catalog is deprecated, and what clients fall back to. (rest-catalog-open-api: getToken)
+        # The token endpoint of the catalog is deprecated; clients fall back to it. (rest-catalog-open-api: getToken)
         server = check_url(given.get(OAUTH_SERVER, f"{url}/v1/oauth/tokens"))
         extra = {key: given[key] for key in OAUTH_EXTRA if key in given}
         credentials = ClientCredentials(server, given[CREDENTIAL], given.get(SCOPE, "catalog"), extra)

@@ -1,4 +1,4 @@
-"""Tables of a REST catalog: load them, and have changes made to them. The server writes the metadata.
+"""Tables of a REST catalog: load them, and commit changes to them. The server writes the metadata.
 
 (rest-catalog-open-api.yaml: loadTable, updateTable, createTable, commitTransaction, reportMetrics)
 
@@ -33,7 +33,7 @@ FORMAT_VERSION_PROPERTY = "format-version"
 
 @dataclass(frozen=True)
 class LoadedTable:
-    """A table as the server gives it: undecoded, and where its metadata file is."""
+    """A table as the server returns it: its undecoded metadata, and the location of its metadata file."""
 
     location: str
     document: bytes = field(repr=False)
@@ -65,7 +65,7 @@ class RestTables:
 
     def __init__(self, session: RestSession) -> None:
         self._session = session
-        # The entity tag of the newest version that was seen of each table, and the location that it belongs to.
+        # The entity tag of the newest known version of each table, and the metadata location that it belongs to.
         self._tags: dict[TableName, tuple[str, str]] = {}
 
     def load(self, table: TableName, known: str | None = None) -> LoadedTable | None:
@@ -80,10 +80,10 @@ class RestTables:
         return None if loaded.location == known else loaded
 
     def load_all(self, tables: Iterable[TableName]) -> dict[TableName, LoadedTable]:
-        """Load several tables as of one moment; those that are not there are left out.
+        """Load several tables at one point in time, without those that do not exist.
 
-        The protocol has no such request. All are loaded, and looked at again: if none of them has moved, then all of
-        them stood there between the first look and the second.
+        The protocol has no such request. All are loaded, and checked again: if none of them has moved, all of these
+        versions were current between the first pass and the second.
         """
         names = list(dict.fromkeys(tables))
         found = {name: self._find(name, None) for name in names}
@@ -101,7 +101,7 @@ class RestTables:
         return {name: loaded for name, loaded in found.items() if loaded is not None}
 
     def commit(self, change: TableChange, key: str | None) -> LoadedTable:
-        """Have one table changed. key: the same for every sending of the same change."""
+        """Commit to one table. key: the idempotency key, the same for every attempt at the same change."""
         doing = f"commit to {change.table}"
         request = Request("POST", self._session.table_path(change.table), headers=_key(key), body=change.encode())
         answer = self._session.commit(request, doing, NoSuchTable)
@@ -111,14 +111,14 @@ class RestTables:
             raise CommitStateUnknown(f"malformed response to the commit to {change.table}") from error
 
     def commit_all(self, changes: Sequence[TableChange], key: str | None) -> None:
-        """Have several tables changed, all or none."""
+        """Commit to several tables, all or none."""
         doing = f"commit to {', '.join(str(change.table) for change in changes)}"
         body = {"table-changes": [change.encode() for change in changes]}
         url = self._session.path("transactions", "commit")
         self._session.commit(Request("POST", url, headers=_key(key), body=body), doing, NoSuchTable)
 
     def stage(self, table: TableName, location: str | None, metadata: TableMetadata) -> TableMetadata:
-        """Ask where a new table may be, and under which uuid; it is not made yet. (createTable with stage-create)"""
+        """Request the location and uuid of a new table without creating it. (createTable with stage-create)"""
         doing = f"create table {table}"
         body: Json = {
             "name": table.name,
@@ -144,13 +144,13 @@ class RestTables:
         )
 
     def register(self, table: TableName, location: str) -> None:
-        """Take a table that is there into the catalog."""
+        """Register an existing table in the catalog."""
         url = self._session.namespace_path(table.namespace, "register")
         body = {"name": table.name, "metadata-location": location}
         self._session.change(Request("POST", url, body=body), f"register table {table}", NoSuchNamespace)
 
     def drop(self, table: TableName) -> None:
-        """Take a table out of the catalog; its files stay."""
+        """Remove a table from the catalog; its files stay."""
         request = Request("DELETE", self._session.table_path(table), {"purgeRequested": "false"})
         self._session.change(request, f"drop table {table}", NoSuchTable)
 
@@ -186,7 +186,7 @@ def encode_identifier(name: TableName) -> Json:
 
 
 def new_key(ambient: Ambient) -> str:
-    """Draw a key for a change: a UUID of version 7, as the protocol demands. (RFC 9562, section 5.7)"""
+    """Return an idempotency key for a change: a UUID of version 7, as the protocol requires. (RFC 9562, section 5.7)"""
     random = ambient.random_uuid().int & ((1 << 80) - 1)
     value = (ambient.now_ms() & ((1 << 48) - 1)) << 80 | random
     value = value & ~(0xF << 76) | 0x7 << 76

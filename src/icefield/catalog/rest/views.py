@@ -1,7 +1,7 @@
-"""Views of a REST catalog: load them, and have changes made to them. The server writes the metadata.
+"""Views of a REST catalog: load them, and commit changes to them. The server writes the metadata.
 
-(rest-catalog-open-api.yaml: loadView, createView, replaceView.) The protocol lets a change of a view require nothing
-but the view's uuid: of two replacements at once the later one wins.
+(rest-catalog-open-api.yaml: loadView, createView, replaceView.) In the protocol a change of a view can require only the
+view's uuid: of two concurrent replacements the later one wins.
 
 Raises NotFound, AlreadyExists, Unsupported (the server has no views), CommitStateUnknown, CatalogError.
 """
@@ -27,7 +27,7 @@ from icefield.model.view_updates import ViewUpdate
 
 @dataclass(frozen=True)
 class LoadedView:
-    """A view as the server gives it, and where its metadata file is."""
+    """A view as the server returns it, and the location of its metadata file."""
 
     location: str
     metadata: ViewMetadata
@@ -41,7 +41,7 @@ class RestViews:
 
     @property
     def are_there(self) -> bool:
-        """Whether the server has views."""
+        """Whether the server supports views."""
         return self._session.supports(VIEWS)
 
     def load(self, view: TableName) -> LoadedView:
@@ -52,7 +52,7 @@ class RestViews:
         return _decode(self._session.read_metadata(self._session.view_path(view), doing, NotFound), doing)
 
     def create(self, view: TableName, location: str | None, metadata: ViewMetadata) -> LoadedView:
-        """Create a view; without a location, at one that the server chooses."""
+        """Create a view; without a location, the server chooses one."""
         self._require()
         doing = f"create view {view}"
         body: Json = {
@@ -67,7 +67,7 @@ class RestViews:
         return _decode(self._session.change(Request("POST", url, body=body), doing, NoSuchNamespace), doing)
 
     def commit(self, view: TableName, view_uuid: UUID, updates: Sequence[ViewUpdate]) -> LoadedView:
-        """Have a view changed."""
+        """Commit a change of a view."""
         self._require()
         doing = f"commit to {view}"
         body = {
@@ -78,7 +78,7 @@ class RestViews:
         return _decode(self._session.commit(Request("POST", self._session.view_path(view), body=body), doing), doing)
 
     def register(self, view: TableName, location: str) -> None:
-        """Take a view that is there into the catalog."""
+        """Register an existing view in the catalog."""
         if not self._session.supports(REGISTER_VIEW):
             raise Unsupported("this REST catalog cannot register views")
         url = self._session.namespace_path(view.namespace, "register-view")
@@ -86,7 +86,7 @@ class RestViews:
         self._session.change(Request("POST", url, body=body), f"register view {view}", NoSuchNamespace)
 
     def drop(self, view: TableName) -> None:
-        """Take a view out of the catalog."""
+        """Remove a view from the catalog."""
         self._session.change(Request("DELETE", self._session.view_path(view)), f"drop view {view}")
 
     def _require(self) -> None:
