@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import icefield
-from icefield.errors import InvalidInput
+from icefield.errors import InvalidInput, Unsupported
 from icefield.lake import Lake
 from icefield.table.table import Table
 
@@ -70,3 +70,20 @@ def test_large_work_goes_to_the_session_that_is_active(
     assert snapshot is not None
     assert (snapshot.engine or "").startswith("spark (")
     assert table.scan(where="id > 0 and id < 9").count() == 1
+
+
+@pytest.mark.spark
+def test_large_work_on_files_that_spark_cannot_reach_stays_in_this_process(
+    memory_lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(memory_lake)
+    monkeypatch.setattr("icefield.engine.choose.LARGE_BYTES", 0)
+    assert "but Spark cannot reach them" in used(table)
+    table.upsert(pa.table({"id": [3]}), on=["id"])
+    table.overwrite(pa.table({"id": [1]}), where="id = 1")
+    table.append(pa.table({"id": [4]}))
+    assert table.compact() is not None
+    scan = table.scan(where="id in (1, 4)")
+    assert (scan.count(), scan.max("id").as_py(), "cannot reach" in str(scan.explain())) == (2, 4, True)
+    with pytest.raises(Unsupported, match="lake in memory"):
+        table.delete("id = 1", engine="spark")

@@ -251,7 +251,7 @@ class TableWrite:
     def engine(self, work_bytes: int, rows: object = None) -> RowEngine:
         """Choose the engine for work that reads this many bytes, or that takes rows."""
         choice = EngineChoice(self.head.sessions, self.asked)
-        use = choice.use(work_bytes, rows)
+        use = choice.use(work_bytes, self.store, rows)
         self.uses.append(use)
         return choice.open(use, self.reading, self.base, rows)
 

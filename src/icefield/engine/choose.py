@@ -2,8 +2,9 @@
 
     rows are a DataFrame                        spark: its rows are already there
     the caller names one, or else the lake      that engine
-    a Spark session is active, and more than
-    LARGE_BYTES of data files must be opened    spark
+    a Spark session is active, it can reach the
+    files, and more than LARGE_BYTES of them
+    must be opened                              spark
     otherwise                                   local
 
 No session is started implicitly: without one, the local engine does large work too, file by file in bounded memory.
@@ -21,6 +22,7 @@ from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spar
 from icefield.engine.upsert import UpsertRows
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
+from icefield.storage.store import Store, is_reachable
 
 EngineName = Literal["auto", "local", "spark"]
 ENGINE = "engine"  # a property of the lake
@@ -38,16 +40,10 @@ class EngineChoice:
     sessions: SessionChoice
     asked: EngineName | None = None
 
-    def use(self, work_bytes: int, rows: object = None) -> EngineUse:
-        """Return the engine for an operation that reads this many bytes of files."""
-        if self.asked is not None:
-            check_engine(self.asked)
+    def use(self, work_bytes: int, store: Store, rows: object = None) -> EngineUse:
+        """Return the engine for an operation that reads this many bytes of files in a store."""
+        self._check_asked(rows)
         if is_spark(rows):
-            if self.asked == LOCAL:
-                raise InvalidInput(
-                    "engine='local' does not accept a DataFrame: its rows are on Spark",
-                    hint="Omit engine, or pass df.toArrow()",
-                )
             return EngineUse(SPARK, "the rows are a DataFrame")
         if self.asked is not None and self.asked != AUTO:
             return EngineUse(self.asked, "the caller chose it")
@@ -57,6 +53,8 @@ class EngineChoice:
             return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, at most {LARGE_BYTES:,}")
         if not has_session(self.sessions.session):
             return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, but no Spark session is active")
+        if not is_reachable(store):
+            return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, but Spark cannot reach them")
         return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
 
     def open(self, use: EngineUse, context: ReadContext, base: TableMetadata, rows: object = None) -> RowEngine:
@@ -69,11 +67,20 @@ class EngineChoice:
 
     def open_upsert(self, rows: object, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
         """Prepare rows to upsert on their engine, or return None if there are none."""
+        self._check_asked(rows)
         if is_spark(rows):
-            self.use(0, rows)
             opened: UpsertRows | None = load_spark_engine().open_upsert(rows, on, base)
             return opened
         return open_arrow_rows(rows, on, base.schema)
+
+    def _check_asked(self, rows: object) -> None:
+        if self.asked is not None:
+            check_engine(self.asked)
+        if self.asked == LOCAL and is_spark(rows):
+            raise InvalidInput(
+                "engine='local' does not accept a DataFrame: its rows are on Spark",
+                hint="Omit engine, or pass df.toArrow()",
+            )
 
 
 def check_engine(name: str) -> EngineName:

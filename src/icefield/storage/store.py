@@ -141,3 +141,12 @@ class StaysInProcess:
 def check_reachable(store: Store) -> None:
     """Raise Unsupported for a store whose bytes no other process can reach, such as Spark's executors."""
     pickle.dumps(store)
+
+
+def is_reachable(store: Store) -> bool:
+    """Return whether other processes can reach the bytes of a store."""
+    try:
+        check_reachable(store)
+    except Unsupported:
+        return False
+    return True

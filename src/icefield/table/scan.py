@@ -146,7 +146,7 @@ class TableScan(StaysInProcess):
     def explain(self) -> Explanation:
         """Return what the scan reads, and what pruned the rest. Print it for people, or use `as_dict`."""
         columns = tuple(f.name for f in self._schema.fields)
-        engine = EngineChoice(self._sessions).use(self._plan.partial_files.total_bytes)
+        engine = EngineChoice(self._sessions).use(self._plan.partial_files.total_bytes, self._context.store)
         return Explanation(str(self._table), self.snapshot_id, describe(self._where), columns, self._plan, str(engine))
 
     def explain_file(self, location: str) -> FileReason:
@@ -193,7 +193,7 @@ class TableScan(StaysInProcess):
 
     def _engine(self, files: PlannedFiles, asked: EngineName | None) -> RowEngine:
         choice = EngineChoice(self._sessions, asked)
-        return choice.open(choice.use(files.total_bytes), self._context, self._metadata)
+        return choice.open(choice.use(files.total_bytes, self._context.store), self._context, self._metadata)
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for reader, task in read_ahead(self._context.store, self._metadata, tasks):
