@@ -132,13 +132,19 @@ def key_filter(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
     parts: list[Bound] = []
     for name in columns:
         reference = _key_reference(name, schema)
-        found = python_values(rows.column(name).combine_chunks().unique(), reference.type)
+        found = python_values(_distinct(rows.column(name).combine_chunks()), reference.type)
         values = [value for value in found if value is not None]
         if len(values) <= MAX_LISTED_KEYS:
             parts.append(one_of(reference, values))
         else:
             parts += _range(reference, values)
     return all_of(*parts)
+
+
+def _distinct(column: pa.Array) -> pa.Array:
+    if isinstance(column.type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(column.type, column.storage.unique())
+    return column.unique()
 
 
 def key_range(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:

@@ -25,7 +25,6 @@ from icefield.spark.read.read import read_files
 from icefield.spark.read.task import Rows
 from icefield.spark.types import schema_from_spark
 from icefield.spark.upsert import SourceFrame, SparkUpsert
-from icefield.spark.write.distribute import NumberedFrame
 from icefield.spark.write.write import write_frames
 from icefield.types.arrow import arrow_schema
 
@@ -64,7 +63,7 @@ class SparkRowEngine:
         opened = source.rows
         if not isinstance(opened, SourceFrame):
             frame = frame_of_arrow(self.session, opened.to_reader(), source.incoming)
-            opened = SourceFrame(NumberedFrame.of(frame), source.columns, self.base.schema)
+            opened = SourceFrame.of(frame, source.incoming, source.columns, self.base.schema)
         return SparkUpsert(opened, source, plan, self.base, self.context).run()
 
     def _frame_of_whole_rows(self, rows: object) -> DataFrame:

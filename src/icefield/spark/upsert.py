@@ -1,6 +1,6 @@
 """An upsert on Spark: neither rows nor positions pass through the driver.
 
-    source    (c0, c1, …)                    the rows to upsert, checkpointed: they are read more than once
+    source    (c0, c1, …, k0, …)             the rows to upsert and their keys, checkpointed: read more than once
     matched   (k0, …, v0, …, file, pos, id)  rows of the table with one of the keys; k: keys, v: columns to keep
     rows      source left join matched -> new rows -> data files, as any other write
     deletes   matched (file, pos), all of one file in one task -> delete files, or the files without those rows
@@ -43,18 +43,18 @@ from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
-from icefield.parquet.write.conform import check_schema
+from icefield.parquet.write.conform import check_schema, conform_batch
 from icefield.parquet.write.partial_rows import NO_ROW, find_unnamed, keep_unnamed
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.read.task import to_logical_batch
-from icefield.spark.session.worker_errors import explain_worker_error, raise_packed
+from icefield.spark.session.worker_errors import explain_worker_error, explained_worker_errors, raise_packed
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import logical_field, schema_from_spark
 from icefield.spark.write.distribute import NumberedFrame
 from icefield.spark.write.write import remove_files_of_write, write_frames
 from icefield.storage.store import Store
-from icefield.types.datatypes import UUIDType
+from icefield.types.datatypes import DecimalType, IntegerType, LongType, Type, UnknownType, UUIDType
 from icefield.types.metadata_columns import FILE, POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
@@ -67,23 +67,40 @@ _RESULTS = "results binary, error binary"
 
 @dataclass(frozen=True)
 class SourceFrame:
-    """Rows to upsert in a checkpoint. columns: the key columns. schema: the table's."""
+    """Rows to upsert. frame: their columns, numbered, and their keys k0, k1, … as the table has them."""
 
     numbered: NumberedFrame
-    columns: tuple[str, ...]
-    schema: Schema
+    frame: DataFrame
+    key_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: DataFrame, incoming: Schema, columns: Sequence[str], schema: Schema) -> "SourceFrame":
+        """Add the keys to rows. columns: the key columns. schema: the table's."""
+        numbered = NumberedFrame.of(frame)
+        given = {f.name: f.type for f in incoming.fields}
+        fields = {f.name: f for f in schema.fields}
+        keys = {f"k{at}": fields[name] for at, name in enumerate(columns)}
+        computed = {key: f for key, f in keys.items() if not _casts_alike(given[f.name], f.type)}
+        places = {key: numbered.names.index(f.name) for key, f in keys.items()}
+        keyed = numbered.frame
+        if computed:
+            made = Schema(tuple(replace(f, name=key, required=False) for key, f in computed.items()))
+            shape = spark_types.StructType([*numbered.columns, *map(logical_field, made.fields)])
+            keyed = keyed.mapInArrow(KeysTask(tuple(places[key] for key in computed), made), shape)
+        casts = {
+            key: F.col(f"c{places[key]}").cast(logical_field(f).dataType)
+            for key, f in keys.items()
+            if key not in computed
+        }
+        return cls(numbered, keyed.withColumns(casts) if casts else keyed, tuple(keys))
 
     @property
     def sparkSession(self) -> Any:  # noqa: N802 - as DataFrames call it
-        return self.numbered.frame.sparkSession
+        return self.frame.sparkSession
 
-    def key_columns(self) -> list[Column]:
-        """Return the key columns as the table has them, named k0, k1, …"""
-        names = self.numbered.names
-        return [
-            _key_column(F.col(f"c{names.index(name)}"), name, self.schema).alias(f"k{at}")
-            for at, name in enumerate(self.columns)
-        ]
+    def keys(self) -> DataFrame:
+        """Return the keys alone."""
+        return self.frame.select(*self.key_names)
 
 
 def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
@@ -91,11 +108,12 @@ def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) 
     incoming = schema_from_spark(frame.schema)
     check_schema(incoming, base.schema, is_partial=True)
     columns = find_key_columns(on, incoming, base.schema)
-    numbered = NumberedFrame.of(frame)
-    # An eager checkpoint: later reads use its contents, or the job fails.
-    kept = replace(numbered, frame=numbered.frame.localCheckpoint(eager=True))
-    source = SourceFrame(kept, columns, base.schema)
-    keys = kept.frame.select(*source.key_columns())
+    check_workers(frame.sparkSession)
+    source = SourceFrame.of(frame, incoming, columns, base.schema)
+    with explained_worker_errors():
+        # An eager checkpoint: later reads use its contents, or the job fails.
+        source = replace(source, frame=source.frame.localCheckpoint(eager=True))
+    keys = source.keys()
     few = _fetch(keys.limit(MOST_KEYS_HERE + 1), columns, base.schema)
     if few.num_rows == 0:
         return None
@@ -106,11 +124,13 @@ def open_frame(frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) 
     return UpsertRows(source, incoming, columns, _range_filter(keys, columns, base.schema))
 
 
-def _key_column(column: Column, name: str, schema: Schema) -> Column:
-    """Return a key in the logical type of the table's column, so that Spark compares like with like."""
-    field = next(f for f in schema.fields if f.name == name)
-    logical = column.cast(logical_field(field).dataType)
-    return F.lower(logical) if isinstance(field.type, UUIDType) else logical
+def _casts_alike(given: Type, wanted: Type) -> bool:
+    """Return whether Spark's cast gives the value that is written; a uuid has several spellings."""
+    match given, wanted:
+        case (IntegerType(), LongType()) | (DecimalType(), DecimalType()) | (UnknownType(), _):
+            return True
+        case _:
+            return given == wanted and not isinstance(wanted, UUIDType)
 
 
 def _fetch(keys: DataFrame, columns: Sequence[str], schema: Schema) -> pa.Table:
@@ -192,7 +212,7 @@ class SparkUpsert:
             F.col(f"t{POSITION.field_id}").alias(POSITION_COLUMN),
             F.col(f"t{ROW_ID.field_id}").alias(ID_COLUMN) if self.base.has_row_ids else _no_id(),
         )
-        keys = self.source.numbered.frame.select(*self.source.key_columns())
+        keys = self.source.keys()
         return table.join(F.broadcast(keys) if self._is_small else keys, self._key_names, "left_semi")
 
     @property
@@ -209,8 +229,7 @@ class SparkUpsert:
             *(F.first(name).alias(name) for name in kept),
         )
         numbered = self.source.numbered
-        keyed = numbered.frame.select("*", *self.source.key_columns())
-        joined = keyed.join(old, self._key_names, "left")
+        joined = self.source.frame.join(old, self._key_names, "left")
         given = joined.select(*(c.name for c in numbered.columns), COUNT_COLUMN, ID_COLUMN, *kept)
         task = CombineTask(numbered.names, self.rows.incoming, self.base.schema, self._kept, self.rows.columns)
         fields = [*self.base.schema.fields]
@@ -242,6 +261,24 @@ class SparkUpsert:
                 raise pickle.loads(bytes(row["error"]))  # noqa: S301 - our own tasks pickled it
             results += pickle.loads(bytes(row["results"]))  # noqa: S301
         return results
+
+
+@dataclass(frozen=True)
+class KeysTask:
+    """Runs in an executor's Python worker: adds keys as the table has them. places: of the columns they are made of."""
+
+    places: tuple[int, ...]
+    fields: Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = [f.name for f in self.fields.fields]
+        for batch in batches:
+            given = pa.RecordBatch.from_arrays([batch.column(at) for at in self.places], names=names)
+            try:
+                keys = to_logical_batch(conform_batch(given, self.fields), self.fields)
+            except IcefieldError as error:
+                raise_packed(error)
+            yield pa.RecordBatch.from_arrays([*batch.columns, *keys.columns], names=[*batch.schema.names, *names])
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,9 @@ def _conform_map(array: pa.Array, kind: MapType, path: str) -> pa.Array:
 
 def _conform_uuid(array: pa.Array, path: str) -> pa.Array:
     storage: Any = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
-    if not pa.types.is_fixed_size_binary(storage.type):
+    if pa.types.is_binary(storage.type) or pa.types.is_large_binary(storage.type):
+        storage = _cast(storage, FixedType(UUID_BYTES), path)  # Spark has no type for bytes of one length
+    elif not pa.types.is_fixed_size_binary(storage.type):
         storage = pa.array([_uuid_bytes(v, path) for v in storage.to_pylist()], pa.binary(UUID_BYTES))
     return pa.ExtensionArray.from_storage(pa.uuid(), storage)
 

@@ -6,6 +6,8 @@ A task that cannot return an error as a value raises it encoded as text, which t
 import base64
 import pickle
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from pyspark.errors import PySparkException
@@ -39,3 +41,14 @@ def explain_worker_error(error: BaseException) -> IcefieldError | None:
     # Tasks raise it because a retry may succeed. Spark has already retried.
     failed = _STORE_FAILED.findall(text)
     return StorageError(failed[-1]) if failed else None
+
+
+@contextmanager
+def explained_worker_errors() -> Iterator[None]:
+    """Raise the error that explains an error of Spark, if there is one."""
+    try:
+        yield
+    except PySparkException as error:
+        if explained := explain_worker_error(error):
+            raise explained from error
+        raise
