@@ -50,8 +50,9 @@ class SparkRowEngine:
 
     def write(self, rows: object, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> DataFiles:
         """Write a DataFrame or Arrow data, and the remaining rows of partially replaced files."""
+        if isinstance(rows, DataFrame):
+            check_schema(schema_from_spark(rows.schema), self.base.schema)
         frames = [rows if isinstance(rows, DataFrame) else self._frame_of_whole_rows(rows)]
-        check_schema(schema_from_spark(frames[0].schema), self.base.schema)
         for scan in replaced:
             if scan.partial_files.num_rows:
                 partial = FilesToRead(self.context, self.base, scan, scan.partial_files, plan.schema)
