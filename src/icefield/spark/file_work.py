@@ -19,7 +19,7 @@ from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
-from icefield.spark.write.write import remove_files_of_write
+from icefield.spark.write.write import check_visible, remove_files_of_write
 from icefield.storage.store import Store
 
 GROUP_BYTES = 128 * 1024 * 1024
@@ -85,11 +85,14 @@ def run_work(
         for row in done:
             if row["error"] is not None:
                 raise pickle.loads(bytes(row["error"]))  # noqa: S301 - our own tasks pickled it
+        ordered = sorted(done, key=lambda row: row["number"])
+        results = [result for row in ordered for result in pickle.loads(bytes(row["results"]))]  # noqa: S301
+        if work.plan is not None:
+            check_visible(store, [location for result in results for location in result.locations])
     except BaseException as error:
         if work.plan is not None:
             remove_files_of_write(store, work.plan)
         if explained := explain_worker_error(error):
             raise explained from error
         raise
-    for row in sorted(done, key=lambda row: row["number"]):
-        yield from pickle.loads(bytes(row["results"]))  # noqa: S301
+    yield from results

@@ -44,6 +44,7 @@ from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_schema, conform_batch
+from icefield.parquet.write.delete_files import delete_locations
 from icefield.parquet.write.partial_rows import NO_ROW, find_unnamed, keep_unnamed
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
@@ -52,7 +53,7 @@ from icefield.spark.session.worker_errors import explain_worker_error, explained
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import logical_field, schema_from_spark
 from icefield.spark.write.distribute import NumberedFrame
-from icefield.spark.write.write import remove_files_of_write, write_frames
+from icefield.spark.write.write import check_visible, remove_files_of_write, write_frames
 from icefield.storage.store import Store
 from icefield.types.datatypes import DecimalType, IntegerType, LongType, Type, UnknownType, UUIDType
 from icefield.types.metadata_columns import FILE, POSITION, ROW_ID, with_free_names
@@ -175,8 +176,12 @@ class SparkUpsert:
             files = write_frames([self._rows(matched)], self.plan.settings, self.base.sort_order, self.context.store)
             changed = self._changed_files(matched, touched)
             if self.plan.deletes is not None:
-                return Upserted(files, [entry for done in changed for entry in done.entries], touched)
-            return Upserted(DataFiles.concat([files, *changed]), (), touched)
+                deletes = [entry for done in changed for entry in done.entries]
+                check_visible(self.context.store, delete_locations(deletes))
+                return Upserted(files, deletes, touched)
+            rewritten = DataFiles.concat([files, *changed])
+            check_visible(self.context.store, rewritten.file_path.to_pylist())
+            return Upserted(rewritten, (), touched)
         except BaseException as error:
             for plan in (self.plan.settings, self.plan.deletes):
                 if plan is not None:

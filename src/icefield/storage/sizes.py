@@ -30,8 +30,8 @@ def read_sized(store: Store, location: str, expected: int | None) -> bytes:
     return data
 
 
-def check_local_size(location: str, uri: str, expected: int) -> None:
-    """Check the size of a local file that another program is going to open by its URI."""
+def check_local_size(location: str, uri: str, expected: int | None) -> None:
+    """Check the size of a local file that another program opens by its URI, or only that there is one."""
     with reading(location):
         path = unquote_to_bytes(uri.removeprefix("file://"))
         found = os.stat(path).st_size  # noqa: PTH116 - of very many files, without objects for each

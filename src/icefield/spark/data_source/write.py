@@ -73,7 +73,7 @@ class SourceWriter(DataSourceArrowWriter):
             return
         with self._removing_files():
             results = [message for message in messages if isinstance(message, TaskResult)]
-            files = files_of_tasks(self.plan, ((result.files or b"", result.error) for result in results))
+            files = files_of_tasks(self.store, self.plan, ((r.files or b"", r.error) for r in results))
         known: TableVersion = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
         with self.options.open_lake() as lake:
             write = _begin(lake, self.options, known, self.target, self.logical)

@@ -10,11 +10,13 @@ Spark's own errors are raised unchanged. In all cases the files of the write are
 
 import pickle
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from icefield.codec.manifest.rows import DataFiles
+from icefield.errors import IcefieldError, MissingFile, Unsupported
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.data_files import no_data_files
 from icefield.parquet.write.plan import WritePlan
@@ -23,6 +25,7 @@ from icefield.spark.session.workers import check_workers
 from icefield.spark.write.distribute import distribute
 from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write.task import RESULT_SCHEMA, WriteTask
+from icefield.storage.sizes import check_local_size
 from icefield.storage.store import Store
 
 
@@ -34,7 +37,7 @@ def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder,
         with changed_task_bytes(frames[0].sparkSession, task_bytes_of(plan)):
             task = WriteTask(spread.plan, store, spread.names)
             results = spread.rows.mapInArrow(task, RESULT_SCHEMA).collect()
-        return files_of_tasks(plan, ((result.files, result.error) for result in results))
+        return files_of_tasks(store, plan, ((result.files, result.error) for result in results))
     except BaseException as error:
         remove_files_of_write(store, plan)
         if explained := explain_worker_error(error):
@@ -42,18 +45,39 @@ def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder,
         raise
 
 
-def files_of_tasks(plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> DataFiles:
+def files_of_tasks(store: Store, plan: WritePlan, results: Iterable[tuple[bytes, bytes | None]]) -> DataFiles:
     """Combine the results of tasks; raise the error that one of them returned."""
     done = [no_data_files(plan.spec, plan.schema)]
     for files, error in results:
         if error is not None:
             raise pickle.loads(bytes(error))  # noqa: S301 - our own tasks pickled it
         done.append(DataFiles(pa.ipc.open_stream(bytes(files)).read_all()))
-    return DataFiles.concat(done)
+    written = DataFiles.concat(done)
+    check_visible(store, written.file_path.to_pylist())
+    return written
+
+
+def check_visible(store: Store, locations: Sequence[str]) -> None:
+    """Raise Unsupported if this process does not see files that executors wrote: they have another disk."""
+    try:
+        uris = list(store.native_uris(locations))
+    except Unsupported:
+        return  # not on a disk
+    for location, uri in zip(locations, uris, strict=True):
+        try:
+            check_local_size(location, uri, None)
+        except MissingFile as error:
+            raise Unsupported(
+                f"Spark's executors wrote {location}, but this process does not see it. Nothing was committed; the "
+                "files of this write are left on their disks",
+                hint="A table on a disk needs the same path in this process and in all executors: use a shared file "
+                "system or an object store, or engine='local' with Arrow data",
+            ) from error
 
 
 def remove_files_of_write(store: Store, plan: WritePlan) -> None:
-    """Remove every file of a write that will not be committed, including those of failed tasks."""
-    for found in store.list(plan.layout.folder):
-        if plan.write_id in found.location:
-            store.delete(found.location)
+    """Remove every file of a write that will not be committed, including those of failed tasks, if the store can."""
+    with suppress(IcefieldError):  # the error that led here says more
+        for found in store.list(plan.layout.folder):
+            if plan.write_id in found.location:
+                store.delete(found.location)
