@@ -5,6 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from icefield.spark.read.task import to_logical_batch
+from icefield.spark.session.arrow_frame import create_frame
 from icefield.spark.types import logical_field
 from icefield.types.schema import Schema
 
@@ -15,4 +16,4 @@ def frame_of_arrow(spark: SparkSession, batches: pa.RecordBatchReader, schema: S
     converted = [to_logical_batch(batch, schema) for batch in batches]
     if not converted:
         return spark.createDataFrame([], logical)
-    return spark.createDataFrame(pa.Table.from_batches(converted), logical)
+    return create_frame(spark, pa.Table.from_batches(converted), logical)

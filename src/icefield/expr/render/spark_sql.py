@@ -42,6 +42,8 @@ from icefield.types.datatypes import (
 # substitutes ${name} anywhere in a statement.
 _PLAIN_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f'\\$]*")
 
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_]+")
+
 
 def spark_sql(expression: Bound, name_of: Callable[[Reference], Sequence[str]] | None = None) -> str:
     """Render an expression as the condition of a WHERE clause; `name_of` returns a column's path if it differs."""
@@ -65,6 +67,11 @@ def quoted_path(path: Sequence[str]) -> str:
 def is_plain_name(name: str) -> bool:
     """Return whether a name may be used in SQL text: Spark substitutes ${name} there, in quotes too."""
     return "$" not in name
+
+
+def is_identifier(name: str) -> bool:
+    """Return whether a name means itself in SQL text under all settings: others may be patterns there, in backticks."""
+    return _IDENTIFIER.fullmatch(name) is not None
 
 
 def _guarded(expression: Bound) -> Bound:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
-from icefield.expr.render.spark_sql import is_plain_name, quoted_path
+from icefield.expr.render.spark_sql import is_identifier, quoted_path
 from icefield.types.datatypes import ListType, MapType, NestedField, StructType, Type, UUIDType, children
 from icefield.types.schema import Schema
 
@@ -38,7 +38,7 @@ def to_logical(column: Column, kind: Type) -> Column:
 
 def to_logical_as(physical: str, field: NestedField, *, metadata: Mapping[str, str] | None = None) -> ColumnOrText:
     """Convert a physical column to its logical form and name; metadata: replaces its own."""
-    is_plain = is_plain_name(physical) and is_plain_name(field.name) and not holds_uuid(field.type)
+    is_plain = is_identifier(physical) and is_identifier(field.name) and not holds_uuid(field.type)
     if is_plain and metadata is None:
         return f"{quoted_path([physical])} AS {quoted_path([field.name])}"
     logical = to_logical(F.col(quoted_path([physical])), field.type)
@@ -64,7 +64,7 @@ def select_all(frame: DataFrame, columns: Sequence[ColumnOrText]) -> DataFrame:
 
 
 def _chosen(name: str, field: NestedField, full: Type) -> ColumnOrText:
-    if field.type == full and is_plain_name(field.name):
+    if field.type == full and is_identifier(field.name):
         return f"{name} AS {quoted_path([field.name])}"
     return _narrowed(F.col(name), full, field.type).alias(field.name)
 

@@ -27,6 +27,7 @@ from icefield.expr.render.spark_sql import quoted_path
 from icefield.parquet.read.read import TableReader
 from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.plan.planned_files import PlannedFiles
+from icefield.spark.session.arrow_frame import create_frame
 from icefield.spark.types import logical_field
 from icefield.types import datatypes
 from icefield.types.arrays import Longs, Mask
@@ -79,7 +80,7 @@ class Deletes:
     def bit(self, spark: SparkSession, file_key: str, row: str) -> Column:
         """Return the bit of a row, by the columns with its position; zero if it is not deleted."""
         rows = pa.table({"words": pa.array([self.words], WORDS)})
-        words = spark.createDataFrame(rows).scalar()
+        words = create_frame(spark, rows).scalar()
         # As text if possible: each part of an expression is a call into Spark.
         word = F.get(words, F.expr(f"CAST({file_key} + SHIFTRIGHT({row}, 6) AS INT)"))
         return word.bitwiseAND(F.expr(f"SHIFTLEFT(1L, CAST({row} & {WORD_BITS - 1} AS INT))"))
@@ -88,14 +89,13 @@ class Deletes:
         """Remove the rows whose keys are deleted. `names`: of key columns. `applies`: of the files' numbers."""
         for keys in self.keys:
             logical = [logical_field(replace(f, name=_key_name(f.field_id))) for f in keys.fields.fields]
-            gone = spark.createDataFrame(keys.rows, StructType([*logical, StructField(DELETE_NUMBER, IntegerType())]))
+            gone = create_frame(spark, keys.rows, StructType([*logical, StructField(DELETE_NUMBER, IntegerType())]))
             number = gone[DELETE_NUMBER]
             word = F.get(frame[applies], F.shiftright(number, 6))
             matches = F.getbit(word, number.bitwiseAND(WORD_BITS - 1)) == 1
             for field in keys.fields.fields:
-                matches = matches & frame[quoted_path([names[field.field_id]])].eqNullSafe(
-                    gone[_key_name(field.field_id)]
-                )
+                key = F.col(quoted_path([names[field.field_id]]))
+                matches = matches & key.eqNullSafe(gone[_key_name(field.field_id)])
             frame = frame.join(gone, matches, "left_anti")
         return frame
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StructField, Struct
 from icefield.ambient import SystemAmbient
 from icefield.cache.reading import ReadContext
 from icefield.expr.bind.bound import TRUE, Bound, columns_of
-from icefield.expr.render.spark_sql import is_plain_name, quoted_path, spark_sql
+from icefield.expr.render.spark_sql import is_identifier, quoted_path, spark_sql
 from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import load_partitions
 from icefield.plan.plan import ScanPlan
@@ -31,6 +31,7 @@ from icefield.spark.read.log_directory import FILE_KEY, LogDirectory, NativeFile
 from icefield.spark.read.logical_columns import select_all, to_logical_as
 from icefield.spark.read.native_deletes import WORDS, Deletes
 from icefield.spark.read.task import Rows
+from icefield.spark.session.arrow_frame import create_frame
 from icefield.spark.types import NO_ID, physical_field, plain_field, plain_type
 from icefield.storage.sizes import check_local_size
 from icefield.types.datatypes import NestedField, Type, children, with_children
@@ -138,7 +139,7 @@ class _NativeScan:
     def _with_plain_paths(self, frame: DataFrame, where: Bound) -> tuple[DataFrame, Mapping[int, tuple[str, ...]]]:
         """Return the paths of the filter's columns; those that cannot be used in SQL text are renamed first."""
         paths = {i: self._read.paths[i] for i in columns_of(where)}
-        odd = {i: path for i, path in paths.items() if not all(map(is_plain_name, path))}
+        odd = {i: path for i, path in paths.items() if not all(map(is_identifier, path))}
         if not odd:
             return frame, paths
         named = {i: self._free.of("part", i) for i in odd}
@@ -203,7 +204,7 @@ class _NativeScan:
             types[free.applies] = ArrayType(LongType(), False)
         # Types are explicit, because Spark would infer a timestamp with the session's zone.
         fields = [StructField(name, types[name]) for name in columns]
-        return self._spark.createDataFrame(pa.table(columns), StructType(fields))
+        return create_frame(self._spark, pa.table(columns), StructType(fields))
 
     def _with_metadata_columns(self, frame: DataFrame) -> DataFrame:
         free = self._free
