@@ -1,1 +1,1 @@
-"""What a table is: names, specs, orders, snapshots, metadata, and changes to them as data. Pure."""
+"""The data model of tables and views: names, specs, orders, snapshots, metadata, and updates of them. No I/O."""

@@ -1,7 +1,7 @@
-"""The pure fold of updates over a table's metadata, and the check of their requirements.
+"""Apply updates to a table's metadata, and check their requirements. No I/O.
 
-Raises InvalidInput for an update that does not fit, Unsupported for a format version that is not known, CommitConflict
-from `check`, and for row ids that were assigned concurrently.
+Raises InvalidInput for an invalid update, Unsupported for an unknown format version, CommitConflict from `check`, and
+for row ids that were assigned concurrently.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,10 +46,10 @@ from icefield.types.versions import check_schema_version
 
 
 def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> TableMetadata:
-    """Return the metadata with all updates made, in order."""
+    """Return the metadata with all updates applied, in order."""
     updates = tuple(updates)
     added = {u.snapshot.snapshot_id: u.snapshot.timestamp_ms for u in updates if isinstance(u, AddSnapshot)}
-    # Time in metadata never runs backwards, whatever the writers' clocks say.
+    # Timestamps in metadata never decrease, whatever the writers' clocks say.
     change = _Change(max(now_ms, metadata.last_updated_ms, *added.values()), frozenset(added))
     for update in updates:
         metadata = APPLY[type(update)](metadata, update, change)
@@ -57,7 +57,7 @@ def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> Ta
 
 
 def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
-    """Raise CommitConflict unless all requirements of a change still hold."""
+    """Raise CommitConflict unless all requirements of a change are still met."""
     for requirement in requirements:
         actual, wanted, what = CHECK[type(requirement)](metadata, requirement)
         if actual != wanted:
@@ -66,7 +66,7 @@ def check(metadata: TableMetadata, requirements: Iterable[Requirement]) -> None:
 
 @dataclass(frozen=True)
 class _Change:
-    """What holds for all updates of one change: its time, and the snapshots that it brings."""
+    """What all updates of one change share: its time, and the snapshots that it adds."""
 
     now_ms: int
     added: frozenset[int]
@@ -140,10 +140,10 @@ def _add_snapshot(metadata: TableMetadata, update: AddSnapshot, change: _Change)
 
 
 def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
-    """Refuse a snapshot that was made for an older version of the table.
+    """Refuse a snapshot that was created for an older version of the table.
 
-    One without a parent depends on no version: Iceberg's replace transactions send such a snapshot with the number that
-    it was made with, and Iceberg Java accepts it.
+    A snapshot without a parent depends on no version: Iceberg's replace transactions send it with the sequence number
+    that it was created with, and Iceberg Java accepts it.
     """
     number = snapshot.sequence_number
     if number < 0:
@@ -154,7 +154,7 @@ def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
                 f"snapshot {snapshot.snapshot_id} has sequence number {number}; format version 1 has none"
             )
     elif number <= metadata.last_sequence_number and snapshot.parent_snapshot_id is not None:
-        # Somebody else committed first: the same change is fine with a later number.
+        # Another commit came first: the same change works with a later number.
         raise CommitConflict(
             f"snapshot {snapshot.snapshot_id} has sequence number {number}, "
             f"but the table is at {metadata.last_sequence_number}"
@@ -162,7 +162,7 @@ def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
 
 
 def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
-    """Return the first row id that no snapshot has taken, this one included. (spec: Snapshot Row IDs)"""
+    """Return the first row id that no snapshot has assigned, including this one. (spec: Snapshot Row IDs)"""
     first, added = snapshot.first_row_id, snapshot.added_rows
     if not metadata.has_row_ids:
         if first is not None:
@@ -199,7 +199,7 @@ def _set_current_snapshot(metadata: TableMetadata, snapshot: Snapshot, change: _
     # Only a move is logged. (spec: Table Metadata Fields, snapshot-log)
     if snapshot.snapshot_id == metadata.current_snapshot_id:
         return metadata
-    # A snapshot of this very change is logged with its own time, an older one with the time at which it came back.
+    # A snapshot of this change is logged with its own time, an older one with the time of the rollback.
     since_ms = snapshot.timestamp_ms if snapshot.snapshot_id in change.added else change.now_ms
     last_ms = metadata.snapshot_log[-1].timestamp_ms if metadata.snapshot_log else since_ms
     entry = SnapshotLogEntry(max(since_ms, last_ms), snapshot.snapshot_id)
@@ -216,7 +216,7 @@ def _remove_snapshots(metadata: TableMetadata, update: RemoveSnapshots, change: 
     gone = update.snapshot_ids
     held = sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id in gone)
     if held:
-        # Whoever chose the snapshots did not see this ref; on the table as it is now they would choose others.
+        # This ref did not exist when the snapshots were chosen; on the current table, others would be chosen.
         raise CommitConflict(f"cannot remove a snapshot that {', '.join(held)} points to")
     return replace(
         metadata,
@@ -228,7 +228,7 @@ def _remove_snapshots(metadata: TableMetadata, update: RemoveSnapshots, change: 
 
 
 def _log_without(log: tuple[SnapshotLogEntry, ...], gone: frozenset[int]) -> tuple[SnapshotLogEntry, ...]:
-    """Keep only what came after the last snapshot that is gone: a log with holes would tell a wrong history."""
+    """Keep only the entries after the last removed snapshot: a log with gaps would show a wrong history."""
     last = max((at for at, entry in enumerate(log) if entry.snapshot_id in gone), default=-1)
     return log[last + 1 :]
 

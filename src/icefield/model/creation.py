@@ -1,7 +1,7 @@
-"""A new table as the list of updates that makes it from nothing. (rest-catalog-open-api.yaml: updateTable)
+"""A new table as the list of updates that creates it. (rest-catalog-open-api.yaml: updateTable)
 
-`creation_updates` takes the first metadata of a table apart, `create_from` puts it together again, with whatever else
-the list holds. Raises InvalidInput for a list that leaves out what a table must have.
+`creation_updates` splits the first metadata of a table into updates, `create_from` builds it from them, with any
+further updates in the list. Raises InvalidInput for a list that lacks a required part.
 """
 
 import uuid
@@ -29,21 +29,21 @@ from icefield.model.updates import (
 
 @dataclass(frozen=True)
 class AssignUUID:
-    """Gives a new table or view its uuid."""
+    """Sets the uuid of a new table or view."""
 
     uuid: uuid.UUID
 
 
 @dataclass(frozen=True)
 class AssertCreate:
-    """The name is free."""
+    """The table does not exist yet."""
 
 
 TableUpdate = Update | AssignUUID
 
 
 def creation_updates(metadata: TableMetadata) -> list[TableUpdate]:
-    """Return what makes an empty table from nothing."""
+    """Return the updates that create an empty table."""
     return [
         AssignUUID(metadata.table_uuid),
         UpgradeFormatVersion(metadata.format_version),
@@ -59,7 +59,7 @@ def creation_updates(metadata: TableMetadata) -> list[TableUpdate]:
 
 
 def create_from(updates: Sequence[TableUpdate], now_ms: int) -> TableMetadata:
-    """Make a table from a list of updates alone."""
+    """Create a table from a list of updates."""
     schema = _first(updates, AddSchema).schema
     spec = _first(updates, AddPartitionSpec).spec
     order = _first(updates, AddSortOrder).order

@@ -1,7 +1,7 @@
-"""Change a partition spec by the rules of the format. (spec: Partition Evolution)
+"""Evolve a partition spec by the rules of the format. (spec: Partition Evolution)
 
-Old files keep the spec they were written with. A field that was in some spec before comes back with the id it had, so
-that one id always means one transform of one column. Raises InvalidInput.
+Old files keep the spec they were written with. A field that was in an earlier spec gets its old id again, so that an id
+always means one transform of one column. Raises InvalidInput.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from icefield.types.transforms import Void
 def add_partition_field(
     spec: PartitionSpec, text: str, name: str | None, schema: Schema, draw_id: Callable[[PartitionField], int]
 ) -> PartitionSpec:
-    """Add `transform(column)` to a spec; `draw_id` gives its id."""
+    """Add `transform(column)` to a spec; `draw_id` returns its id."""
     transform, column = parse_transform_call(text)
     source = find_source(schema, column, transform, text)
     chosen = name or transform.default_name(schema.name_of(source.field_id))
@@ -28,13 +28,13 @@ def add_partition_field(
 
 
 def _without_name(field: PartitionField, name: str) -> PartitionField:
-    """Free a name that only a dropped field of version 1 has."""
+    """Rename a dropped field of version 1 that occupies a name."""
     is_taken = field.name == name and isinstance(field.transform, Void)
     return replace(field, name=f"{field.name}_{field.field_id}") if is_taken else field
 
 
 def drop_partition_field(spec: PartitionSpec, name: str, *, keep_void: bool) -> PartitionSpec:
-    """Take a field out of a spec; in version 1 it stays as void, because there fields go by position."""
+    """Remove a field from a spec; in version 1 it becomes void, because fields are identified by position there."""
     found = find_partition_field(spec, name)
     if keep_void:
         return replace(spec, fields=tuple(replace(f, transform=Void()) if f == found else f for f in spec.fields))
@@ -42,7 +42,7 @@ def drop_partition_field(spec: PartitionSpec, name: str, *, keep_void: bool) -> 
 
 
 def rename_partition_field(spec: PartitionSpec, name: str, new_name: str, schema: Schema) -> PartitionSpec:
-    """Give a field another name."""
+    """Rename a field."""
     found = find_partition_field(spec, name)
     changed = replace(spec, fields=tuple(replace(f, name=new_name) if f == found else f for f in spec.fields))
     check_spec(changed, schema)
@@ -50,7 +50,7 @@ def rename_partition_field(spec: PartitionSpec, name: str, new_name: str, schema
 
 
 def find_partition_field(spec: PartitionSpec, name: str) -> PartitionField:
-    """Find a live field by its name or by the text that made it."""
+    """Find a field by its name, or by a term such as `day(ts)`; dropped fields are not found."""
     for field in spec.fields:
         if field.name == name and not isinstance(field.transform, Void):
             return field

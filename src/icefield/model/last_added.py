@@ -1,7 +1,7 @@
-"""Ids that mean "the one that was just added". (rest-catalog-open-api.yaml: SetCurrentSchemaUpdate and its like)
+"""The id -1, which means "last added". (rest-catalog-open-api.yaml: SetCurrentSchemaUpdate and others)
 
-Whoever applies a list of updates may give a new schema, spec or order another id than the writer thought, and a schema
-that was there before keeps its old one. So the list itself says `-1` where it means what it has just added.
+The server that applies a list of updates may assign a new schema, spec or order another id than the client expects, and
+a schema that exists already keeps its old id. So the list has `-1` where it means the last one that it added.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ LAST_ADDED = -1
 
 T = TypeVar("T")
 
-# What adds, what points at what was added, and where either has its id.
+# The update that adds, the update that refers to the added one, and the attributes of their ids.
 _PAIRS: tuple[tuple[type, type, str, str], ...] = (
     (AddSchema, SetCurrentSchema, "schema", "schema_id"),
     (AddPartitionSpec, SetDefaultSpec, "spec", "spec_id"),
@@ -30,12 +30,12 @@ _PAIRS: tuple[tuple[type, type, str, str], ...] = (
 
 
 def mark_last_added(updates: Iterable[T]) -> list[T]:
-    """Write `-1` for the id of what was added last before."""
+    """Replace the id of the last added schema, spec or order by `-1`."""
     return _rewritten(updates, lambda known, added: LAST_ADDED if known == added else known)
 
 
 def resolve_last_added(updates: Iterable[T]) -> list[T]:
-    """Write the id of what was added last before for `-1`; where nothing was, it stays and fits nothing."""
+    """Replace `-1` by the id of the last added schema, spec or order; if there is none, `-1` stays and is refused."""
     return _rewritten(updates, lambda known, added: added if known == LAST_ADDED and added is not None else known)
 
 

@@ -1,6 +1,6 @@
-"""Table metadata: one immutable version of everything about a table but its rows. (spec: Table Metadata)
+"""Table metadata: one immutable version of everything about a table except its rows. (spec: Table Metadata)
 
-Changed only through `apply`. Raises NoSuchSnapshot from the look-ups by id, ref and time.
+Changed only through `apply`. Raises NoSuchSnapshot from lookups by id, ref and time.
 """
 
 import uuid
@@ -27,12 +27,12 @@ from icefield.types.transforms import Unknown
 FORMAT_VERSIONS = (1, 2, 3)
 FORMAT_VERSION = 2
 HIGHEST_SEQUENCE_NUMBER = 2**63 - 1
-ROW_LINEAGE_VERSION = 3  # the first that gives every row an id
+ROW_LINEAGE_VERSION = 3  # the first format version with row ids
 
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """What a metadata.json says."""
+    """The contents of a metadata.json."""
 
     table_uuid: uuid.UUID
     location: str
@@ -56,10 +56,10 @@ class TableMetadata:
     next_row_id: int = 0
     statistics: tuple[StatisticsEntry, ...] = ()
     partition_statistics: tuple[StatisticsEntry, ...] = ()
-    unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, kept as they were
+    unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, preserved
 
     def is_table(self, known_uuid: uuid.UUID) -> bool:
-        """Return whether this is the table with a uuid; one that had none may have got one since."""
+        """Return whether this is the table with a uuid; a v1 table without one may have been assigned one since."""
         return known_uuid in (self.table_uuid, location_uuid(self.location))
 
     @property
@@ -78,21 +78,21 @@ class TableMetadata:
         return self.sort_order_by_id(self.default_sort_order_id)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Find a schema of any age."""
+        """Find a schema, current or old."""
         for schema in self.schemas:
             if schema.schema_id == schema_id:
                 return schema
         raise InvalidInput(f"the table has no schema with id {schema_id}")
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
-        """Find a partition spec of any age."""
+        """Find a partition spec, current or old."""
         for spec in self.specs:
             if spec.spec_id == spec_id:
                 return spec
         raise InvalidInput(f"the table has no partition spec with id {spec_id}")
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
-        """Find a sort order of any age."""
+        """Find a sort order, current or old."""
         for order in self.sort_orders:
             if order.order_id == order_id:
                 return order
@@ -100,7 +100,7 @@ class TableMetadata:
 
     def schema_of_spec(self, spec: PartitionSpec) -> Schema:
         """Return the newest schema that has all source columns of a spec; the current one may have dropped some."""
-        # What an unknown transform makes is taken as it is, whatever its sources were.
+        # The values of an unknown transform are used as stored, whatever their sources.
         sources = {f.source_id for f in spec.fields if not isinstance(f.transform, Unknown)}
         for schema in self.schemas_newest_first:
             if sources <= schema.by_id.keys():
@@ -109,17 +109,17 @@ class TableMetadata:
 
     @property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
-        """Every schema that the table had, from the current one back."""
+        """All schemas of the table, the current one first, then from new to old."""
         return (self.schema, *reversed(self.schemas))
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether the format version gives every row an id. (spec: Row Lineage)"""
+        """Whether the format version has row lineage. (spec: Row Lineage)"""
         return self.format_version >= ROW_LINEAGE_VERSION
 
     @property
     def next_sequence_number(self) -> int:
-        """The number of the next snapshot; version 1 has none and reads as 0. (spec: Sequence Numbers)"""
+        """The sequence number of the next snapshot; 0 in version 1, which has none. (spec: Sequence Numbers)"""
         if self.format_version == 1:
             return 0
         if self.last_sequence_number >= HIGHEST_SEQUENCE_NUMBER:
@@ -130,7 +130,7 @@ class TableMetadata:
 
     @property
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot that `main` points at; None for a table that was never written."""
+        """The snapshot that `main` points to; None for a table without snapshots."""
         return None if self.current_snapshot_id is None else self.snapshot_by_id(self.current_snapshot_id)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot:
@@ -145,7 +145,7 @@ class TableMetadata:
         return found
 
     def ref_head(self, ref: str) -> Snapshot | None:
-        """Return the snapshot that a branch or tag points at; None only for `main` of an empty table."""
+        """Return the snapshot that a branch or tag points to; None only for `main` of an empty table."""
         if ref in self.refs:
             return self.snapshot_by_id(self.refs[ref].snapshot_id)
         if ref == MAIN:
@@ -154,7 +154,7 @@ class TableMetadata:
         raise NoSuchSnapshot(f"the table has no branch or tag {ref!r} (refs: {known})")
 
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
-        """Return what `main` pointed at, at a time; of several in one millisecond the last.
+        """Return the snapshot that `main` pointed to at a time; the last of several in one millisecond.
 
         (spec: Point in Time Reads; the log is in order of change, so clock skew between writers cannot reorder it.)
         """
@@ -165,17 +165,17 @@ class TableMetadata:
         raise NoSuchSnapshot(f"the table had no snapshot at {_utc(timestamp_ms)}{begins}")
 
     def ancestors(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-        """Yield a snapshot, its parent, and so on, as far as history is kept."""
+        """Yield a snapshot and its ancestors, as far as they are retained."""
         return iter(()) if snapshot is None else self.snapshots.ancestors(snapshot)
 
 
 def location_uuid(location: str) -> uuid.UUID:
-    """Return what stands for the uuid of a table that has none, as format version 1 allows: its location tells."""
+    """Return the uuid of a v1 table that has none, derived from its location."""
     return uuid.uuid5(uuid.NAMESPACE_URL, location)
 
 
 def check_format_version(version: int, what: str) -> None:
-    """Refuse a format version that icefield does not know, by its number."""
+    """Refuse an unsupported format version."""
     if version not in FORMAT_VERSIONS:
         known = ", ".join(str(each) for each in FORMAT_VERSIONS)
         raise Unsupported(f"{what} has format version {version}; icefield supports versions {known}")

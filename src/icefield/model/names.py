@@ -1,4 +1,4 @@
-"""Names of namespaces and tables, checked once and trusted afterwards.
+"""Names of namespaces and tables, validated once and trusted afterwards.
 
 A name is one or more parts joined by dots; the last part of a table's name is the table. Names become directory
 names and SQL values, so the rules are strict: no empty part, no separator, no control character, no `.` or `..`.
@@ -14,8 +14,8 @@ Namespace = tuple[str, ...]
 
 _MAX_PART_BYTES = 255
 _SHOWN_CHARACTERS = 80
-# Controls and separators; half surrogates, which no file system and no database can hold; and characters that are not
-# seen, or turn the reading direction, so that one name looks like another.
+# Control characters and separators; lone surrogates, which file systems and databases cannot store; and characters that
+# are invisible, or change the reading direction, so that one name looks like another.
 _BAD_CHARACTERS = re.compile(
     r"[\x00-\x1f\x7f-\x9f/\\.\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
 )

@@ -1,6 +1,6 @@
 """Partition specs: how rows are grouped into files. (spec: Partitioning)
 
-`parse_partition_by(["day(ts)", "bucket(16, id)", "region"], schema)` reads what users write.
+`parse_partition_by(["day(ts)", "bucket(16, id)", "region"], schema)` parses the terms that users write.
 Raises InvalidInput.
 """
 
@@ -25,7 +25,7 @@ _PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 
 @dataclass(frozen=True)
 class PartitionField:
-    """One part of the partition tuple; a transform of several columns has the later ones in `other_source_ids`."""
+    """One field of the partition tuple; a transform of several columns has the others in `other_source_ids`."""
 
     source_id: int
     field_id: int
@@ -48,7 +48,7 @@ class PartitionSpec:
     unknown_keys: UnknownKeys = dataclasses.field(default=None, compare=False, repr=False)
 
     def __hash__(self) -> int:
-        # Caches are asked by spec, several times in every scan; what is not hashed is left to equality.
+        # Specs are cache keys, looked up several times in every scan; equality compares the rest.
         return hash((self.spec_id, len(self.fields), *(field.field_id for field in self.fields[-1:])))
 
     @property
@@ -74,7 +74,7 @@ class PartitionSpec:
         return "[" + ", ".join(f"{f.name}: {f.transform}({_listed(f.source_ids)})" for f in self.fields) + "]"
 
     def _result_type(self, field: PartitionField, schema: Schema) -> PrimitiveType:
-        # What an unknown transform makes does not depend on its sources, which may be of any type.
+        # The result type of an unknown transform does not depend on its sources, which may be of any type.
         source = StringType() if isinstance(field.transform, Unknown) else self.source_type(field, schema)
         return field.transform.result_type(source)
 
@@ -134,12 +134,12 @@ def find_source(schema: Schema, column: str, transform: Transform, text: str) ->
 
 
 def check_spec(spec: PartitionSpec, schema: Schema) -> None:
-    """Refuse specs that no reader could tell apart or resolve."""
+    """Refuse ambiguous partition fields."""
     names = [f.name for f in spec.fields]
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"two partition fields are named {name!r}")
-    # Each drop of a field in version 1 leaves a void one, so there may be several of one column.
+    # In version 1 each dropped field leaves a void field, so a column may have several.
     pairs = [(f.source_ids, str(f.transform)) for f in spec.fields if not isinstance(f.transform, Void)]
     if len(set(pairs)) != len(pairs):
         raise InvalidInput("the partition spec applies the same transform to the same column twice")
@@ -155,6 +155,6 @@ def _listed(ids: tuple[int, ...]) -> str:
 
 
 def _unquote(text: str) -> str:
-    """Take the backticks off a name, or off the parts of a dotted one."""
+    """Remove the backticks from a name, or from the parts of a dotted name."""
     text = text.strip()
     return QUOTED.sub(lambda found: found[1].replace("``", "`"), text) if _QUOTED_PATH.fullmatch(text) else text

@@ -1,8 +1,8 @@
 """The requirements of a list of changes, derived from the base of the first one.
 
-A later change of a list depends on the state that an earlier one made, which a server that checks the whole list has
-never seen. So everything that any of them touches, or states as a requirement, must be as it is in the
-base; that is at least what Iceberg's own client requires. (rest-catalog-open-api.yaml: TableRequirement)
+A later change of a list depends on the state after the earlier ones, which does not exist yet when a server checks the
+whole list. So everything that any of them changes, or states as a requirement, must be as in the base; that is at least
+what Iceberg's own client requires. (rest-catalog-open-api.yaml: TableRequirement)
 """
 
 from collections.abc import Callable, Iterable
@@ -35,7 +35,7 @@ from icefield.model.updates import (
 def find_requirements(
     base: TableMetadata, updates: Iterable[Update], stated: Iterable[Requirement] = ()
 ) -> list[Requirement]:
-    """Return what must still hold for updates; stated: the requirements of the changes themselves."""
+    """Return the requirements of updates; stated: the requirements of the changes themselves."""
     found: dict[Requirement, None] = {AssertTableUUID(base.table_uuid): None}
     for each in (*updates, *stated):
         rule = RESTS_ON.get(type(each))
@@ -44,7 +44,7 @@ def find_requirements(
 
 
 def find_version(base: TableMetadata) -> list[Requirement]:
-    """Return what must hold for whoever only read a table: its refs, and how rows are read and written."""
+    """Return the requirements on a table that was only read: its refs, and how rows are read and written."""
     return [
         AssertTableUUID(base.table_uuid),
         *_all_refs(base),
@@ -69,7 +69,7 @@ RESTS_ON: dict[type, Callable[[TableMetadata, Any], list[Requirement]]] = {
     RemoveSnapshots: lambda base, update: _all_refs(base),
     AddSchema: lambda base, update: [AssertLastAssignedFieldId(base.last_column_id)],
     SetCurrentSchema: lambda base, update: [AssertCurrentSchemaId(base.current_schema_id)],
-    # That no branch moves means that nobody writes with what is removed.
+    # If no branch moves, no concurrent write uses what is removed.
     RemoveSchemas: lambda base, update: [AssertCurrentSchemaId(base.current_schema_id), *_all_refs(base)],
     RemovePartitionSpecs: lambda base, update: [AssertDefaultSpecId(base.default_spec_id), *_all_refs(base)],
     AddPartitionSpec: lambda base, update: [AssertLastAssignedPartitionId(base.last_partition_id)],

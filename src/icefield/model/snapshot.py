@@ -1,7 +1,7 @@
-"""Snapshots and refs: the versions of a table and the names that point at them. (spec: Snapshots, Snapshot References)
+"""Snapshots and refs: the versions of a table and the names that point to them. (spec: Snapshots, Snapshot References)
 
-A table may have tens of thousands of snapshots, and a commit changes one of them. So `Snapshots` holds entries that
-may still be undecoded (`CarriedSnapshot`), finds one without decoding the rest, and shares the tail when one is added.
+A table may have tens of thousands of snapshots, and a commit adds one. So the entries of `Snapshots` may be undecoded
+(`CarriedSnapshot`); one can be found without decoding the rest, and adding one does not copy the others.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,7 +15,7 @@ MAIN = "main"
 
 
 class Operation(StrEnum):
-    """What a snapshot did, in the words of the spec."""
+    """The operation of a snapshot, as named in the spec."""
 
     APPEND = "append"
     REPLACE = "replace"
@@ -62,10 +62,10 @@ class Snapshot:
 
 
 class CarriedSnapshot(Protocol):
-    """A snapshot in its stored form, decoded only when asked."""
+    """A snapshot in its stored form, decoded on demand."""
 
     def holds(self, text: bytes) -> bool:
-        """Return False only if decoding would certainly give a snapshot without this text, which is plain ASCII."""
+        """Return False only if the decoded snapshot certainly does not contain this ASCII text."""
         ...
 
     def load(self) -> Snapshot:
@@ -95,12 +95,12 @@ class Snapshots:
     __hash__ = None  # type: ignore[assignment]
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """Find a snapshot by id, looking from the newest back."""
+        """Find a snapshot by id, searching from the newest."""
         at = self._find_position(snapshot_id, len(self.entries))
         return None if at is None else self._load(at)
 
     def find_all_by_summary(self, key: str, value: str) -> Iterator[Snapshot]:
-        """Yield the snapshots whose summary has a value under a key, newest first; the value is plain ASCII."""
+        """Yield the snapshots whose summary has an ASCII value under a key, newest first."""
         text = value.encode()
         for at in range(len(self.entries) - 1, -1, -1):
             entry = self.entries[at]
@@ -109,7 +109,7 @@ class Snapshots:
                 yield self._load(at)
 
     def added_since(self, earlier: "Snapshots | None") -> Iterator[Snapshot]:
-        """Yield the snapshots, newest first, back to the first that an earlier list has; for None all of them."""
+        """Yield the snapshots, newest first, up to the first that an earlier list contains; all of them for None."""
         for at in range(len(self.entries) - 1, -1, -1):
             snapshot = self._load(at)
             if earlier is not None and earlier.find(snapshot.snapshot_id) is not None:
@@ -117,12 +117,12 @@ class Snapshots:
             yield snapshot
 
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
-        """Yield a snapshot, its parent, and so on, as far as they are kept; a circle ends where it began."""
+        """Yield a snapshot and its ancestors, as far as they are retained; a cycle ends where it began."""
         seen = {snapshot.snapshot_id}
         at = len(self.entries)
         yield snapshot
         while (parent := snapshot.parent_snapshot_id) is not None and parent not in seen:
-            # Parents come before their children, so one pass finds them all; lists of other writers may differ.
+            # Parents precede their children, so one pass finds them all; lists of other writers may differ.
             found = self._find_position(parent, at)
             if found is None:
                 found = self._find_position(parent, len(self.entries))
@@ -133,11 +133,11 @@ class Snapshots:
             yield snapshot
 
     def with_added(self, snapshot: Snapshot) -> "Snapshots":
-        """Return the list with one more at the end."""
+        """Return the list with a snapshot added at the end."""
         return Snapshots((*self.entries, snapshot))
 
     def without(self, snapshot_ids: Collection[int]) -> "Snapshots":
-        """Return the list without some."""
+        """Return the list without some snapshots."""
         gone = set(snapshot_ids)
         kept = (e for at, e in enumerate(self.entries) if self._load(at).snapshot_id not in gone)
         return Snapshots(tuple(kept))
@@ -165,7 +165,7 @@ class RefKind(StrEnum):
 
 @dataclass(frozen=True)
 class SnapshotRef:
-    """A branch or tag: the snapshot that it points at, and its retention policy."""
+    """A branch or tag: the snapshot that it points to, and its retention policy."""
 
     snapshot_id: int
     kind: RefKind = RefKind.BRANCH
@@ -177,7 +177,7 @@ class SnapshotRef:
 
 @dataclass(frozen=True)
 class SnapshotLogEntry:
-    """A time at which `main` began to point at a snapshot."""
+    """A time at which `main` began to point to a snapshot."""
 
     timestamp_ms: int
     snapshot_id: int
@@ -185,7 +185,7 @@ class SnapshotLogEntry:
 
 @dataclass(frozen=True)
 class MetadataLogEntry:
-    """This metadata file was current from this time on."""
+    """A metadata file, and the time at which it became current."""
 
     timestamp_ms: int
     metadata_file: str

@@ -1,6 +1,6 @@
 """Sort orders: how rows are ordered inside files. (spec: Sorting)
 
-`parse_order_by(["ts desc nulls last", "bucket(16, id)"], schema)` reads what users write.
+`parse_order_by(["ts desc nulls last", "bucket(16, id)"], schema)` parses the terms that users write.
 Raises InvalidInput.
 """
 
@@ -29,7 +29,7 @@ class NullOrder(StrEnum):
 
 @dataclass(frozen=True)
 class SortField:
-    """One key of the order; a transform of several columns has the later ones in `other_source_ids`."""
+    """One key of the order; a transform of several columns has the others in `other_source_ids`."""
 
     source_id: int
     transform: Transform
@@ -57,7 +57,7 @@ class SortOrder:
 
 
 UNSORTED = SortOrder()
-# Found one after the other from the end: one pattern for the whole term would try every blank as the first of its end.
+# Matched one by one from the end: a single pattern for the whole term would backtrack over every blank.
 _NULLS = re.compile(r"\snulls\s+(first|last)\Z", re.IGNORECASE)
 _DIRECTION = re.compile(r"\s(asc|desc)\Z", re.IGNORECASE)
 
@@ -86,7 +86,7 @@ def _parse_term(text: str, schema: Schema) -> SortField:
 
 
 def _split_off(text: str, ending: re.Pattern[str]) -> tuple[str, str | None]:
-    """Return a term without its ending, and the word in that, if it has one."""
+    """Return a term without a suffix that matches, and the word in the suffix, if there is one."""
     text = text.rstrip()
     found = ending.search(text)
     return (text[: found.start()], found[1].lower()) if found else (text, None)

@@ -1,7 +1,7 @@
 """Statistics files of a snapshot. (spec: Table Statistics, Partition Statistics)
 
-In a table's metadata they are kept as the JSON that they came as, so that nothing of what other writers say of them is
-lost; only the snapshot that each belongs to is looked at.
+In a table's metadata they are kept as the original JSON, so that no field of other writers is lost; only the snapshot
+that each belongs to is decoded.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class StatisticsEntry:
-    """One file of statistics, as the metadata describes it: JSON, and the snapshot that it names."""
+    """A statistics file as metadata describes it: its JSON, and its snapshot."""
 
     snapshot_id: int
     document: bytes
@@ -18,7 +18,7 @@ class StatisticsEntry:
 
 @dataclass(frozen=True)
 class BlobMetadata:
-    """What a statistics file holds in one of its blobs."""
+    """The description of one blob in a statistics file."""
 
     type: str
     snapshot_id: int
@@ -40,7 +40,7 @@ class StatisticsFile:
 
 @dataclass(frozen=True)
 class PartitionStatisticsFile:
-    """A file of statistics by partition of one snapshot."""
+    """A partition statistics file of one snapshot."""
 
     snapshot_id: int
     statistics_path: str

@@ -1,7 +1,7 @@
 """Changes to a table as data: updates and their requirements.
 
 The names are those of the REST protocol (rest-catalog-open-api.yaml: TableUpdate, TableRequirement), so that the same
-values can be sent to a server. `apply` makes them, `check` checks them.
+values can be sent to a server. `apply` applies updates, `check` checks requirements.
 """
 
 import uuid
@@ -142,14 +142,14 @@ Update = (
 
 @dataclass(frozen=True)
 class AssertTableUUID:
-    """The table is still the same one, not another under its name."""
+    """The table is still the same one, not another of the same name."""
 
     table_uuid: uuid.UUID
 
 
 @dataclass(frozen=True)
 class AssertRefSnapshotId:
-    """A ref still points where it did; None: it does not exist."""
+    """A ref still points to the same snapshot; None: it does not exist."""
 
     ref: str
     snapshot_id: int | None

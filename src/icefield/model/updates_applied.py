@@ -1,7 +1,6 @@
-"""Whether updates show in a table: how a change without a snapshot is distinguished from one that was never made.
+"""Check whether updates were applied to a table, to resolve the outcome of a change without a snapshot.
 
-What is compared is what the updates touch, against the table as they were meant to leave it; other changes beside them
-do not count.
+Only what the updates change is compared with the table as they would have left it; other changes are ignored.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,12 +33,12 @@ from icefield.model.updates import (
 
 
 def updates_applied(table: TableMetadata, updates: Iterable[Update], wanted: TableMetadata) -> bool:
-    """Return whether a table is as it would be with the updates made; wanted: their base with all of them made."""
+    """Return whether a table shows the updates; wanted: their base with all of them applied."""
     return all(MADE[type(update)](table, wanted, update) for update in updates)
 
 
 def has_snapshot(table: TableMetadata, update: AddSnapshot) -> bool:
-    """Return whether a table holds a snapshot: this one, and not another try at it."""
+    """Return whether a table has this snapshot, and not one of another attempt."""
     found = table.snapshots.find(update.snapshot.snapshot_id)
     return found is not None and found.manifest_list == update.snapshot.manifest_list
 
@@ -53,7 +52,7 @@ def _same_properties(table: TableMetadata, wanted: TableMetadata, keys: Iterable
 
 
 def _anything(table: TableMetadata, wanted: TableMetadata, update: Any) -> bool:
-    return True  # it counts through what points at it
+    return True  # what matters is whether it is referenced
 
 
 MADE: dict[type, Callable[[TableMetadata, TableMetadata, Any], bool]] = {

@@ -1,9 +1,9 @@
 """View metadata: the query of a view, in its versions, and its columns. (view spec)
 
-One immutable value per version of the metadata file; `create_view`, `replace_version` and `set_properties` make the
-next one, purely. Versions, once made, never change: a definition that was there before is pointed at again.
+Each version of the metadata file is an immutable value; `create_view`, `replace_version` and `set_properties` return
+the next one. View versions never change: a definition that existed before is made current again.
 
-Raises InvalidInput for a definition or property that breaks a rule.
+Raises InvalidInput for an invalid definition or property.
 """
 
 import uuid
@@ -44,7 +44,7 @@ class SqlRepresentation:
 
 @dataclass(frozen=True)
 class OtherRepresentation:
-    """A representation of a type that icefield does not know, kept as it was."""
+    """A representation of an unknown type, preserved as it is."""
 
     raw: bytes
 
@@ -54,7 +54,7 @@ Representation = SqlRepresentation | OtherRepresentation
 
 @dataclass(frozen=True)
 class ViewDefinition:
-    """What a view is to be: its columns, its query in one dialect or more, and how names in it are read."""
+    """The definition of a view: its columns, its query in one or more dialects, and how names in it are resolved."""
 
     schema: Schema
     representations: tuple[Representation, ...]
@@ -98,7 +98,7 @@ class ViewVersion:
 
 @dataclass(frozen=True)
 class VersionLogEntry:
-    """A moment at which a version became the current one."""
+    """A time at which a version became current."""
 
     timestamp_ms: int
     version_id: int
@@ -106,7 +106,7 @@ class VersionLogEntry:
 
 @dataclass(frozen=True)
 class ViewMetadata:
-    """What a view's metadata.json says."""
+    """The contents of a view's metadata.json."""
 
     view_uuid: uuid.UUID
     location: str
@@ -116,7 +116,7 @@ class ViewMetadata:
     version_log: tuple[VersionLogEntry, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
     format_version: int = VIEW_FORMAT_VERSION
-    unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, kept as they were
+    unknown: Mapping[str, bytes] = field(default_factory=dict)  # keys of other writers, preserved
 
     @property
     def current_version(self) -> ViewVersion:
@@ -146,7 +146,7 @@ class ViewMetadata:
 def create_view(
     view_uuid: uuid.UUID, location: str, definition: ViewDefinition, properties: Mapping[str, str], now_ms: int
 ) -> ViewMetadata:
-    """Make the metadata of a new view."""
+    """Return the metadata of a new view."""
     _check_properties(properties)
     version = _version(definition, FIRST_VERSION_ID, 0, now_ms)
     return ViewMetadata(
@@ -184,7 +184,7 @@ def set_properties(base: ViewMetadata, updates: Mapping[str, str], removals: Ite
 
 
 def point_at_version(base: ViewMetadata, version_id: int, now_ms: int) -> ViewMetadata:
-    """Make a version that is kept the current one."""
+    """Make an existing version current."""
     base.version_by_id(version_id)
     if base.current_version_id == version_id:
         return base
@@ -193,7 +193,7 @@ def point_at_version(base: ViewMetadata, version_id: int, now_ms: int) -> ViewMe
 
 
 def says_the_same(one: ViewVersion, other: ViewVersion) -> bool:
-    """Compare what a reader sees; who wrote it, and when, does not count, nor do the ids."""
+    """Compare definitions, without author, time and ids."""
     alike = replace(one, version_id=other.version_id, schema_id=other.schema_id)
     return replace(alike, timestamp_ms=other.timestamp_ms, summary=other.summary) == other
 
@@ -219,7 +219,7 @@ def _with_schema(schemas: Sequence[Schema], schema: Schema) -> tuple[tuple[Schem
 
 
 def _expired(metadata: ViewMetadata) -> ViewMetadata:
-    """Keep the newest versions by id, and the log since the last entry whose version is gone."""
+    """Keep the newest versions by id, and the log after the last entry whose version was dropped."""
     keep = HISTORY_ENTRIES.read(metadata.properties)
     if len(metadata.versions) <= keep:
         return metadata

@@ -1,7 +1,7 @@
 """Changes to a view as data, derived from its metadata before and after. (rest-catalog-open-api.yaml: ViewUpdate)
 
-`find_view_updates` compares, `apply_view_updates` makes the changes. Ids of what is new are given by whoever applies
-them, so that the list says `-1` for what it has just added. Raises InvalidInput for an update that does not fit.
+`find_view_updates` compares, `apply_view_updates` applies the changes. New ids are assigned where the updates are
+applied, so the list has `-1` for what it has just added. Raises InvalidInput for an invalid update.
 """
 
 from collections.abc import Iterable
@@ -65,7 +65,7 @@ def find_view_updates(base: ViewMetadata, wanted: ViewMetadata) -> list[ViewUpda
 
 
 def apply_view_updates(base: ViewMetadata, updates: Iterable[ViewUpdate], now_ms: int) -> ViewMetadata:
-    """Make updates in order: the other side of `find_view_updates`."""
+    """Apply updates in order: the inverse of `find_view_updates`."""
     schemas: dict[int, Schema] = {schema.schema_id: schema for schema in base.schemas}
     added: dict[int, ViewVersion] = {}
     for update in updates:
