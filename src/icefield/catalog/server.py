@@ -19,5 +19,5 @@ class MetadataServer(Protocol):
 
     @property
     def wants_reports(self) -> bool:
-        """Whether the server wants reports of commits."""
+        """Whether the server accepts commit reports."""
         ...

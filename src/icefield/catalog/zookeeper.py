@@ -1,11 +1,11 @@
-"""The catalog of `nodes` in ZooKeeper; its root is `<path of the URL>/catalog:<name>`.
+"""The node catalog (see `nodes`) in ZooKeeper; its root is `<path of the URL>/catalog:<name>`.
 
-A commit is one ZooKeeper transaction. A read is a few pipelined requests, which the server answers in their order: a
-`sync`, so that a server that lags behind does not answer from its past; the root; the nodes; the root again, to see
-that its version is the same. The client's threads and session do not survive a fork: a child opens its own.
+A commit is one ZooKeeper transaction. A read is a few pipelined requests, which the server processes in order: a
+`sync`, so that a server that lags behind does not return old data; the root; the nodes; the root again, to check that
+its version is the same. The client's threads and session do not survive a fork: a child opens its own.
 
-Error semantics: a read is repeated until the timeout, over reconnections and new sessions; then it is a CatalogError.
-A transaction that the server refuses changed nothing. Any other failure of one is a CommitStateUnknown.
+Errors: a read is retried until the timeout, across reconnections and new sessions; then it is a CatalogError. A
+transaction that the server refuses changed nothing. Any other failure of a transaction is a CommitStateUnknown.
 """
 
 import os
@@ -43,7 +43,7 @@ def open_zookeeper_catalog(url: str, name: str, ambient: Ambient, timeout_s: flo
 class ZooKeeperNodes:
     """The nodes of one catalog. timeout_s: how long to wait for the servers."""
 
-    most_bytes = 800_000  # a request above the server's jute.maxbuffer, 1 MiB, ends the connection without an answer
+    most_bytes = 800_000  # the server closes the connection on a request above jute.maxbuffer, 1 MiB
 
     def __init__(self, url: str, name: str, timeout_s: float, ambient: Ambient) -> None:
         self._hosts, path, digest = _parse_url(url)
@@ -78,7 +78,7 @@ class ZooKeeperNodes:
         try:
             answers = request.commit_async().get(timeout=self._timeout_s)
         except _FAILURES as error:
-            self._disconnect()  # or else a transaction that waits for a connection may be sent much later
+            self._disconnect()  # otherwise a transaction that waits for a connection may be sent much later
             raise CommitStateUnknown(f"the answer of {self.identity} was lost: {error!r}", hint=_UNKNOWN) from error
         failed = [each for each in answers if isinstance(each, Exception)]
         if failed and not any(isinstance(each, _RACES) for each in failed):
@@ -100,7 +100,7 @@ class ZooKeeperNodes:
         with self._lock, suppress(kazoo.KazooException), ExitStack() as ends:
             client, self._client = self._client, None
             if client is not None:
-                ends.callback(client.close)  # also where stop fails: its threads would try to connect for ever
+                ends.callback(client.close)  # also if stop fails: its threads would try to connect forever
                 client.stop()
 
     def _connect(self) -> Any:
@@ -124,7 +124,8 @@ class ZooKeeperNodes:
             try:
                 asked = [client.sync_async(root), *(client.get_async(self._path(name)) for name in (ROOT, *names))]
                 asked += [client.get_children_async(root, None, True) if with_names else client.get_async(root)]
-                # A sync that failed leaves the requests after it to any server. One that answers has no deadline.
+                # After a failed sync, any server may have handled the later requests. A sync that succeeds has no
+                # deadline.
                 return [_answer(each, self._timeout_s) for each in asked][1:]
             except _FAILURES as error:
                 if not isinstance(error, _LOST) or self._ambient.monotonic() >= deadline:

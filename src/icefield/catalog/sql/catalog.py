@@ -1,11 +1,11 @@
-"""A catalog in the two tables that Iceberg's JDBC catalog and PyIceberg's SqlCatalog use, live beside them.
+"""A catalog in the two tables of Iceberg's JDBC catalog and PyIceberg's SqlCatalog, which may use it at the same time.
 
-Both know two shapes of `iceberg_tables`: V0 without and V1 with the column iceberg_type ('TABLE', 'VIEW' or null, where
-null means a table). Another client may add the column while we run, so the shape is never remembered: rows are read
-with `SELECT *` and their columns looked at, in the same transaction that writes.
+There are two versions of `iceberg_tables`: V0 without and V1 with the column iceberg_type ('TABLE', 'VIEW' or null,
+where null means a table). Another client may add the column at any time, so the version is never cached: rows are read
+with `SELECT *`, and their columns are checked in the same transaction that writes.
 
-Namespaces are compared whole or by `substr`, never by LIKE, which ignores case in SQLite and takes `_` for any
-character. See `catalog` for the contract and `database` for what is asked of the database.
+Namespaces are compared as a whole or by `substr`, never by LIKE, which ignores case in SQLite and takes `_` for any
+character. See `catalog` for the contract and `database` for the requirements of the database.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -114,7 +114,7 @@ class SqlCatalog:
         return self._database.read(self._entries)
 
     def pointed_at(self, locations: Iterable[str]) -> set[str]:
-        # Of every catalog in the database: what counts is the file.
+        # In every catalog of the database: the file matters, not the catalog's name.
         wanted = list(locations)
 
         def work(session: Session) -> set[str]:
@@ -163,7 +163,7 @@ class SqlCatalog:
         raise Unsupported("a catalog cannot be pickled: it holds connections", hint="Open it there")
 
     def _swap(self, session: Session, changes: Sequence[PointerSwap]) -> None:
-        # All expectations are checked before anything is written, so that they see one state.
+        # All expected pointers are checked before anything is written, so that they are checked against one state.
         found = [self._select(session, change.table) for change in changes]
         for change, rows in zip(changes, found, strict=True):
             self._check(session, change, rows)
@@ -171,7 +171,7 @@ class SqlCatalog:
         entries = self._entries(session) if guards else {}
         for guard in guards:
             guard(entries)
-        # Rows are locked in the order of their names, so that two swaps never wait for each other in a circle.
+        # Rows are locked in the order of their names, so that two swaps cannot deadlock.
         for change, rows in sorted(zip(changes, found, strict=True), key=lambda pair: pair[0].table):
             self._move(session, change, typed=_TYPE_COLUMN in rows.columns)
 
@@ -196,7 +196,7 @@ class SqlCatalog:
             rows = session.execute(_UPDATE, (change.new, change.expected, *key, change.expected))
         else:
             return
-        # Not a formality: an update that found no row is a commit that did not happen.
+        # Required: an update that matched no row is a commit that did not happen.
         if rows.changed != 1:
             raise CommitConflict(f"{change.table} was changed while {change.new} was being committed")
 
@@ -231,7 +231,7 @@ class SqlCatalog:
         return self.name, text_of(table.namespace), table.name
 
     def _entry(self, name: TableName, rows: Rows) -> Entry | None:
-        """Return what a name's row says, or None when there is no row."""
+        """Return the entry of a name's row, or None if there is no row."""
         for row in _by_column(rows):
             location = row["metadata_location"]
             if not location:
@@ -247,5 +247,5 @@ def _by_column(rows: Rows) -> list[dict[str, Value]]:
 
 
 def _kind(row: Mapping[str, Value]) -> Kind:
-    # A row without a type is from before there were views.
+    # A row without a type is a table, from before views existed.
     return Kind.TABLE if row.get(_TYPE_COLUMN) in (None, _TYPES[Kind.TABLE]) else Kind.VIEW

@@ -1,13 +1,13 @@
-"""Database connections of one process: each lent to one thread at a time, and none open across a fork.
+"""A pool of database connections: each used by one thread at a time, and none open across a fork.
 
-SQLite keeps the locks that a process holds in its own memory, which a forked child inherits without the locks. A child
-then takes no lock of its own on a file that its parent has open (even through a new connection), and when the parent
-closes, the write-ahead log is deleted under the child: what it commits afterwards is acknowledged and lost. On a
-connection to a server, parent and child would read each other's answers. So every connection is closed before the
-fork, once the threads that use one are done; parent and child open new ones.
+SQLite tracks the locks of a process in memory, which a forked child inherits without the locks. The child then takes no
+lock of its own on a file that its parent has open (even through a new connection), and when the parent closes it, the
+write-ahead log is deleted under the child: its later commits are acknowledged and lost. On a connection to a server,
+parent and child would read each other's responses. So every connection is closed before the fork, once the threads that
+use one are done; parent and child open new ones.
 
-The hook cannot see connections of other libraries to the same database, nor run for a fork made by C code; in a child
-of the latter kind a pool that had connections refuses to work.
+The fork hook does not cover connections of other libraries to the same database, and does not run for a fork made by C
+code; in the child of such a fork, a pool that had connections refuses to work.
 """
 
 import os
@@ -23,11 +23,11 @@ _MOST_IDLE = 8
 
 
 class Closable(Protocol):
-    """What the pool asks of a connection."""
+    """What the pool requires of a connection."""
 
     @property
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open on it, or it is not known, so that it cannot be lent again."""
+        """Return whether a transaction is or may be open, so that the connection cannot be reused."""
         ...
 
     def close(self) -> None: ...
@@ -37,9 +37,9 @@ Connection = TypeVar("Connection", bound=Closable)
 
 
 class Connections(Generic[Connection]):
-    """A pool of connections that `open_connection` opens.
+    """A pool of connections, opened by `open_connection`.
 
-    A connection is not kept when it comes back in a transaction, or with one of `failures` or a CommitStateUnknown.
+    A connection is not reused if it is returned in a transaction, or after one of `failures` or a CommitStateUnknown.
     """
 
     def __init__(self, open_connection: Callable[[], Connection], failures: tuple[type[Exception], ...]) -> None:
@@ -55,7 +55,7 @@ class Connections(Generic[Connection]):
 
     @contextmanager
     def borrow(self) -> Iterator[Connection]:
-        """Lend a connection, which is kept for the next borrower where it can be."""
+        """Lend a connection, which is reused if possible."""
         connection = self._take()
         try:
             yield connection
@@ -68,29 +68,29 @@ class Connections(Generic[Connection]):
         self._give_back(connection, keep=not connection.in_transaction)
 
     def close(self) -> None:
-        """Close what is idle now, and what is lent when it comes back."""
+        """Close idle connections now, and lent ones when they are returned."""
         with self._changed:
             self._closed = True
             _close_all(self._idle)
 
     def close_idle(self) -> None:
-        """Close what is not lent, so that the next borrower gets a new one."""
+        """Close idle connections, so that the next borrower gets a new one."""
         with self._changed:
             _close_all(self._idle)
 
     def close_before_fork(self) -> None:
-        """Wait for the threads that borrow, close everything, and keep the door shut until the fork is done."""
+        """Wait for the threads that use connections, close them all, and lend none until the fork is done."""
         self._changed.acquire()
         here = threading.get_ident()
         self._changed.wait_for(lambda: all(borrower == here for borrower in self._borrowers))
         _close_all(self._idle)
 
     def reopen_after_fork(self) -> None:
-        """Open the door again, in the parent."""
+        """Lend connections again, in the parent."""
         self._changed.release()
 
     def restart_in_child(self) -> None:
-        """Begin afresh in the child, unless connections came along."""
+        """Start with an empty pool in the child, unless it inherited connections."""
         self._changed = threading.Condition()
         if not self._idle and not self._borrowers:
             self._process = os.getpid()
@@ -133,7 +133,7 @@ def _close_all(connections: list[Any]) -> None:
 
 
 def _close_before_fork(pool: Connections[Any]) -> None:
-    # Hooks cannot be taken back, so they must not keep the pool alive.
+    # Hooks cannot be unregistered, so they must not keep the pool alive.
     reference = weakref.ref(pool)
 
     def hook(move: Callable[[Connections[Any]], None]) -> Callable[[], None]:

@@ -1,12 +1,12 @@
-"""The seam between the SQL catalog and a database: transactions, not connections.
+"""The interface between the SQL catalog and a database: transactions, not connections.
 
-Statements use `?` for values, and only what SQLite and PostgreSQL both understand. A database promises:
+Statements use `?` for values, and only the SQL that SQLite and PostgreSQL share. A database guarantees:
 
 read    `work` sees one consistent snapshot.
 write   `work` runs in one serializable transaction, and success is returned only after the commit succeeded.
 
-Either may run `work` more than once, so it must do nothing but use its session. What `work` raises is raised after a
-rollback. CatalogError: nothing was changed. CommitStateUnknown: the commit was sent and its answer is not known.
+Either may run `work` more than once, so it must have no other effects. What `work` raises is raised after a rollback.
+CatalogError: nothing was changed. CommitStateUnknown: the commit was sent and its outcome is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Value = str | int | None
 
 @dataclass(frozen=True)
 class Rows:
-    """What a statement returned: the names of its columns, its rows, and how many rows it changed."""
+    """The result of a statement: its column names, its rows, and how many rows it changed."""
 
     columns: tuple[str, ...]
     values: list[tuple[Value, ...]]
@@ -35,7 +35,7 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """A database that runs transactions. identity: what tells it from others, without secrets."""
+    """A database that runs transactions. identity: distinguishes it from others, without secrets."""
 
     identity: str
 

@@ -1,7 +1,8 @@
-"""Namespaces of the SQL catalog: rows of properties, beside the namespaces that tables imply.
+"""Namespaces of the SQL catalog: rows of properties, and the namespaces that tables imply.
 
-A namespace that we create always has the row `exists = true`, as with Iceberg's JDBC catalog; PyIceberg writes that row
-only for a namespace without properties, so every row counts, and the reserved one is hidden when reading.
+A namespace created here always has the row `exists = true`, as in Iceberg's JDBC catalog. PyIceberg writes that row
+only for a namespace without properties, so any row makes a namespace exist, and the reserved one is hidden from
+readers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ _DROP = "DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND nam
 
 
 def text_of(namespace: Namespace) -> str:
-    """Return a namespace as the shared tables spell it."""
+    """Return a namespace as it is written in the shared tables."""
     return ".".join(namespace)
 
 
@@ -66,7 +67,7 @@ class SqlNamespaces:
         self._set(session, namespace, properties)
 
     def drop(self, session: Session, namespace: Namespace) -> None:
-        """Drop a namespace that holds nothing."""
+        """Drop an empty namespace."""
         self.require(session, namespace)
         tables = session.execute(_TABLES_AT, (self._catalog_name, text_of(namespace))).values
         if tables or self._below(session, namespace):
@@ -89,7 +90,7 @@ class SqlNamespaces:
         self.require(session, namespace)
         for key in removals:
             session.execute(_REMOVE, (self._catalog_name, text_of(namespace), key))
-        # With the reserved row, or a namespace of PyIceberg's would end with its last property.
+        # Also writes the reserved row, or a namespace that PyIceberg created would end with its last property.
         self._set(session, namespace, updates)
 
     def _set(self, session: Session, namespace: Namespace, properties: Mapping[str, str]) -> None:

@@ -1,17 +1,17 @@
 """The SQL catalog in a PostgreSQL database, shared by many machines.
 
-Writers run SERIALIZABLE and readers on one snapshot (REPEATABLE READ), so that everything which `sql` checks before it
-writes still holds when it commits. A transaction that loses to a concurrent one gets an error from the server and is
-run again here; it then finds that the pointer has moved. Clients that write with less isolation (PyIceberg, Iceberg's
-JDBC catalog) move pointers by conditional updates of one row, which the server orders against ours.
+Writers run SERIALIZABLE and readers on one snapshot (REPEATABLE READ), so that everything that `sql.catalog` checks
+before it writes is still true when it commits. A transaction that loses to a concurrent one gets an error from the
+server and is run again here; it then finds that the pointer has moved. Clients with weaker isolation (PyIceberg,
+Iceberg's JDBC catalog) move pointers by conditional updates of one row, which the server serializes with ours.
 
-Nothing is kept in a session: settings are made in the transaction, and no statement is prepared (another client may
-add a column, and there may be a pooler in between).
+Sessions have no state: settings are local to the transaction, and no statement is prepared (another client may add a
+column, and there may be a connection pooler in between).
 
-Error semantics: whatever fails before COMMIT is sent, and a COMMIT that the server refuses with an error (not
-serializable, a full disk, a constraint), changed nothing. A connection that is lost before COMMIT is opened again,
-once; then that is a CatalogError. Any other failure of COMMIT is a CommitStateUnknown: the server may have made it
-durable before it died, or before its answer was lost.
+Errors: any failure before COMMIT is sent, and a COMMIT that the server refuses with an error (not serializable, a full
+disk, a constraint), changed nothing. A connection that is lost before COMMIT is reopened once; after that it is a
+CatalogError. Any other failure of COMMIT is a CommitStateUnknown: the server may have made it durable before it died,
+or before its response was lost.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,8 +42,8 @@ _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.05
 _MOST_MEETINGS = 5
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# A scan of the whole table counts as having read every row, and then any two swaps at once would be refused: measured
-# on small tables with statistics, 8 processes on tables of their own made 330 swaps a second, and 1,400 by the index.
+# A sequential scan counts as a read of every row, so that any two concurrent swaps would conflict: measured on small
+# tables with statistics, 8 processes, each on its own table, made 330 swaps a second, and 1,400 with the index.
 _WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE; SET LOCAL enable_seqscan = off"
 
 
@@ -51,8 +51,8 @@ _WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE; SET LOCAL enable_seqsca
 class PostgresSettings:
     """How to use the database.
 
-    durable: leave it to the server when a commit is acknowledged; False does not wait for its disk.
-    create: make the tables when they are missing.
+    durable: use the server's setting for when a commit is acknowledged; False does not wait for its disk.
+    create: create the tables if they are missing.
     busy_timeout_s: how long to wait for other clients.
     """
 
@@ -64,12 +64,12 @@ class PostgresSettings:
 def open_postgres_catalog(
     url: str, *, name: str = "default", settings: PostgresSettings | None = None, ambient: Ambient | None = None
 ) -> SqlCatalog:
-    """Return the catalog `name` in a PostgreSQL database; the first call that needs it connects."""
+    """Return the catalog `name` in a PostgreSQL database; it connects on first use."""
     return SqlCatalog(PostgresDatabase(url, SCHEMA, settings=settings, ambient=ambient), name)
 
 
 class PostgresDatabase:
-    """Transactions on a PostgreSQL database; `schema` maps each table that must be there to its CREATE TABLE."""
+    """Transactions on a PostgreSQL database; `schema` maps each required table to its CREATE TABLE."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class PostgresDatabase:
         self._schema = schema
         self._settings = settings or PostgresSettings()
         self._ambient = ambient or SystemAmbient()
-        # What the server refuses leaves the connection as good as it was; one that is lost shows it.
+        # A refused statement leaves the connection usable; a lost connection is recognised by its state.
         self._connections = Connections(self._open, failures=())
         self._prepared = False
 
@@ -111,12 +111,12 @@ class PostgresDatabase:
         self._connections.close()
 
     def send_commit(self, connection: PostgresConnection) -> str:
-        """Send COMMIT and return what the server says it did; the one place after which an answer can be lost."""
+        """Send COMMIT and return the server's command tag; the only place after which a response can be lost."""
         return connection.command("COMMIT")
 
     @contextmanager
     def _transaction(self, connection: PostgresConnection, begin: str) -> Iterator[None]:
-        # Digits and fixed words only, and all in one message.
+        # Only digits and fixed words, all in one message.
         patience = f"SET LOCAL lock_timeout = {max(1, int(self._settings.busy_timeout_s * 1000))}"
         relaxed = () if self._settings.durable else ("SET LOCAL synchronous_commit = off",)
         connection.command("; ".join((begin, patience, *relaxed)))
@@ -136,7 +136,7 @@ class PostgresDatabase:
                 f"the commit to {self._target.label} failed after it was sent: {text_of_error(error)}",
                 hint="It may have been committed: check the table before retrying, and delete nothing",
             ) from error
-        # The server answers so, and not with an error, where a statement before it failed.
+        # The server responds so, without an error, if an earlier statement failed.
         if answer != "COMMIT":
             raise CatalogError(f"{self._target.label} rolled the commit back")
 
@@ -145,7 +145,7 @@ class PostgresDatabase:
             return self._run_patiently(action)
 
     def _run_patiently(self, action: Callable[[], Result]) -> Result:
-        """Run a transaction until it meets no other, and again if its connection turns out to be gone."""
+        """Run a transaction until it does not conflict, and again if its connection was lost."""
         deadline = self._ambient.monotonic() + self._settings.busy_timeout_s
         pause_s, lost = _FIRST_PAUSE_S, False
         while True:
@@ -153,7 +153,7 @@ class PostgresDatabase:
                 return action()
             except POSTGRES_ERRORS as error:
                 if is_lost(error) and not lost:
-                    # After a restart of the server all that are idle are gone too. Nothing was sent that matters.
+                    # After a restart of the server all idle connections are lost too. No COMMIT was sent.
                     lost = True
                     self._connections.close_idle()
                 elif not is_contended(error) or self._ambient.monotonic() >= deadline:
@@ -183,7 +183,7 @@ class PostgresDatabase:
             try:
                 connection.execute(self._schema[missing[0]])
             except psycopg.Error as error:
-                # IF NOT EXISTS does not keep two who create at once from meeting; the loser looks again.
+                # IF NOT EXISTS does not prevent a conflict of two concurrent creators; the loser checks again.
                 meetings += 1
                 if not is_created_meanwhile(error) or meetings > _MOST_MEETINGS:
                     raise

@@ -1,4 +1,4 @@
-"""One connection to a PostgreSQL server, as the catalog uses it: transactions by hand, values always as parameters."""
+"""One connection to a PostgreSQL server: explicit transactions, values always as parameters."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from icefield.catalog.sql.database import Rows, Value
 from icefield.errors import InvalidInput
 from icefield.secrets import secrets_of_environment
 
-# A server that is gone without a word must be noticed: by the one who connects, and by the one who waits for an answer.
+# Timeouts for a server that disappears without closing the connection, while connecting or waiting for a response.
 _DEFAULTS: Mapping[str, str | int] = {
     "connect_timeout": 10,
     "keepalives_idle": 20,
@@ -27,7 +27,7 @@ _DEFAULTS: Mapping[str, str | int] = {
 
 @dataclass(frozen=True)
 class PostgresTarget:
-    """Where to connect, and how to speak of it: without the password."""
+    """Where to connect, and a label for messages, without the password."""
 
     parameters: Mapping[str, str | int] = field(repr=False)
     label: str
@@ -39,7 +39,7 @@ class PostgresTarget:
 
 
 def parse_target(url: str) -> PostgresTarget:
-    """Read a URL of libpq's kind: `postgresql://user:password@host:port/database?option=value`."""
+    """Parse a libpq URL: `postgresql://user:password@host:port/database?option=value`."""
     shape = "Give postgresql://user:password@host:port/database, with special characters percent-encoded"
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(f"{url.partition('://')[0]!r} is not the scheme of a PostgreSQL URL", hint=shape)
@@ -53,10 +53,10 @@ def parse_target(url: str) -> PostgresTarget:
 
 
 def _read_url(url: str) -> Mapping[str, Any] | None:
-    """Take a URL apart; None if it cannot be, without the error of libpq, which quotes what may be a password."""
+    """Parse a URL; None if it is invalid, without libpq's error, which may quote a password."""
     rest = url.partition("://")[2]
     owner, at, _ = rest.partition("@")
-    # An @ or a / of a password that is not percent-encoded would make a part of it the host or the database.
+    # If an @ or a / of a password is not percent-encoded, part of the password is taken for the host or the database.
     if rest.count("@") > 1 or (at and "/" in owner):
         return None
     try:
@@ -68,14 +68,14 @@ def _read_url(url: str) -> Mapping[str, Any] | None:
 
 
 def open_connection(target: PostgresTarget) -> "PostgresConnection":
-    """Connect, or raise what the driver raises."""
-    # Prepared, a `SELECT *` would fail for good once another client has added a column.
+    """Connect; raises the driver's errors."""
+    # A prepared `SELECT *` would always fail once another client has added a column.
     parameters = {**target.parameters, "client_encoding": "utf8"}
     return PostgresConnection(psycopg.connect(autocommit=True, prepare_threshold=None, **parameters))  # type: ignore[arg-type]
 
 
 class PostgresConnection:
-    """A session of one transaction at a time."""
+    """A session with one transaction at a time."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
@@ -88,7 +88,7 @@ class PostgresConnection:
     def is_pooled(self) -> bool:
         """Whether a pooler shares the server's connections.
 
-        A pooler gives each client a process id of its own making, for there is no one process that serves it.
+        A pooler gives each client an invented process id, because no single server process serves it.
         """
         (row,) = self.execute("SELECT pg_backend_pid()").values
         return row[0] != self._connection.info.backend_pid
@@ -99,14 +99,14 @@ class PostgresConnection:
         return Rows(columns, cursor.fetchall() if columns else [], cursor.rowcount)
 
     def command(self, statements: str) -> str:
-        """Run statements without values in one message and return what the server says of the last."""
+        """Run statements without values in one message, and return the command tag of the last."""
         cursor = self._connection.execute(statements.encode())
         while cursor.nextset():
             pass
         return cursor.statusmessage or ""
 
     def rollback(self) -> None:
-        """End the transaction; a connection that cannot is closed, and the server rolls back."""
+        """Roll back; if that fails, the connection is closed, and the server rolls back."""
         if self._connection.closed or not self.in_transaction:
             return
         try:

@@ -1,10 +1,10 @@
-"""What PostgreSQL's errors mean for the catalog's user. The codes are SQLSTATEs (PostgreSQL manual, appendix A)."""
+"""Translate PostgreSQL's errors. The codes are SQLSTATEs (PostgreSQL manual, appendix A)."""
 
 import psycopg
 
 from icefield.errors import CatalogError
 
-# The driver fails so on text that has no UTF-8.
+# The driver raises this for text that cannot be encoded as UTF-8.
 POSTGRES_ERRORS = (psycopg.Error, UnicodeEncodeError)
 
 _CONTENDED = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
@@ -29,15 +29,16 @@ _REASONS = {
 
 
 def is_contended(error: Exception) -> bool:
-    """Return whether a concurrent transaction came first, so that this one changed nothing and may be run again."""
+    """Return whether a concurrent transaction won, so that this one changed nothing and may be run again."""
     return _code(error) in _CONTENDED
 
 
 def is_rolled_back(error: psycopg.Error) -> bool:
     """Return whether a COMMIT that failed certainly did not happen.
 
-    A server that answers with an ERROR has rolled back; FATAL and PANIC end the connection, before the commit or after
-    it. Poolers have been seen to say ERROR for the latter, so only what comes from executing a transaction counts.
+    A server that responds with an ERROR has rolled back; FATAL and PANIC end the connection, before or after the
+    commit. Poolers have been seen to send ERROR for the latter, so only codes that come from executing a transaction
+    count.
     """
     is_error = error.diag.severity_nonlocalized == "ERROR"
     return is_error and _code(error)[:2] in _OF_EXECUTION and _code(error) != _COMPLETION_UNKNOWN
@@ -49,7 +50,7 @@ def is_created_meanwhile(error: Exception) -> bool:
 
 
 def is_lost(error: Exception) -> bool:
-    """Return whether the connection is gone."""
+    """Return whether the connection was lost."""
     code = _code(error)
     return isinstance(error, psycopg.OperationalError) and (not code or code in _SERVER_ENDED or code.startswith("08"))
 
@@ -72,8 +73,8 @@ def explain(error: Exception, label: str, waited_s: float) -> CatalogError:
 def explain_unopened(error: Exception, label: str) -> CatalogError:
     """Return the error to show for a connection that could not be made."""
     text = text_of_error(error)
-    # libpq gives no code for errors before the session is established. A server that speaks another language
-    # is quoted as it is.
+    # libpq has no codes for errors before the session is established. Messages in another language are quoted
+    # unchanged.
     for sign, code in (
         ("password authentication failed", "28P01"),
         ("no password supplied", "28P01"),

@@ -1,15 +1,15 @@
 """The SQL catalog in a SQLite file, shared by many processes.
 
-Writers queue for the file's one write lock (BEGIN IMMEDIATE), so transactions are serializable; with the write-ahead
-log readers wait for nobody. Waiting is ours, not SQLite's: its own waits grow to 100 ms and let newcomers pass, ours
-are short and jittered. A commit is synced before it is acknowledged, unless the settings say otherwise.
+Writers wait for the file's single write lock (BEGIN IMMEDIATE), so transactions are serializable; with the write-ahead
+log, readers never wait. Icefield does the waiting, not SQLite: SQLite's pauses grow to 100 ms and are unfair to those
+who wait longest, ours are short and jittered. A commit is synced before it is acknowledged, unless `durable` is False.
 
-Never open the file by other means in the same process (not even to look at its first bytes): closing any descriptor
-of it drops SQLite's locks, by the rules of POSIX.
+Never open the file in any other way in the same process (not even to read its first bytes): by the rules of POSIX,
+closing any descriptor of it drops SQLite's locks.
 
-Error semantics: whatever fails before COMMIT is sent, and a COMMIT refused because the file is locked or read-only or
-the disk is full, is a CatalogError and changed nothing. Any other failure of COMMIT is a CommitStateUnknown: the commit
-record may be in the log, to be found by the next process that recovers it.
+Errors: any failure before COMMIT is sent, and a COMMIT refused because the file is locked or read-only or the disk is
+full, is a CatalogError and changed nothing. Any other failure of COMMIT is a CommitStateUnknown: the commit record may
+be in the log, where the next process that recovers it will find it.
 """
 
 import os
@@ -38,9 +38,9 @@ _WAL_PATIENCE_S = 5.0
 class SqliteSettings:
     """How to use the file.
 
-    durable: sync every commit; False leaves the last commits to a power cut, never half of one.
-    create: make the file and its tables when they are missing.
-    warehouse: a local directory; a catalog is not made while it holds tables, see `lost_catalog`.
+    durable: sync every commit; with False a power failure may lose the last commits, each as a whole.
+    create: create the file and its tables if they are missing.
+    warehouse: a local directory; a catalog is not created while it contains tables, see `catalog.missing`.
     busy_timeout_s: how long to wait for other processes.
     """
 
@@ -53,14 +53,14 @@ class SqliteSettings:
 def open_sqlite_catalog(
     path: str | Path, *, name: str = "default", settings: SqliteSettings | None = None, ambient: Ambient | None = None
 ) -> SqlCatalog:
-    """Return the catalog `name` in a SQLite file; the file is opened by the first call that needs it."""
+    """Return the catalog `name` in a SQLite file, which is opened on first use."""
     return SqlCatalog(SqliteDatabase(path, SCHEMA, settings=settings, ambient=ambient), name)
 
 
 class SqliteDatabase:
-    """Transactions on a SQLite file; `schema` maps each table that must be there to its CREATE TABLE IF NOT EXISTS.
+    """Transactions on a SQLite file; `schema` maps each required table to its CREATE TABLE IF NOT EXISTS.
 
-    The first of them is what tells a catalog from other files.
+    The first of them distinguishes a catalog from other files.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class SqliteDatabase:
         self._connections.close()
 
     def send_commit(self, connection: sqlite3.Connection) -> None:
-        """Send COMMIT; the one place after which an answer can be lost."""
+        """Send COMMIT; the only place after which an outcome can be unknown."""
         connection.execute("COMMIT")
 
     def _on_catalog(self, work: Callable[[Session], Result]) -> Callable[[sqlite3.Connection], Result]:
@@ -168,7 +168,7 @@ class SqliteDatabase:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        # EXTRA is FULL where there is a write-ahead log, and also syncs the directory where there is none.
+        # EXTRA is FULL with a write-ahead log; without one it also syncs the directory.
         connection.execute(f"PRAGMA synchronous = {'EXTRA' if self._settings.durable else 'NORMAL'}")
         if self._file is None:
             self._check_is_catalog(connection)
@@ -180,15 +180,15 @@ class SqliteDatabase:
         """Refuse a file that lost its catalog, before anything in it is changed."""
         size = self._path.stat().st_size
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        # SQLite takes a file that is cut within its first page for an empty one. It may cut one itself: to undo a
-        # transaction that a crash left open, so the size is looked at again.
+        # SQLite takes a file that was truncated within its first page for an empty one. It may truncate one itself, to
+        # roll back a transaction that a crash left open, so the size is checked again.
         if pages == 0 and size and self._path.stat().st_size:
             raise CatalogError(
                 f"the catalog {self._path} is corrupt: it was truncated to {size} bytes",
                 hint="Restore it from a backup, or remove it and start an empty one with create=True",
             )
         mark = next(iter(self._schema))
-        # A file that is new was looked for when the lake was connected to.
+        # For a new file, this was checked when the lake was connected.
         if size and self._settings.warehouse is not None:
             why = f"{self._path} is not a catalog: missing tables: {mark}"
             refuse_tables(self._settings.warehouse, why, lambda: mark in _tables_in(connection))
@@ -197,10 +197,10 @@ class SqliteDatabase:
         if connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]:
             return
         try:
-            # SQLite does not wait for this by itself, and needs the file alone for a moment.
+            # SQLite does not wait for this by itself, and needs exclusive access for a moment.
             self._while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall(), _WAL_PATIENCE_S)
         except sqlite3.OperationalError as error:
-            # Right without it too, only slower: readers and writers then wait for each other.
+            # Correct without it too, only slower: readers and writers then wait for each other.
             if not is_busy(error) and not is_read_only(error):
                 raise
 
@@ -247,6 +247,6 @@ def _tables_in(connection: sqlite3.Connection) -> set[str]:
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    # SQLite has rolled back by itself after some errors, such as a full disk.
+    # After some errors, such as a full disk, SQLite has already rolled back.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -1,11 +1,11 @@
-"""What SQLite's errors mean for the catalog's user."""
+"""Translate SQLite's errors."""
 
 import sqlite3
 from pathlib import Path
 
 from icefield.errors import CatalogError
 
-# Python's module fails so on SQLite's own message where that quotes bytes of a damaged file.
+# Python's sqlite3 raises this if SQLite's message quotes bytes of a corrupt file.
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -24,9 +24,9 @@ def is_read_only(error: sqlite3.Error | UnicodeDecodeError) -> bool:
 def is_rolled_back(error: sqlite3.Error | UnicodeDecodeError, *, in_transaction: bool) -> bool:
     """Return whether a COMMIT that failed certainly did not happen.
 
-    Locked: the transaction is still open. Full: the last page of a transaction is what makes it a commit, and it was
-    not written, so SQLite rolled back. Read-only: nothing was written. Any other failure, of a sync above all, may come
-    after that page: whoever recovers the log next may find it.
+    Locked: the transaction is still open. Full: the last page, which makes a transaction a commit, was not written, so
+    SQLite rolled back. Read-only: nothing was written. Any other failure, above all of a sync, may occur after that
+    page was written, and the next recovery of the log may find it.
     """
     if is_busy(error):
         return in_transaction
@@ -78,6 +78,6 @@ def _code(error: sqlite3.Error | UnicodeDecodeError) -> int:
 
 
 def _whole_code(error: sqlite3.Error | UnicodeDecodeError) -> int:
-    # The low byte is the kind, the rest its variety. Errors that the module raises by itself have no code.
+    # The low byte is the primary code, the rest extends it. Errors of the Python module itself have no code.
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
     return code

@@ -1,14 +1,13 @@
 """Read a SQLite file that cannot be written: on a read-only mount, or without permission.
 
-A file with a write-ahead log wants to write even to be read. There are three ways around that:
+A file with a write-ahead log must be writable even for reading. There are three ways around that:
 
-- somebody is writing, so the log and its index are there: the file is opened read-only beside them;
-- there is no log, or an empty one: the file is read as it is (`immutable`), by a connection of its own for each
-  transaction;
-- there is a log without an index, as a crash leaves it: both are copied and recovered in a temporary directory.
+- another process has it open, so the log and its index exist: the file is opened read-only with them;
+- there is no log, or an empty one: the file is read as `immutable`, with a new connection for each transaction;
+- there is a log without an index, left by a crash: both are copied and recovered in a temporary directory.
 
-The last two hold only if nothing was written concurrently, so the files are checked before and after, and what was
-read beside a change is read again. Raises what SQLite raises, and CatalogError if the file never stays as it is.
+The last two are valid only if nothing was written concurrently, so the files are checked before and after, and read
+again if they changed. Raises SQLite's errors, and CatalogError if the file keeps changing.
 """
 
 import os
@@ -29,7 +28,7 @@ _TRIES = 20
 
 
 def is_unwritable(path: Path) -> bool:
-    """Return whether a file is there that this process may read and not write; its directory counts, too."""
+    """Return whether a file exists that this process can read but not write, because of the file or its directory."""
     if not path.exists():
         return False
     return not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK)
@@ -51,7 +50,7 @@ def read_unwritable(path: Path, work: Callable[[sqlite3.Connection], Result]) ->
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
-    """Open the file; the flag says whether SQLite itself looks out for writers."""
+    """Open the file; the flag says whether SQLite itself detects concurrent writers."""
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     if not log.exists() or log.stat().st_size == 0:
         with closing(_connect(path, "mode=ro&immutable=1")) as connection:
@@ -96,7 +95,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _state(path: Path) -> list[tuple[int, int, int] | None]:
-    """Describe the file and its log."""
+    """Return what shows that the file or its log has changed."""
     found: list[tuple[int, int, int] | None] = []
     for each in (path, Path(f"{path}-wal")):
         try:
