@@ -50,7 +50,7 @@ def rename_partition_field(spec: PartitionSpec, name: str, new_name: str, schema
 
 
 def find_partition_field(spec: PartitionSpec, name: str) -> PartitionField:
-    """Find a field by its name, or by a term such as `day(ts)`; dropped fields are not found."""
+    """Find a field by its name; dropped fields of version 1 are not found."""
     for field in spec.fields:
         if field.name == name and not isinstance(field.transform, Void):
             return field
