@@ -1,1 +1,1 @@
-"""Rows in Parquet files, through Arrow: written with the statistics that planning needs, read by field id."""
+"""Data files in Parquet, through Arrow: written with the statistics that planning needs, read by field id."""

@@ -1,6 +1,6 @@
-"""The columns of a data file: a table's without those that files do not hold. (spec: Appendix A, Parquet)
+"""The columns of a data file: those of the table that files can store. (spec: Appendix A, Parquet)
 
-Raises Unsupported for a table whose rows cannot be written here; it can still be read.
+Raises Unsupported for a table whose rows cannot be written by Icefield; it can still be read.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ def file_schema(schema: Schema) -> Schema:
         _check_writable(field, path)
     stored = stored_fields(schema)
     if not stored:
-        # Parquet counts rows by the values of columns: rows without one would be lost.
+        # Parquet counts rows by the values of columns: rows without columns would be lost.
         held = ", ".join(f"{field.name} {field.type}" for field in schema.fields)
         raise Unsupported(
             f"cannot write rows of this table: data files cannot store any of its columns ({held})",
@@ -38,7 +38,7 @@ def file_schema(schema: Schema) -> Schema:
 
 
 def stored_fields(schema: Schema) -> tuple[NestedField, ...]:
-    """Return the columns that files of a table hold, whether or not they can be written here."""
+    """Return the columns that files of a table store, whether or not Icefield can write them."""
     return _stored(schema.fields)
 
 
@@ -68,7 +68,7 @@ def _is_writable(kind: Type, *, inner: bool) -> bool:
 
 
 def _stored(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
-    """Leave out columns of unknown type, and structs that hold nothing else."""
+    """Omit columns of unknown type, and structs without any other field."""
     kept = (replace(f, type=_stored_type(f.type)) for f in fields if not _is_unknown(f.type))
     return tuple(kept)
 

@@ -1,4 +1,4 @@
-"""Field ids of a Parquet file's columns: its own, or those that a name mapping gives. (spec: Column Projection)"""
+"""Field ids of a Parquet file's columns: its own, or those of a name mapping. (spec: Column Projection)"""
 
 import pyarrow as pa
 
@@ -9,17 +9,17 @@ VARIANT_PARTS = ({"metadata", "value"}, {"metadata", "value", "typed_value"}, {"
 
 
 def has_ids(physical: pa.Schema) -> bool:
-    """Return whether every column of a file, and every field of structs in it, carries its id."""
+    """Return whether every column of a file, and every field of its structs, has an id."""
     return all(_has_ids(f) for f in physical)
 
 
 def with_mapped_ids(physical: pa.Schema, mapping: NameMapping) -> pa.Schema:
-    """Return a file's schema with the ids of a mapping where it has none of its own; what neither names gets none."""
+    """Return a file's schema with missing ids filled in from a mapping; unmapped columns stay without."""
     return pa.schema([_mapped(f, f.name, mapping) for f in physical])
 
 
 def _has_ids(field: pa.Field) -> bool:
-    """Lists and maps have no other insides than those that the table knows; neither has a variant."""
+    """Return whether a field and the fields of its structs have ids (not inside lists, maps and variants)."""
     own = field_id_of(field) is not None
     if pa.types.is_struct(field.type) and not _is_variant(field.type):
         return own and all(_has_ids(inner) for inner in _inside(field.type))
@@ -27,7 +27,7 @@ def _has_ids(field: pa.Field) -> bool:
 
 
 def _is_variant(kind: pa.StructType) -> bool:
-    # Its parts go by name and must not have ids. (spec: Appendix A, Parquet)
+    # Its fields are identified by name and must not have ids. (spec: Appendix A, Parquet)
     return set(kind.names) in VARIANT_PARTS and all(field_id_of(f) is None for f in _inside(kind))
 
 

@@ -1,8 +1,8 @@
 """Statistics of a data file, from its Parquet footer. (spec: Field-level Metrics and Statistics)
 
-The footer holds sizes, counts and exact minima and maxima; NaN counts are not in it and come from the writer.
-Which statistics a column gets is the table's choice: none, counts, truncate(n) or full.
-Counts and bounds are kept for columns that are not inside a list or map: only those can prune a file.
+The footer has sizes, counts and exact minima and maxima; NaN counts are not in it and come from the writer.
+Table properties choose the statistics of each column: none, counts, truncate(n) or full.
+Columns inside lists and maps have no counts and bounds: they cannot prune a file.
 """
 
 import re
@@ -39,7 +39,7 @@ _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 @dataclass(frozen=True)
 class MetricsMode:
-    """How much a column's statistics say; `width` None keeps bounds whole."""
+    """Which statistics a column has; with `width` None bounds are not truncated."""
 
     counts: bool
     bounds: bool
@@ -51,7 +51,7 @@ NO_METRICS = MetricsMode(counts=False, bounds=False)
 
 @dataclass
 class FileMetrics:
-    """Statistics by field id, as a manifest entry holds them."""
+    """Statistics by field id, as in a manifest entry."""
 
     column_sizes: dict[int, int] = field(default_factory=dict)
     value_counts: dict[int, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> dict[int, Me
 
 
 def _inferred_columns(schema: Schema, properties: Mapping[str, str]) -> set[int]:
-    """Return the columns that get statistics by default, columns of a struct before those of the structs inside it."""
+    """Return the columns that have statistics by default, the columns of a struct before those of nested structs."""
     leaves = [leaf.field.field_id for leaf in schema.leaves]
     limit = MAX_INFERRED_COLUMNS.read(properties)
     if limit is None or METRICS_DEFAULT.key in properties or len(leaves) <= limit:
@@ -103,10 +103,10 @@ def _outer_first(kind: Type) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class WriterMetrics:
-    """What a writer knows of a file that its footer does not say.
+    """The metrics of a file that are not in its footer.
 
-    nan_counts: of every float column. nan_columns: those that hold NaN, of which the footer says nothing.
-    long_bounds: by field id and row group, where a text or binary is too long for the footer.
+    nan_counts: of every float column. nan_columns: those with NaN, which have no statistics in the footer.
+    long_bounds: by field id and row group, for strings and binaries that are too long for the footer.
     """
 
     nan_counts: Mapping[int, int] = field(default_factory=dict)
@@ -117,13 +117,13 @@ class WriterMetrics:
 def footer_metrics(
     footer: pq.FileMetaData, leaves: Sequence[Leaf], modes: Mapping[int, MetricsMode], writer_metrics: WriterMetrics
 ) -> FileMetrics:
-    """Collect what a manifest entry says about a file; `leaves` are its columns, in its own order."""
+    """Collect the metrics of a file for its manifest entry; `leaves` are its columns, in file order."""
     metrics = FileMetrics()
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     if not groups:
         return metrics
     metrics.split_offsets.extend(start_of(group) for group in groups)
-    # By place and not by path: a column named `a.b` has the path of the field b of a struct a.
+    # By position and not by path: a column named `a.b` has the same path as the field b of a struct a.
     for position, leaf in enumerate(leaves):
         chunks = [group.column(position) for group in groups]
         field_id, mode = leaf.field.field_id, modes[leaf.field.field_id]
@@ -144,7 +144,7 @@ def footer_metrics(
 
 
 def start_of(group: Any) -> int:
-    """Return the byte at which a row group of a footer starts."""
+    """Return the byte offset at which a row group starts."""
     chunk = group.column(0)
     dictionary: int | None = chunk.dictionary_page_offset
     data: int = chunk.data_page_offset
@@ -152,7 +152,7 @@ def start_of(group: Any) -> int:
 
 
 def exact_bounds(chunks: Sequence[Any], leaf: Leaf, writer_metrics: WriterMetrics) -> Bounds | None:
-    """Return the least and the greatest value of a column that is neither null nor NaN; None if that is not known."""
+    """Return the minimum and maximum of a column, without null and NaN; None if unknown."""
     field_id = leaf.field.field_id
     if field_id in writer_metrics.nan_columns:
         column = writer_metrics.nan_columns[field_id]
@@ -168,10 +168,10 @@ def exact_bounds(chunks: Sequence[Any], leaf: Leaf, writer_metrics: WriterMetric
                 found.append((_value(statistics, "min", leaf.type), _value(statistics, "max", leaf.type)))
             except (
                 UnicodeDecodeError
-            ):  # Arrow does not look whether strings are UTF-8, and such a bound could not be cut
+            ):  # Arrow does not validate UTF-8, and such a bound could not be truncated
                 return None
         elif not _is_all_null(chunk) and field_id not in writer_metrics.nan_counts:
-            # Only a chunk of nulls and NaNs may lack bounds without making the file's bounds unknown.
+            # If a chunk lacks bounds, the file's bounds are unknown, unless the chunk has only nulls and NaNs.
             return None
     if not found:
         return None
@@ -179,7 +179,7 @@ def exact_bounds(chunks: Sequence[Any], leaf: Leaf, writer_metrics: WriterMetric
 
 
 def null_count(chunks: Sequence[Any]) -> int | None:
-    """Return how many nulls a column has; None if a footer does not say so of every row group."""
+    """Return the null count of a column; None if it is missing for any row group."""
     counts = [c.statistics.null_count for c in chunks if c.statistics is not None and c.statistics.has_null_count]
     return sum(counts) if len(counts) == len(chunks) else None
 
@@ -203,7 +203,7 @@ def _add_bounds(metrics: FileMetrics, leaf: Leaf, bounds: Bounds, mode: MetricsM
 
 
 def _value(statistics: Any, side: str, kind: PrimitiveType) -> Value:
-    """Take a minimum or maximum in its in-memory form; the physical one, which no calendar can overflow."""
+    """Convert a minimum or maximum to its in-memory form, from the physical value, which cannot overflow a calendar."""
     if isinstance(kind, DecimalType | BooleanType):
         typed: Decimal | bool = getattr(statistics, side)
         return typed

@@ -1,9 +1,9 @@
-"""Float columns with NaN: what the footer must not say of them, kept beside it.
+"""Statistics of float columns with NaN, which must not be in the footer.
 
-Arrow leaves NaN out of a row group's minimum and maximum and does not say that there was one. Spark, to which NaN is
-the greatest number, then skips row groups with NaN under a filter such as `x > 5` that a user puts on a DataFrame, and
-loses rows. So a column that holds NaN in a file gets no footer statistics there, and its bounds go into the manifest
-alone, where the NaN count is next to them.
+Arrow omits NaN from a row group's minimum and maximum, and does not record that there was any. Spark, for which NaN is
+the greatest number, then skips row groups with NaN under a DataFrame filter such as `x > 5`, and loses rows. So a
+column with NaN in a file has no statistics in its footer, and its bounds are only in the manifest, next to the NaN
+count.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,14 +18,14 @@ from icefield.types.schema import Leaf, Schema
 
 @dataclass
 class NaNColumn:
-    """Nulls and bounds of a column in one file; the bounds are of what is neither null nor NaN."""
+    """Null count and bounds of a column in one file; the bounds exclude null and NaN."""
 
     nulls: int = 0
     lower: float | None = None
     upper: float | None = None
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        """Take more values into account."""
+        """Add values."""
         self.nulls += values.null_count
         found = pc.min_max(values.filter(pc.invert(pc.is_nan(values)))).as_py()
         if found["min"] is None:
@@ -56,12 +56,12 @@ def count_nans(rows: pa.RecordBatch | pa.Table, schema: Schema) -> dict[int, int
 
 
 def columns_with_statistics(schema: Schema, silent: Collection[int]) -> list[str]:
-    """Return the paths, as Parquet spells them, of all columns but the silent ones."""
+    """Return the Parquet paths of all columns except the given ones."""
     return [parquet_path(leaf) for leaf in schema.leaves if leaf.field.field_id not in silent]
 
 
 def parquet_path(leaf: Leaf) -> str:
-    """Return the path of a column as Parquet spells it."""
+    """Return the Parquet path of a column."""
     steps: list[str] = []
     for parent in leaf.parents:
         steps.append(parent.name)

@@ -1,1 +1,1 @@
-"""Parquet files that another program wrote, described so that they can be added to a table."""
+"""Parquet files of other writers, described so that they can be added to a table."""

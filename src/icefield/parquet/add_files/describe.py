@@ -1,8 +1,8 @@
-"""Describe Parquet files that others wrote, so that a table can take them in where they lie.
+"""Describe existing Parquet files of other writers, so that they can be added to a table without a copy.
 
-A column is known by its field id, or by its name through the table's name mapping. A file is refused when a reader of
-the table could not give its rows: a column that the table does not have, a type that does not fit, a required column
-that is missing or may hold nulls. Everything is derived from the footer; no row is read.
+A column is identified by its field id, or by its name through the table's name mapping. A file is refused if a reader
+of the table could not read its rows: a column that the table does not have, an incompatible type, a required column
+that is missing or may contain nulls. Everything is derived from the footer; no row is read.
 Raises SchemaMismatch, InvalidInput (a partition that cannot be determined), CorruptFile, MissingFile, LocationRefused.
 """
 
@@ -35,7 +35,7 @@ INT96 = "INT96"
 
 @dataclass(frozen=True)
 class ImportSettings:
-    """What a table expects of files that it takes in."""
+    """What a table requires of added files."""
 
     schema: Schema
     spec: PartitionSpec
@@ -59,7 +59,7 @@ def import_settings(metadata: TableMetadata, partition: GivenPartition) -> Impor
 
 
 def describe_file(store: Store, location: str, settings: ImportSettings) -> DataFile:
-    """Read a file's footer, and describe the file as a manifest entry does."""
+    """Read a file's footer, and describe the file as in a manifest entry."""
     try:
         with store.open_input(location) as source:
             footer = pq.read_metadata(source)
@@ -69,7 +69,7 @@ def describe_file(store: Store, location: str, settings: ImportSettings) -> Data
     except (pa.ArrowException, OSError) as error:
         raise CorruptFile(location, f"it is not a valid Parquet file: {error}") from error
     if has_false_name(location, footer):
-        # Readers take the name as proof of what the file stores.
+        # Readers rely on the name for the columns that the file stores.
         raise SchemaMismatch(
             f"{location} is named like a file written by Icefield, but has other columns or types",
             hint="Rename it: a rewritten copy must not end in -s and twelve digits before .parquet",
@@ -83,7 +83,7 @@ def describe_file(store: Store, location: str, settings: ImportSettings) -> Data
             f"{location} does not match the table: {'; '.join(fitting.faults)}",
             hint="Change the table with evolve(), for instance union_by_name, or write the rows with append()",
         )
-    # Statistics in other units than the table's are left out.
+    # Statistics in other units than the table's are omitted.
     modes = {i: replace(m, bounds=m.bounds and i not in fitting.other_units) for i, m in settings.modes.items()}
     metrics = footer_metrics(footer, stored.leaves, modes, NOTHING_BESIDE)
     key = settings.partitions.find(location, partial(_range_of, footer, stored, fitting.other_units))
@@ -92,7 +92,7 @@ def describe_file(store: Store, location: str, settings: ImportSettings) -> Data
 
 @dataclass
 class _Fitting:
-    """Compares a file's columns with the table's, and collects every fault."""
+    """Compares a file's columns with the table's, and collects all errors."""
 
     settings: ImportSettings
     faults: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ class _Fitting:
     def fields(
         self, physical: Sequence[pa.Field], wanted: Sequence[NestedField], path: tuple[str, ...]
     ) -> tuple[NestedField, ...]:
-        """Return the table's fields as the file has them: its columns, in its order, with the table's types."""
+        """Return the file's columns, in its order, as fields with the table's types."""
         by_id = {f.field_id: f for f in wanted}
         found: list[NestedField] = []
         for column in physical:
@@ -145,7 +145,7 @@ class _Fitting:
             self.other_units.add(known.field_id)
 
     def check_required(self, footer: pq.FileMetaData, stored: Schema) -> None:
-        """Note required columns that may hold nulls."""
+        """Collect required columns that may contain nulls."""
         columns = {leaf.field.field_id: at for at, leaf in enumerate(stored.leaves)}
         for path, found in walk(stored.struct):
             wanted = self.settings.schema.by_id[found.field_id]
@@ -156,7 +156,7 @@ class _Fitting:
                 self.faults.append(f"required column {'.'.join(path)!r} may hold nulls")
 
     def check_physical(self, footer: pq.FileMetaData) -> None:
-        """Note ways of storing values that the format does not have."""
+        """Collect physical types that the format does not allow."""
         for at in range(footer.num_columns):
             column = footer.schema.column(at)
             if column.physical_type == INT96:
@@ -168,7 +168,7 @@ def _chunks(footer: pq.FileMetaData, column: int) -> list[Any]:
 
 
 def _range_of(footer: pq.FileMetaData, stored: Schema, other_units: set[int], field_id: int) -> ColumnRange | None:
-    """Say what a footer proves of a column; nothing of floats, whose NaN it does not show."""
+    """Return what a footer proves about a column; nothing for floats, because NaN is not in it."""
     for at, leaf in enumerate(stored.leaves):
         if leaf.field.field_id != field_id or field_id in other_units or isinstance(leaf.type, FloatType | DoubleType):
             continue

@@ -1,8 +1,8 @@
-"""Which partition a file that others wrote belongs to: as the caller says, as its path says, or as its footer proves.
+"""Determine the partition of an added file: from the caller, from its path, or from its footer.
 
-A path says it as Hive does, in directories named `column=value`. A footer proves it when the least and the greatest
-value of the source column fall into one partition. What is said must not contradict what the footer proves.
-Raises InvalidInput for a partition that nothing tells, or that is contradicted.
+A path gives it as in Hive, by directories named `column=value`. A footer proves it if the minimum and the maximum of
+the source column are in one partition. The caller and the path must not contradict the footer.
+Raises InvalidInput for a partition that cannot be determined, or that is contradicted.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,13 +22,13 @@ GivenPartition = Mapping[str, object]
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """What a footer proves of a column: its bounds (None if all values are null), and whether some value is null."""
+    """What a footer proves about a column: its bounds (None if all values are null), and whether any value is null."""
 
     bounds: tuple[Value, Value] | None
     has_nulls: bool
 
 
-# By field id; None where the footer proves nothing, or the file does not have the column.
+# By field id; None if the footer proves nothing, or the file does not have the column.
 RangeOf = Callable[[int], ColumnRange | None]
 
 
@@ -82,7 +82,7 @@ class PartitionFinder:
         return value
 
     def _proved(self, field: PartitionField, known: ColumnRange | None) -> list[Value | None]:
-        """Return the one value that all rows must have, or nothing."""
+        """Return the partition value that all rows must have, or None."""
         if known is None:
             return []
         if known.bounds is None:
@@ -102,7 +102,7 @@ class PartitionFinder:
         return f"its column {column!r} runs from {known.bounds[0]!r} to {known.bounds[1]!r}{nulls}"
 
     def _names(self, field: PartitionField) -> tuple[str, ...]:
-        """The names by which a partition field can be meant; an identity also by its column's."""
+        """Return the names of a partition field; an identity field also has that of its column."""
         source = self.schema.paths.get(field.source_id)
         return (field.name, ".".join(source)) if source and isinstance(field.transform, Identity) else (field.name,)
 

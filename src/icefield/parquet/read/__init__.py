@@ -1,1 +1,1 @@
-"""Data files to rows: columns by field id, deleted rows left out."""
+"""Read the rows of data files: columns by field id, without deleted rows."""

@@ -1,7 +1,7 @@
-"""Which rows of a data file are deleted: positions from deletion vectors and position delete files, keys from equality
+"""Load the deletes of a data file: positions from deletion vectors and position delete files, keys from equality
 delete files. (spec: Delete Formats)
 
-A delete file may apply to many data files, so what was loaded is kept for the next one, up to a bound.
+A delete file may apply to many data files, so loaded deletes are cached, up to a limit.
 Raises MissingFile, CorruptFile.
 """
 
@@ -26,26 +26,26 @@ KEPT_BYTES = 256 * 1024 * 1024
 POSITION_DELETES = Schema((DELETED_FILE, DELETED_POSITION))
 Positions = npt.NDArray[np.int64]
 
-# Reads a delete file as one table with the columns of a schema; given by the room's reader.
+# Reads a delete file as one table with the columns of a schema; passed in by the reader.
 ReadWhole = Callable[[DeleteFile, Schema], pa.Table]
 
 
 @dataclass(frozen=True)
 class EqualityDeletes:
-    """The keys, over some fields, of rows that are deleted."""
+    """The keys of deleted rows, over some fields."""
 
     fields: Schema
     index: KeyIndex
 
     def deleted(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Say which rows of a batch are deleted; the batch has the key columns under their ids' names."""
+        """Return a mask of the deleted rows of a batch; the batch has the key columns, named by their ids."""
         columns = [_at_path(batch, self.fields.paths[leaf.field.field_id]) for leaf in self.fields.leaves]
         return np.not_equal(self.index.find(columns, batch.num_rows), NOT_FOUND)
 
 
 @dataclass(frozen=True)
 class DeletedRows:
-    """What is deleted of one data file: positions, ascending and distinct, and keys."""
+    """The deletes of one data file: positions, ascending and distinct, and keys."""
 
     positions: Positions
     keys: Sequence[EqualityDeletes]
@@ -64,11 +64,11 @@ class DeleteLoader:
         self._kept: OrderedDict[str, pa.Table] = OrderedDict()
 
     def load(self, task: FileTask) -> DeletedRows:
-        """Load what is deleted of a file."""
+        """Load the deletes of a file."""
         return DeletedRows(self.positions(task), self._keys(task)) if task.deletes else NOTHING_DELETED
 
     def positions(self, task: FileTask) -> Positions:
-        """Load the positions that are deleted of a file, ascending and distinct; keys are left out."""
+        """Load the deleted positions of a file, ascending and distinct, without equality deletes."""
         deletes = [delete for delete in task.deletes if delete.kind is not DeleteType.EQUALITY]
         found = [self._positions_in(delete, task) for delete in deletes]
         if len(found) == 1 and deletes[0].kind is DeleteType.VECTOR:

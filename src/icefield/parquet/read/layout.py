@@ -1,7 +1,7 @@
-"""What reading derives from the columns of a file: the same for most files of a table, so it is derived once.
+"""What a reader derives from the columns of a file. Most files of a table have the same, so it is derived once.
 
-A file's columns are known by their ids, or else by a name mapping. From them follow the columns to decode, and the part
-of a filter that the file's own statistics can judge.
+A file's columns are identified by their ids, or else by a name mapping. From them follow the columns to decode, and the
+part of a filter that can be evaluated on the file's own statistics.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ MOST_LAYOUTS = 64
 class WantedColumns:
     """How some columns of a schema are read from files of one layout.
 
-    stored: the columns that files may hold. names: those that this file has, by its own names. pushed: the filter for
-    row groups. has_metadata: whether metadata columns are wanted, and marks_deleted: that of deleted rows.
+    stored: the columns that files may have. names: those that this file has, by its own names. pushed: the filter for
+    row groups. has_metadata: whether metadata columns are selected, and marks_deleted: whether `_deleted` is.
     needs_nanoseconds: whether INT96 timestamps must be read as nanoseconds.
     """
 
@@ -54,7 +54,7 @@ class FileLayout:
         self.by_id = fields_by_id(self.physical)
 
     def wanted(self, schema: Schema, where: Bound) -> WantedColumns:
-        """Return how the columns of a schema are read for a filter."""
+        """Return how the columns of a schema are read with a filter."""
         last = self._last
         if last is not None and last[0] is schema and last[1] is where:
             return last[2]
@@ -72,7 +72,7 @@ class FileLayout:
 
 
 class Layouts:
-    """The layouts of files that were opened, by their Arrow schema; those used longest ago are forgotten."""
+    """An LRU cache of the layouts of files, by their Arrow schema."""
 
     def __init__(self, mapping: NameMapping | None) -> None:
         self._mapping = mapping
@@ -80,7 +80,7 @@ class Layouts:
 
     def find(self, physical: pa.Schema, location: str) -> FileLayout:
         """Return the layout of a file with these columns. Raises Unsupported if they have no ids."""
-        # Not by the schema itself: schemas with other field ids are equal to Arrow.
+        # Not by the schema itself: in Arrow, schemas that differ only in field ids are equal.
         key = physical.serialize().to_pybytes()
         known = self._known.pop(key, None)
         if known is None:
@@ -104,21 +104,21 @@ def _with_ids(physical: pa.Schema, mapping: NameMapping | None, location: str) -
 
 @lru_cache(maxsize=64)
 def _stored_part(wanted: Schema) -> Schema:
-    """Return the columns that files may hold: the table's own, and lineage that was written down."""
+    """Return the columns that files may have: the table's own, and stored row lineage."""
     lineage = [f.field_id for f in LINEAGE]
     return wanted.derive(f for f in wanted.fields if not is_metadata_column(f.field_id) or f.field_id in lineage)
 
 
 def _needs_nanoseconds(wanted: Schema, physical: Sequence[pa.Field]) -> bool:
-    """Return whether a column that counts nanoseconds may be stored as INT96."""
+    """Return whether a nanosecond column may be stored as INT96."""
     coarse = {field_id_of(f) for f in physical if f.type == pa.timestamp("us")}
     return any(f.field_id in coarse and isinstance(f.type, TimestampNsType | TimestamptzNsType) for f in wanted.fields)
 
 
 def _pushed_filter(where: Bound, wanted: Schema, physical: Sequence[pa.Field]) -> pc.Expression | None:
-    """Build the part of the filter that the file's own statistics can judge.
+    """Build the part of the filter that can be evaluated on the file's own statistics.
 
-    Only conjuncts whose columns the file has with the very type of the table: the rest is decided on projected rows.
+    Only conjuncts whose columns have exactly the table's type in the file: the rest is evaluated on projected rows.
     """
     own = [f for f in wanted.fields if not is_metadata_column(f.field_id)]
     paths = dict(_paths_with_same_type(own, physical, ()))
@@ -143,5 +143,5 @@ def _paths_with_same_type(
 
 
 def _is_judged_by_arrow(kind: pa.DataType) -> bool:
-    """Return whether Arrow can compare values of a type with statistics; it cannot for uuids, by its own type."""
+    """Return whether Arrow can compare values of a type with statistics; it cannot for its uuid type."""
     return not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType)

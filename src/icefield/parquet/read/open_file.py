@@ -1,4 +1,4 @@
-"""One data file, open: which of its columns are which, which row groups may match, which rows are deleted."""
+"""An open data file: its columns by id, the row groups that may match, and the deleted rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Keys = Sequence[tuple[EqualityDeletes, Projection]]
 class OpenFile:
     """Reads the rows of one file.
 
-    Raises Unsupported, MissingFile, CorruptFile for a file of another size, and what Arrow raises for bad bytes.
+    Raises Unsupported, MissingFile, CorruptFile for a file of another size, and Arrow's errors for corrupt bytes.
     """
 
     def __init__(self, store: Store, task: FileTask, layouts: Layouts) -> None:
@@ -47,9 +47,9 @@ class OpenFile:
         self._layout = layouts.find(self._fragment.physical_schema, task.location)
 
     def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of row groups that may hold matching ones, with the wanted columns.
+        """Yield the rows of the row groups that may contain matches, with the wanted columns.
 
-        Deleted rows are left out, unless the column that marks them is wanted.
+        Deleted rows are omitted, unless the column that marks them is selected.
         """
         by_id, columns = self._layout.by_id, self._layout.wanted(wanted, where)
         if columns.needs_nanoseconds:
@@ -65,7 +65,7 @@ class OpenFile:
             yield self._complete(rows, wanted, _Placed(positions, ~keep)) if columns.has_metadata else rows
 
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
-        """Yield batches with the positions that their rows have in the whole file."""
+        """Yield batches with the positions of their rows in the whole file."""
         footer = self._fragment.metadata
         if self._task.file_size_bytes is not None and footer.num_rows != self._task.record_count:
             found, expected = footer.num_rows, self._task.record_count
@@ -73,7 +73,7 @@ class OpenFile:
         starts = np.cumsum([0, *(footer.row_group(i).num_rows for i in range(footer.num_row_groups))])
         chosen = [group.id for group in self._chosen(pushed).row_groups]
         positions = _PositionsAhead([(starts[i], starts[i + 1]) for i in chosen])
-        # Arrow fetches all that it is asked for ahead, so it is asked for a part of the file at a time.
+        # Arrow prefetches everything that is requested, so a part of the file is requested at a time.
         for some in _runs(chosen, [footer.row_group(i).total_byte_size for i in chosen]):
             part = self._fragment.subset(row_group_ids=some)
             for batch in part.to_batches(
@@ -91,7 +91,7 @@ class OpenFile:
         return self._fragment.subset(row_group_ids=inside)
 
     def _complete(self, batch: pa.RecordBatch, wanted: Schema, placed: "_Placed") -> pa.RecordBatch:
-        """Add the metadata columns that are wanted, in their places."""
+        """Add the selected metadata columns, in schema order."""
         columns = [
             self._metadata_column(f, batch, placed) if is_metadata_column(f.field_id) else batch.column(f.name)
             for f in wanted.fields
@@ -121,9 +121,9 @@ class OpenFile:
 
 
 def _fragment(source: pa.NativeFile, int96_unit: str) -> Any:
-    """Open a file; timestamps that others stored as INT96 have the unit that is given.
+    """Open a file; INT96 timestamps are read with the given unit.
 
-    Nanoseconds, which are Arrow's own choice, reach from 1677 to 2262 only.
+    Nanoseconds, Arrow's default, only cover the years 1677 to 2262.
     """
     return ds.ParquetFileFormat(coerce_int96_timestamp_unit=int96_unit).make_fragment(source)
 
@@ -137,7 +137,7 @@ class _Placed:
 
 
 def _runs(groups: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Cut row groups into runs of about one size; one that is larger forms its own run."""
+    """Split row groups into runs of about one size; a larger row group is a run of its own."""
     run: list[int] = []
     held = 0
     for group, size in zip(groups, sizes, strict=True):
@@ -151,7 +151,7 @@ def _runs(groups: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 class _PositionsAhead:
-    """The positions of rows in ranges of a file, dealt out in order."""
+    """Yields the positions of rows in ranges of a file, in order."""
 
     def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
         self._ranges = list(reversed(ranges))

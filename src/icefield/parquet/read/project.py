@@ -1,6 +1,7 @@
-"""Make a table's columns out of a file's: found by field id at every depth, renamed, reordered, widened.
+"""Project a file's columns to a table's schema: matched by field id at every depth, renamed, reordered, promoted.
 
-A column that the file does not have is, in this order: the value of its identity partition, its initial default, null.
+A column that is missing from the file has, in this order: the value of its identity partition, its initial default,
+null.
 (spec: Column Projection)
 """
 
@@ -17,9 +18,9 @@ from icefield.types.schema import Schema
 
 @dataclass(frozen=True)
 class Projection:
-    """From the columns of one file to a schema.
+    """Maps the columns of one file to a schema.
 
-    physical: the file's columns by their ids. constants: values by field id for columns that the file lacks.
+    physical: the file's columns by their ids. constants: values by field id for columns that are missing from the file.
     """
 
     wanted: Schema
@@ -32,9 +33,9 @@ class Projection:
         return [self.physical[f.field_id].name for f in self.wanted.fields if f.field_id in self.physical]
 
     def project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows with the wanted columns. Raises ValueError for a file that lacks a required one."""
+        """Return the rows with the wanted columns. Raises ValueError if the file lacks a required one."""
         if not self.wanted.fields:
-            # Without columns only the batch itself still knows how many rows it has.
+            # Without columns, only the batch itself has the number of rows.
             return batch.select([]).replace_schema_metadata()
         target = arrow_schema(self.wanted)
         arrays = [self._column(batch, f, to.type) for f, to in zip(self.wanted.fields, target, strict=True)]
@@ -52,7 +53,7 @@ class Projection:
         if wanted.field_id in self.constants:
             return repeated_value(self.constants[wanted.field_id], wanted.type, rows)
         if wanted.initial_default is not None and isinstance(wanted.type, StructType):
-            # The default of a struct says that it is there; what is in it are the defaults of its fields.
+            # The default of a struct is only that it is not null; its contents are the defaults of its fields.
             columns = [self._missing(f, rows) for f in wanted.type.fields]
             return pa.StructArray.from_arrays(columns, fields=[arrow_field(f) for f in wanted.type.fields])
         if wanted.initial_default is not None:
@@ -71,14 +72,14 @@ class Projection:
                 return self._project_list(array, stored, wanted.type)
             case MapType():
                 return self._project_map(array, stored, wanted.type)
-            case UnknownType():  # whatever the file has for it is to be ignored (spec: Appendix A, Parquet)
+            case UnknownType():  # ignore what the file has for it (spec: Appendix A, Parquet)
                 return pa.nulls(len(array))
             case _:
                 target = arrow_type(wanted.type)
                 return array if array.type == target else array.cast(target)
 
     def _project_list(self, array: pa.Array, stored: pa.Field, kind: ListType) -> pa.Array:
-        if not pa.types.is_list(array.type):  # some writers ask for lists with wider offsets
+        if not pa.types.is_list(array.type):  # some writers use lists with wider offsets
             array = array.cast(pa.list_(array.type.value_field))
         array = without_unused(array)
         return list_around(array, kind, self._project(array.values, stored.type.value_field, kind.element))
@@ -102,7 +103,7 @@ class Projection:
 
 
 def fields_by_id(physical: Iterable[pa.Field]) -> dict[int, pa.Field]:
-    """Return the columns of a file, or those of an Arrow schema, by their ids; others are left out."""
+    """Return the columns of a file or of an Arrow schema by their ids, without those that have none."""
     return {field_id: f for f in physical if (field_id := field_id_of(f)) is not None}
 
 
@@ -111,7 +112,7 @@ def _is_any_list(kind: pa.DataType) -> bool:
 
 
 def _any_shape(kind: pa.DataType) -> bool:
-    # Of values without parts the cast says whether they fit.
+    # For primitive values the cast decides whether they fit.
     return True
 
 

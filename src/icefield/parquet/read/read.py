@@ -2,8 +2,8 @@
 
     file → row groups that the filter cannot rule out → rows not deleted → the table's columns → rows that match
 
-Row positions are those of the whole file, whatever was skipped: deletes and row ids go by them. Memory is bounded by
-the batches on their way and the deletes of one file, not by the file.
+Row positions are those of the whole file, whatever was skipped: deletes and row ids depend on them. Memory is bounded
+by the batches in flight and the deletes of one file, not by the file size.
 
 Raises MissingFile, CorruptFile (with the file's location), Unsupported for files whose columns cannot be identified.
 """
@@ -32,9 +32,9 @@ from icefield.types.schema import Schema
 
 @dataclass(frozen=True)
 class TableFiles:
-    """What a reader must know of a table to read its files; small and picklable.
+    """What a reader needs from a table to read its files; small and picklable.
 
-    history: every schema of the table, newest first; equality deletes may name columns that were dropped since.
+    history: every schema of the table, newest first; equality deletes may refer to columns that were dropped since.
     """
 
     history: tuple[Schema, ...]
@@ -42,7 +42,7 @@ class TableFiles:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> "TableFiles":
-        """Take it from a table's metadata."""
+        """Build it from a table's metadata."""
         return cls(metadata.schemas_newest_first, find_name_mapping(metadata.properties))
 
     def reader(self, store: Store) -> "TableReader":
@@ -56,7 +56,7 @@ def table_reader(store: Store, metadata: TableMetadata) -> "TableReader":
 
 
 class TableReader:
-    """Reads files of one table; keeps what delete files said between files, so it is for one thread."""
+    """Reads files of one table; caches deletes between files, so it must be used by one thread."""
 
     def __init__(self, store: Store, files: TableFiles) -> None:
         self._store = store
@@ -77,13 +77,13 @@ class TableReader:
         return self._matching(task, schema, rest, _matches(rest, schema))
 
     def read_without(self, task: FileTask, schema: Schema, positions: Positions) -> Iterator[pa.RecordBatch]:
-        """Yield the file's rows, with all columns, but for those at some positions."""
+        """Yield the file's rows, with all columns, except those at some positions."""
         deleted = self._deletes.load(task)
         both = DeletedRows(np.union1d(deleted.positions, positions), deleted.keys)
         return self._open_rows(task, schema, TRUE, both)
 
     def deleted_positions(self, task: FileTask) -> Positions:
-        """Return which positions of a file are deleted by position."""
+        """Return the positions of a file that position deletes and deletion vectors delete."""
         return self._deletes.positions(task)
 
     def delete_keys(self, delete: DeleteFile) -> pa.Table:
@@ -91,14 +91,14 @@ class TableReader:
         return self._deletes.key_table(delete)
 
     def key_schema(self, field_ids: Sequence[int]) -> Schema:
-        """Return the schema of some fields, from the newest version of the table that had them."""
+        """Return the schema of some fields, from the newest schema of the table that has them all."""
         for schema in self._history:
             if schema.by_id.keys() >= set(field_ids):
                 return schema.select([schema.name_of(i) for i in field_ids])
         raise Unsupported(f"no version of the table has all the fields {list(field_ids)} that an equality delete names")
 
     def _prepared(self, schema: Schema, select: Sequence[str], where: Bound) -> "_Query":
-        """Prepare what is asked of a file; most files are asked the same as the one before."""
+        """Prepare the query of a file, which is mostly the same as that of the previous file."""
         last = self._last
         if last is None or last.schema is not schema or last.select is not select or last.where is not where:
             output = schema.select(select)
@@ -110,11 +110,11 @@ class TableReader:
     def _matching(
         self, task: FileTask, wanted: Schema, where: Bound, matches: pc.Expression | None
     ) -> Iterator[pa.RecordBatch]:
-        # Rows of the row groups that may hold matching ones, whether they match or not, without deleted ones.
+        # Live rows of the row groups that may contain matches, whether they match or not.
         batches = self._open_rows(task, wanted, where, self._deletes.load(task))
         if matches is None:
             return batches
-        # As tables: an Arrow batch that keeps no row fails where UUIDs are inside other types.
+        # As tables: filtering all rows out of an Arrow batch fails for UUIDs inside other types.
         tables = (pa.Table.from_batches([batch]) for batch in batches)
         return (kept for table in tables for kept in table.filter(matches).to_batches())
 
@@ -127,7 +127,7 @@ class TableReader:
             raise CorruptFile(task.location, f"its Parquet data does not decode: {error}") from error
 
     def _read_whole(self, delete: DeleteFile, schema: Schema) -> pa.Table:
-        """Read a delete file, which is found by its columns' ids or else by their names."""
+        """Read a delete file; its columns are matched by their ids, or else by their names."""
         location = delete.location
         try:
             task = FileTask(location, delete.record_count, 0, 0, file_size_bytes=delete.file_size_bytes)
@@ -139,7 +139,7 @@ class TableReader:
 
 @dataclass(frozen=True)
 class _Query:
-    """Selected columns and a filter. wanted: the columns of both. narrow: drops those of the filter alone."""
+    """Selected columns and a filter. wanted: the columns of both. narrow: drops those used only by the filter."""
 
     schema: Schema
     select: Sequence[str]

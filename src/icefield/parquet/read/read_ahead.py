@@ -1,6 +1,6 @@
-"""Read data files and their deletes before they are asked for, where the store takes long for each request.
+"""Read data files and their deletes ahead, if the store has a high latency.
 
-A small file is read whole in one request. Of a larger one only its end is read ahead, where the footer is.
+A small file is read whole in one request. Of a larger one only the end, with the footer, is read ahead.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ Wants = Callable[[Iterable[FileTask]], Iterator[Wanted]]
 def read_ahead(
     store: Store, metadata: TableMetadata, tasks: Iterable[FileTask], wants: Wants | None = None
 ) -> Iterator[tuple[TableReader, FileTask]]:
-    """Yield each task with a reader that has its files, and those of the next ones, under way.
+    """Yield each task with a reader that reads its files, and those of the next tasks, ahead.
 
     wants: what is read of the tasks; by default the data files and their deletes.
     """
@@ -30,7 +30,7 @@ def read_ahead(
 def read_files_ahead(
     store: Store, files: TableFiles, tasks: Iterable[FileTask], wants: Wants | None = None
 ) -> Iterator[tuple[TableReader, FileTask]]:
-    """Do the same by what a reader must know of a table."""
+    """Do the same, given what a reader needs from a table."""
     tasks, ahead = tee(tasks)
     with ReadAhead(store, (wants or wanted_files)(ahead)) as near:
         reader = files.reader(near)
@@ -57,7 +57,7 @@ def _wanted_deletes(task: FileTask, seen: set[str]) -> Iterator[Wanted]:
     for delete in task.deletes:
         if delete.kind is DeleteType.VECTOR:
             yield _wanted_vector(delete)
-        elif delete.location not in seen:  # readers keep what they have read of the others
+        elif delete.location not in seen:  # readers cache what they have read of the others
             seen.add(delete.location)
             yield _wanted_file(delete.location, delete.file_size_bytes)
 

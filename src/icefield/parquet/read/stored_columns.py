@@ -1,11 +1,11 @@
-"""The columns that a data file stores: under which names, and as which types.
+"""The columns that a data file stores, with their names and types.
 
-A reader that looks columns up by name, or compares stored values without converting them, may do so only where it knows
-what the file stores. The table's schemas do not tell: they may be trimmed, and a writer may have had an older one.
-There are two proofs.
+A reader that looks up columns by name, or compares stored values without converting them, must know what the file
+stores. The table's schemas do not prove it: old ones may have been removed, and a writer may have used an older one.
+There are two sources.
 
     the file's name   files of this package end in a fingerprint of their columns, such as `-s0b1f3a22c94e.parquet`. It
-                      tells which of the known schemas is that of the file, or that none is.
+                      identifies the schema of the file among the known ones, or shows that it is none of them.
     from the file's footer for files of other writers.
 
     stored_columns(schema "id long, s struct<x: int>")
@@ -29,7 +29,7 @@ from icefield.types.datatypes import DecimalType, FixedType, ListType, MapType, 
 from icefield.types.metadata_columns import is_metadata_column
 from icefield.types.schema import Schema
 
-# To be raised when this package stores a type in another way than before, so that older files are not mistaken.
+# Increment it when this package stores a type in a new way, so that older files are not misread.
 _VERSION = "1"
 _DIGEST_BYTES = 6
 _IN_NAME = rf"-s(?P<fingerprint>[0-9a-f]{{{2 * _DIGEST_BYTES}}})\.parquet$"
@@ -37,7 +37,7 @@ _IN_NAME = rf"-s(?P<fingerprint>[0-9a-f]{{{2 * _DIGEST_BYTES}}})\.parquet$"
 
 @dataclass(frozen=True)
 class StoredColumns:
-    """The top columns of a file. by_id: name and type, in words that tell every stored type apart.
+    """The top-level columns of a file. by_id: name and type, as a string that is unique for every stored type.
 
     other_names: of columns without a field id.
     """
@@ -53,13 +53,13 @@ class StoredColumns:
 
 
 def stored_columns(schema: Schema) -> StoredColumns:
-    """Return what the files store that this package writes for a schema."""
+    """Return the columns of files that this package writes for a schema."""
     own = (f for f in stored_fields(schema) if not is_metadata_column(f.field_id))
     return StoredColumns({f.field_id: (f.name, describe_type(f.type)) for f in own})
 
 
 def fingerprint_of(columns: StoredColumns) -> str:
-    """Return a short text that no other columns have; their order makes no difference."""
+    """Return a short fingerprint of the columns, whatever their order."""
     digest = blake2b(_VERSION.encode(), digest_size=_DIGEST_BYTES)
     for field_id, (name, kind) in sorted(columns.by_id.items()):
         digest.update(f"\n{field_id}:{name!r}:{kind}".encode())
@@ -79,7 +79,7 @@ def fingerprints_in(locations: pa.ChunkedArray) -> pa.Array:
 
 
 def find_stored_columns(schemas: Iterable[Schema], fingerprints: set[str]) -> dict[str, StoredColumns]:
-    """Return the columns that some fingerprints stand for, as far as one of the schemas has them."""
+    """Return the columns for each fingerprint that matches one of the schemas."""
     found: dict[str, StoredColumns] = {}
     for schema in schemas:
         if len(found) == len(fingerprints):
@@ -91,21 +91,21 @@ def find_stored_columns(schemas: Iterable[Schema], fingerprints: set[str]) -> di
 
 
 def footer_columns(footer: pq.FileMetaData) -> StoredColumns:
-    """Return what a file stores, as its footer tells it."""
+    """Return the columns of a file, from its footer."""
     physical = footer.schema.to_arrow_schema()
     columns = iter([footer.schema.column(at) for at in range(footer.num_columns)])
     try:
         described = [(f, _describe_stored(f.type, columns)) for f in physical]
     except StopIteration:
         described = []
-    if not described or next(columns, None) is not None:  # a shape that Arrow does not show column by column
+    if not described or next(columns, None) is not None:  # a layout that does not map to Arrow column by column
         return StoredColumns({}, tuple(physical.names))
     known = {i: (f.name, kind) for f, kind in described if (i := field_id_of(f)) is not None}
     return StoredColumns(known, tuple(f.name for f in physical if field_id_of(f) is None))
 
 
 def has_false_name(location: str, footer: pq.FileMetaData) -> bool:
-    """Return whether a file's name has the fingerprint of other columns than the file stores."""
+    """Return whether the fingerprint in a file's name does not match the columns of the file."""
     (named,) = fingerprints_in(pa.chunked_array([[location]], pa.string())).to_pylist()
     if named is None:
         return False
@@ -121,7 +121,7 @@ def _with_fingerprint(schema: Schema) -> tuple[str, StoredColumns]:
 
 
 def describe_type(kind: Type) -> str:
-    """Write a type with the ids and names of all that is inside it."""
+    """Render a type with the ids and names of all nested fields."""
     match kind:
         case StructType(fields):
             return _describe_struct((f.field_id, f.name, describe_type(f.type)) for f in fields)
@@ -142,7 +142,7 @@ def _describe_struct(fields: Iterable[tuple[int | None, str, str]]) -> str:
 
 
 def _describe_stored(kind: pa.DataType, columns: Iterator[Any]) -> str:
-    """Write a type of a file's Arrow schema, whose primitive columns come in the order of the file."""
+    """Render a type of a file's Arrow schema; its primitive columns are taken in file order."""
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if pa.types.is_struct(kind):
@@ -161,7 +161,7 @@ def _describe_stored_inner(field: pa.Field, columns: Iterator[Any]) -> str:
 
 
 def _describe_column(column: Any) -> str:
-    """Write the type if it is stored as the spec says, else how it is stored. (spec: Appendix A, Parquet)"""
+    """Render the type if it is stored as in the spec, else its physical type. (spec: Appendix A, Parquet)"""
     physical, logical = column.physical_type, column.logical_type.to_json()
     for (stored_as, says), kind in _STORED.items():
         if physical == stored_as and logical.startswith(says):
@@ -182,7 +182,7 @@ def _timestamp(zoned: str) -> str:
 
 
 _NONE, _DECIMAL = '{"Type":"None"', '{"Type":"Decimal"'
-# By physical type, and what the logical type begins with.
+# By physical type, and the prefix of the logical type.
 _STORED: dict[tuple[str, str], Callable[[Any], str]] = {
     ("BOOLEAN", _NONE): _word("boolean"),
     ("INT32", _NONE): _word("int"),

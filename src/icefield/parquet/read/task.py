@@ -1,6 +1,6 @@
-"""What a reader must know of one data file: where it is, what its rows inherit, and which deletes apply to it.
+"""What a reader needs for one data file: its location, what its rows inherit, and which deletes apply to it.
 
-Tasks are small, immutable and picklable: they travel to Spark's workers.
+Tasks are small, immutable and picklable: they are sent to Spark's workers.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ MAX_BYTE = (1 << 63) - 1
 
 
 class DeleteType(StrEnum):
-    """How a delete file says which rows are gone. (spec: Delete Formats)"""
+    """How a delete file identifies deleted rows. (spec: Delete Formats)"""
 
     POSITIONS = "positions"  # a Parquet file of (file_path, pos)
     VECTOR = "vector"  # a deletion vector: a blob in a Puffin file
@@ -22,9 +22,9 @@ class DeleteType(StrEnum):
 
 @dataclass(frozen=True)
 class DeleteFile:
-    """A delete file, or the deletion vector in one; `record_count` is how many rows it has, or a vector deletes.
+    """A delete file or a deletion vector; `record_count` is its number of rows, or of deleted positions.
 
-    file_size_bytes: the size of the whole file, where metadata tells it.
+    file_size_bytes: the size of the whole file, if metadata has it.
     """
 
     kind: DeleteType
@@ -40,11 +40,11 @@ class DeleteFile:
 class FileTask:
     """One data file to read.
 
-    constants: values of identity partitions by source field id, for columns that the file itself may lack.
-    start, end: the bytes of the file to read, `end` not among them: the row groups that start there.
-    residual_code: which conditions of the scan's filter metadata answers, for `icefield.expr.prune.residual.residual`.
-    partition: the values of its partition, by name, where a reader asks for them.
-    file_size_bytes: the size of the whole file, where metadata tells it; a file of another size is another file.
+    constants: values of identity partitions by source field id, for columns that may be missing from the file.
+    start, end: the byte range to read (`end` is exclusive): the row groups that start in it.
+    residual_code: which conditions of the scan's filter metadata decides, for `icefield.expr.prune.residual.residual`.
+    partition: the values of its partition, by name, if a reader needs them.
+    file_size_bytes: the size of the whole file, if metadata has it; a file of another size is another file.
     """
 
     location: str
@@ -62,7 +62,7 @@ class FileTask:
 
     @property
     def is_part(self) -> bool:
-        """Return whether only a part of the file is to be read."""
+        """Return whether only a part of the file is read."""
         return self.start > 0 or self.end < MAX_BYTE
 
     @property

@@ -1,1 +1,1 @@
-"""Rows to data files and delete files, with their metrics."""
+"""Write data files and delete files, with their metrics."""

@@ -1,8 +1,8 @@
-"""Make incoming Arrow rows fit a table's schema, or say why they do not.
+"""Convert incoming Arrow rows to a table's schema, or refuse them.
 
-Columns go by name at every depth; order does not matter. Widening that loses nothing is done (int to long, float to
+Columns are matched by name at every depth; order does not matter. Lossless conversions are made (int to long, float to
 double, a larger decimal, coarser time units); a missing column gets its write default, or null. Everything else is
-refused: `check_arrow_schema` before any row is read, `conform_batch` for what only values can tell.
+refused: by `check_arrow_schema` before any row is read, or by `conform_batch` if it depends on the values.
 Raises SchemaMismatch.
 """
 
@@ -47,14 +47,14 @@ _PLAIN_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.lar
 
 
 def check_arrow_schema(incoming: pa.Schema, schema: Schema) -> None:
-    """Refuse an Arrow schema whose rows cannot be written to the table, naming every fault."""
+    """Refuse an Arrow schema whose rows cannot be written to the table, with all errors."""
     check_schema(schema_from_arrow(incoming), schema)
 
 
 def check_schema(incoming: Schema, schema: Schema, *, is_partial: bool = False) -> None:
-    """Refuse a schema whose rows cannot be written to the table, naming every fault.
+    """Refuse a schema whose rows cannot be written to the table, with all errors.
 
-    is_partial: what the rows do not name may come from elsewhere, also where it is required.
+    is_partial: columns that are missing from the rows, even required ones, may be taken from existing rows.
     """
     faults = list(_struct_faults(incoming.struct, schema.struct, "", is_partial=is_partial))
     if faults:
@@ -65,9 +65,9 @@ def check_schema(incoming: Schema, schema: Schema, *, is_partial: bool = False) 
 
 
 def news_of(incoming: Schema, schema: Schema) -> tuple[NestedField, ...]:
-    """Return the columns of rows that a table does not have, or not as wide; what its columns can hold is left out.
+    """Return the columns of rows that the table lacks, or that need a wider type in the table.
 
-    A column that may be null in the rows stays required in the table: whether there is a null only the rows tell.
+    A nullable column of the rows stays required in the table: only the rows themselves show whether there is a null.
     """
     return tuple(_news(incoming.fields, schema.fields))
 
@@ -78,7 +78,7 @@ def conform_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
 
 
 def conform_columns(batch: pa.RecordBatch, fields: Iterable[NestedField]) -> list[pa.Array]:
-    """Return some of the table's columns of a batch; one that it does not name has its default."""
+    """Return some of the table's columns of a batch; missing ones have their default."""
     given = {name: at for at, name in enumerate(batch.schema.names)}
     return [
         conform_array(batch.column(given[f.name]), f) if f.name in given else _absent(f, batch.num_rows) for f in fields
@@ -93,7 +93,7 @@ def conform_array(array: pa.Array, field: NestedField) -> pa.Array:
 
 
 def conform_column(array: pa.Array | None, field: NestedField, batch: pa.RecordBatch) -> pa.Array:
-    """Return a column of a batch, None where it has none, with the type of its field; nulls are not looked at."""
+    """Return a column of a batch with the type of its field, or None if it is missing; nulls are not checked."""
     return _absent(field, batch.num_rows) if array is None else _conform(array, field, field.name)
 
 
@@ -177,7 +177,7 @@ def _widens(incoming: Type, wanted: Type) -> bool:
 
 
 def _absent(field: NestedField, rows: int) -> pa.Array:
-    """Return what rows get that do not name a field. (spec: Default values)"""
+    """Return the values of a field that is missing from the rows. (spec: Default values)"""
     if field.write_default is None:
         return _nulls(field, rows)
     if isinstance(field.type, StructType):
@@ -212,7 +212,7 @@ def _conform(array: pa.Array, field: NestedField, path: str) -> pa.Array:
 
 
 def _decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
-    """Return the values of a dictionary column; Arrow cannot take values from views, which Polars has."""
+    """Return the values of a dictionary column; Arrow's `take` does not support view types, which Polars uses."""
     plain = _PLAIN_OF_VIEWS.get(array.type.value_type)
     if plain is not None:
         array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
@@ -241,7 +241,7 @@ def _conform_struct(array: pa.Array, fields: tuple[NestedField, ...], path: str)
 
 def struct_of(array: pa.StructArray, fields: tuple[NestedField, ...], columns: Sequence[pa.Array]) -> pa.StructArray:
     """Return a struct array of these columns that is null where `array` is."""
-    # The Parquet writer judges a required column without its struct, and refuses nulls that are the struct's.
+    # The Parquet writer checks a required column without its struct, and refuses nulls that belong to the struct.
     settled = [
         _all_valid(c) if f.required and _is_null_with(array, c) else c for f, c in zip(fields, columns, strict=True)
     ]
@@ -312,7 +312,7 @@ def _check_nulls(array: pa.Array, field: NestedField, path: str, parent: pa.Arra
         if count:
             raise SchemaMismatch(f"required column {path!r} holds {count} null{'s' if count > 1 else ''}")
     if array.null_count == len(array):
-        return  # nothing is inside, and Arrow cannot make an empty array of uuids out of it
+        return  # it is empty, and Arrow cannot build an empty array of uuids from it
     match field.type:
         case StructType(fields):
             for child, inner in zip(fields, array.flatten(), strict=True):

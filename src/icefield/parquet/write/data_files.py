@@ -1,4 +1,4 @@
-"""Data files as a manifest describes them: one row each, as columns of a manifest entry."""
+"""Written data files as columns of manifest entries, one row per file."""
 
 import uuid
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts",
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file; `key` is its partition. Without field ids in it, it is read by names.
+    """A data file; `key` is its partition. A file without field ids is read by column names.
 
     sort_order_id: the order that its rows are known to have.
     """

@@ -1,6 +1,6 @@
 """Write position deletes: deletion vectors in Puffin files, or Parquet files of positions. (spec: Delete Formats)
 
-Version 3 tables have deletion vectors only, older tables have none. Either way a delete file refers to one data file;
+Version 3 tables get only deletion vectors, older tables only Parquet files. Each delete file refers to one data file;
 the vectors of several data files share a Puffin file.
 """
 
@@ -33,13 +33,13 @@ CREATED_BY = {"created-by": "icefield"}
 MOST_VECTORS = 1_000  # in one Puffin file, and
 MOST_VECTOR_POSITIONS = 32 * 1024 * 1024  # as many positions: a quarter of a gigabyte in memory
 _COLUMNS = arrow_schema(Schema((DELETED_FILE, DELETED_POSITION)))
-# A delete file as some of the columns of a manifest entry; `referenced_data_file` is always there.
+# A delete file as some of the columns of a manifest entry; `referenced_data_file` is always present.
 DeleteEntry = dict[str, object]
 
 
 @dataclass(frozen=True)
 class DeleteDestination:
-    """Where delete files go, and how they are called: like the data files of the same write."""
+    """The location and names of delete files, like those of the data files of the same write."""
 
     layout: FileLayout
     name: str
@@ -64,7 +64,7 @@ class DeleteFileWriter:
     _number: int = 0
 
     def add(self, path: str, deleted: Positions) -> None:
-        """Write the deletes of a data file; with deletion vectors, `deleted` has those from before too."""
+        """Write the deletes of a data file; for a deletion vector, `deleted` includes earlier deletes."""
         if not self.has_vectors:
             self._number += 1
             self._entries.append(write_positions(self.store, self.place, self._number, path, deleted))
@@ -75,13 +75,13 @@ class DeleteFileWriter:
             self._flush()
 
     def close(self) -> list[DeleteEntry]:
-        """Finish, and return what was written."""
+        """Finish, and return the files that were written."""
         if self._vectors:
             self._flush()
         return self._entries
 
     def abort(self) -> None:
-        """Remove what was written, and what may have been."""
+        """Remove the files that were written, or may have been."""
         for number in range(1, self._number + 1):
             with suppress(IcefieldError):
                 self.store.delete(self.place.location(number, PUFFIN_FILE if self.has_vectors else PARQUET_FILE))
@@ -98,7 +98,7 @@ def delete_locations(entries: Iterable[DeleteEntry]) -> list[str]:
 
 
 def open_entry(entry: DeleteEntry) -> DeleteFile:
-    """Return what a reader must know of a delete file that was written here."""
+    """Return a written delete file as a reader needs it."""
     known: dict[str, Any] = entry
     return DeleteFile(
         DeleteType.VECTOR if known["file_format"] == PUFFIN else DeleteType.POSITIONS,
@@ -141,7 +141,7 @@ def write_positions(store: Store, place: DeleteDestination, number: int, path: s
     data = sink.getvalue().to_pybytes()
     location = place.location(number, PARQUET_FILE)
     store.put_new(location, data)
-    # The bounds of the path are whole: by them a reader sees which data file is meant. (spec: Position Delete Files)
+    # The path's bounds are not truncated: they tell readers the data file. (spec: Position Delete Files)
     lower, upper = (
         [
             (DELETED_FILE.field_id, encode_value(path, StringType())),

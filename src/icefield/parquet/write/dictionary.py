@@ -1,8 +1,8 @@
-"""Which columns of a file are written with a dictionary: those whose values come again.
+"""Choose the columns of a file to write with a dictionary: those with repeated values.
 
-Arrow gives every column a dictionary as long as it is small enough. For values that hardly repeat that is work for
-nothing, and the file gets larger by the indices. So a few of a file's first rows are looked at. To look at all would
-take longer than to write them.
+Arrow writes every column with a dictionary as long as it is small enough. For values that hardly repeat that is wasted
+work, and the indices make the file larger. So a sample of a file's first rows is checked. Checking all of them would
+take longer than writing them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,13 +15,13 @@ from icefield.types.datatypes import BooleanType
 from icefield.types.schema import Leaf, Schema
 
 SLICES, SLICE_ROWS = 8, 1024
-LEAST_REPEATS = 2  # indices are then no larger than what they stand for
+LEAST_REPEATS = 2  # the indices are then no larger than the values
 
 
 def columns_with_dictionary(rows: pa.Table, schema: Schema, most_bytes: int, wishes: Mapping[str, bool]) -> list[str]:
-    """Return the Parquet paths of columns to write with a dictionary of at most so many bytes.
+    """Return the Parquet paths of columns to write with a dictionary of limited size.
 
-    wishes: by path, what is decided already.
+    wishes: the choices that are already made, by path.
     """
     return list(_chosen(rows, schema, most_bytes, wishes))
 
@@ -48,7 +48,7 @@ def _repeats(rows: pa.Table, leaf: Leaf, most_bytes: int) -> bool:
 
 
 def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return all values of a short column, else slices from all over it."""
+    """Return all values of a short column, else a sample of slices."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if len(column) <= SLICES * SLICE_ROWS:
@@ -59,7 +59,7 @@ def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _expected_distinct(sampled: int, distinct: int) -> float:
-    """Guess how many values there are in all, from how seldom one comes twice among a few."""
+    """Estimate the number of distinct values from the duplicates in a sample."""
     twice = sampled - distinct
     if twice * 2 >= sampled:
         return distinct

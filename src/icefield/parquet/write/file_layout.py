@@ -1,10 +1,10 @@
-"""Where new data and delete files of a table go: one directory, or hashed directories for object stores.
+"""The locations of new data and delete files: one directory, or hashed directories for object stores.
 
     data/region=eu/00000-0-….parquet                                    plain
     data/0101/0110/1001/10110010/region=eu/00000-0-….parquet            write.object-storage.enabled
     data/0101/0110/1001/10110010-00000-0-….parquet                      and without partitions in paths
 
-The hash is that of Iceberg Java, so that the files of both writers are spread alike.
+The hash is that of Iceberg Java, so that the files of both writers are distributed alike.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ _DIRECTORY_ENDS = (0, 4, 8, 12, HASH_BITS)
 
 @dataclass(frozen=True)
 class FileLayout:
-    """Names the locations of new files.
+    """Chooses the locations of new files.
 
-    hashed: spread files over hashed directories. names_partitions: whether hashed paths have partition directories.
-    context: what hashed paths outside the table's location name the table by.
+    hashed: distribute files over hashed directories. names_partitions: whether hashed paths have partition directories.
+    context: the part that identifies the table in hashed paths outside its location.
     """
 
     folder: str
@@ -47,7 +47,7 @@ class FileLayout:
 
 
 def file_layout(metadata: TableMetadata) -> FileLayout:
-    """Return the layout that a table's properties ask for."""
+    """Return the layout that a table's properties configure."""
     properties = metadata.properties
     given = DATA_PATH.read(properties)
     folder = join_location(metadata.location, "data") if given is None else str(parse_location(given)).rstrip("/")

@@ -1,7 +1,7 @@
-"""Geometries and geographies on their way to a file: binary columns that carry Parquet's geospatial types.
+"""Geometries and geographies for the Parquet writer: binary columns with Parquet's geospatial types.
 
-Arrow's Parquet writer takes the type from an extension type of a well-known name; it need not be registered, and what
-is read again is plain binary. (spec: Appendix A, Parquet; Appendix G)
+Arrow's Parquet writer takes the type from an extension type with a well-known name. It need not be registered, and
+readers get plain binary. (spec: Appendix A, Parquet; Appendix G)
 """
 
 import json
@@ -16,7 +16,7 @@ EXTENSION_NAME = "geoarrow.wkb"
 
 
 class WellKnownBinary(pa.ExtensionType):  # type: ignore[misc] # pyarrow is untyped
-    """Binary whose bytes are shapes."""
+    """Shapes as well-known binary (WKB)."""
 
     def __init__(self, description: str) -> None:
         self._description = description
@@ -31,7 +31,7 @@ class WellKnownBinary(pa.ExtensionType):  # type: ignore[misc] # pyarrow is unty
 
 
 def parquet_schema(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema that the Parquet writer is to have."""
+    """Return the Arrow schema for the Parquet writer."""
     fields = list(arrow_schema(schema))
     for at, field in enumerate(schema.fields):
         if isinstance(field.type, GeometryType | GeographyType):

@@ -1,7 +1,7 @@
-"""Strings and binaries that are too long for a footer: their bounds are kept beside it.
+"""Bounds of strings and binaries that are too long for the footer.
 
-Arrow leaves minimum and maximum of a row group out when one of them is longer than a limit. A manifest holds them cut
-to a few characters, so for it no value is too long.
+Arrow omits minimum and maximum of a row group if one of them exceeds a length limit. A manifest has them truncated to a
+few characters, so no value is too long for it.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ MAX_FOOTER_BYTES = 4096
 
 
 def long_bounds(table: pa.Table, schema: Schema) -> Iterator[tuple[int, tuple[Value, Value]]]:
-    """Yield field id and bounds of the columns of a row group that hold a value too long for the footer."""
+    """Yield field id and bounds of the columns of a row group with a value that is too long for the footer."""
     for leaf in schema.leaves:
         if leaf.repeated or not isinstance(leaf.type, StringType | BinaryType):
             continue
@@ -26,7 +26,7 @@ def long_bounds(table: pa.Table, schema: Schema) -> Iterator[tuple[int, tuple[Va
         longest = pc.max(pc.binary_length(values)).as_py()
         if longest is not None and longest > MAX_FOOTER_BYTES:
             found = pc.min_max(values.cast(pa.binary())).as_py()
-            with suppress(UnicodeDecodeError):  # what is not UTF-8 has no bounds that could be cut
+            with suppress(UnicodeDecodeError):  # a value that is not UTF-8 has no bounds that could be truncated
                 lower, upper = found["min"], found["max"]
                 is_text = isinstance(leaf.type, StringType)
                 yield leaf.field.field_id, (lower.decode(), upper.decode()) if is_text else (lower, upper)

@@ -1,7 +1,7 @@
-"""How data files are written as Parquet: what a table's properties say, in the words of Arrow's writer.
+"""Parquet settings of data files: a table's properties as options of Arrow's writer.
 
-A property of a column that the table does not have, or has no more, says nothing. Arrow makes no Bloom filters of
-booleans, so that a property which asks for one says nothing either.
+A property of a column that the table does not have, or no longer has, is ignored. Arrow does not write Bloom filters
+for booleans, so a property that enables one is ignored too.
 """
 
 import math
@@ -33,20 +33,20 @@ from icefield.storage.store import NewFile
 from icefield.types.datatypes import BooleanType
 from icefield.types.schema import Schema
 
-# Where Iceberg Java puts the schema that a file was written with.
+# The key under which Iceberg Java stores the schema that a file was written with.
 SCHEMA_KEY = "iceberg.schema"
-# The least and the most that a codec takes; the others take no level.
+# The lowest and highest level of a codec; the others have no levels.
 LEVELS = {"zstd": (-7, 22), "gzip": (1, 9), "brotli": (0, 11), "lz4": (1, 12)}
 PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
-BLOOM_BITS_PER_VALUE = 8  # a value sets so many bits of a block. (Parquet: Split Block Bloom Filters)
+BLOOM_BITS_PER_VALUE = 8  # bits that a value sets in a block (Parquet: Split Block Bloom Filters)
 WRITE_BATCH_ROWS = 1024
 
 
 @dataclass(frozen=True)
 class BloomFilter:
-    """Bloom filters of one column. values: how many different ones a row group has, if that is known.
+    """Bloom filters of one column. values: the number of distinct values in a row group, if known.
 
-    Arrow folds a filter that has room for more values than it got, so that small row groups get small filters.
+    Arrow folds an oversized filter, so that small row groups get small filters.
     """
 
     values: int | None
@@ -54,7 +54,7 @@ class BloomFilter:
     max_bytes: int
 
     def options(self) -> dict[str, int | float]:
-        """Say it to Arrow, which rounds sizes up to a power of two."""
+        """Return Arrow's options for the filter; Arrow rounds sizes up to a power of two."""
         largest_bytes = 1 << (self.max_bytes.bit_length() - 1)
         bits_per_value = -BLOOM_BITS_PER_VALUE / math.log(1 - self.fpp ** (1 / BLOOM_BITS_PER_VALUE))
         most = int(largest_bytes * 8 / bits_per_value)
@@ -63,7 +63,7 @@ class BloomFilter:
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What is decided for the columns of one file when its first rows are known."""
+    """The choices for the columns of one file, made from its first rows."""
 
     with_dictionary: Sequence[str]
     with_statistics: Sequence[str]
@@ -71,9 +71,9 @@ class ColumnChoice:
 
 @dataclass(frozen=True)
 class ParquetOptions:
-    """The settings of Parquet files; columns go by their Parquet paths.
+    """The settings of Parquet files; columns are given by their Parquet paths.
 
-    dictionaries: columns of which it is decided whether they have one.
+    dictionaries: columns for which a dictionary is enabled or disabled explicitly.
     """
 
     codec: str
@@ -117,7 +117,7 @@ def open_writer(
     columns: ColumnChoice,
     footers: list[pq.FileMetaData],
 ) -> pq.ParquetWriter:
-    """Begin a Parquet file. footers: gets its footer when it is closed."""
+    """Open a Parquet file for writing. footers: its footer is added when it is closed."""
     writer = pq.ParquetWriter(
         sink,
         parquet_schema(schema),
@@ -125,7 +125,7 @@ def open_writer(
         compression_level=options.level,
         data_page_size=options.page_bytes,
         max_rows_per_page=options.page_rows,
-        # Arrow looks whether a page is full after so many values only.
+        # Arrow checks whether a page is full only after this many values.
         write_batch_size=min(WRITE_BATCH_ROWS, options.page_rows),
         data_page_version=PAGE_VERSIONS[options.page_version],
         dictionary_pagesize_limit=options.dictionary_bytes,
@@ -137,7 +137,7 @@ def open_writer(
         write_statistics=list(columns.with_statistics),
         metadata_collector=footers,
     )
-    # Not through the Arrow schema: its metadata is left out together with the schema itself.
+    # Not through the Arrow schema: its metadata is omitted together with the schema itself.
     writer.add_key_value_metadata({SCHEMA_KEY: msgspec.json.encode(encode_schema(schema))})
     return writer
 

@@ -1,4 +1,4 @@
-"""Check rows against a sort order while they pass, so that a file claims no order that it does not have.
+"""Check rows against a sort order as they are written, so that a file never records an order that it does not have.
 
 order: day(ts) desc nulls last, name
 rows:  (day 5, 'b')  (day 5, 'c')  (day 4, 'a')  (null, 'a')    holds
@@ -23,7 +23,7 @@ from icefield.types.transforms import Unknown
 
 @dataclass
 class OrderCheck:
-    """Whether the rows of one file are in an order so far."""
+    """Whether the rows of one file are sorted so far."""
 
     schema: Schema
     order: SortOrder
@@ -31,7 +31,7 @@ class OrderCheck:
     _last: list[pa.Array] = field(default_factory=list)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take the rows that come next; there is at least one."""
+        """Add the next rows, at least one."""
         if not self.holds or self.order.is_unsorted:
             return
         keys: list[pa.Array] = []
@@ -50,7 +50,7 @@ class OrderCheck:
 
 
 def known_fields(order: SortOrder, schema: Schema) -> Iterator[SortField]:
-    """Yield the fields of an order that rows can be sorted by, up to the first whose values cannot be computed."""
+    """Yield the fields of an order, up to the first whose values cannot be computed."""
     values = {leaf.field.field_id for leaf in schema.leaves if not leaf.repeated}
     for by in order.fields:
         if isinstance(by.transform, Unknown) or by.other_source_ids or by.source_id not in values:

@@ -1,12 +1,12 @@
-"""Rows that name only some of a table's columns, and take the rest from the rows that they replace.
+"""Rows with only some of a table's columns, which take the rest from the rows that they replace.
 
     table (id, s struct<x, y>, c)      row to upsert (id=1, s={x: 5})
     old row (1, {x: 1, y: 2}, 'c')  -> (1, {x: 5, y: 2}, 'c')
     no such row                     -> (1, {x: 5, y: default}, default)
 
-A struct that is given without one of its fields keeps that field of the old struct; where the old struct is null, the
-field gets its default. Inside lists and maps nothing says which old element is meant: they are replaced as a whole.
-Raises SchemaMismatch for a new row that gets no value in a required column.
+A field that is missing from a struct keeps the value of the old struct; if the old struct is null, the field gets its
+default. Lists and maps are replaced as a whole, because their elements cannot be matched with the old ones.
+Raises SchemaMismatch for a new row without a value in a required column.
 """
 
 import numpy as np
@@ -20,26 +20,27 @@ from icefield.types.datatypes import NestedField, StructType, Type
 from icefield.types.schema import Schema
 
 RowNumbers = npt.NDArray[np.int64]
-NO_ROW = -1  # of a row that replaces none
+NO_ROW = -1  # for a row that replaces none
 
 
 def find_unnamed(incoming: Schema, schema: Schema) -> list[NestedField]:
-    """Return the columns of a table that rows do not name, or not with all the fields of their structs."""
+    """Return the columns of a table that are missing from rows, or lack some fields of their structs."""
     given = {f.name: f.type for f in incoming.fields}
     return [f for f in schema.fields if not _is_whole(given.get(f.name), f.type)]
 
 
 def conform_partial(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """Return the batch with all columns of the table; nulls in required ones are left to `keep_unnamed`."""
+    """Return the batch with all columns of the table; `keep_unnamed` checks nulls in required ones."""
     given = {name: at for at, name in enumerate(batch.schema.names)}
     arrays = [conform_column(batch.column(given[f.name]) if f.name in given else None, f, batch) for f in schema.fields]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
 
 
 def keep_unnamed(rows: pa.Table, incoming: Schema, schema: Schema, old: pa.Table, replaced: RowNumbers) -> pa.Table:
-    """Return the rows with what they do not name taken from old rows.
+    """Return the rows with the missing values taken from old rows.
 
-    rows: as `conform_partial` gave them. old: the columns of `find_unnamed`. replaced: which old row each row replaces.
+    rows: the result of `conform_partial`. old: the columns of `find_unnamed`. replaced: the old row that each row
+    replaces.
     """
     given = {f.name: f.type for f in incoming.fields}
     kept = dict(zip(old.column_names, old.columns, strict=True))
@@ -63,7 +64,7 @@ def _is_whole(given: Type | None, wanted: Type) -> bool:
 
 
 def _keep(new: pa.Array, old: pa.Array, replaced: RowNumbers, given: Type | None, field: NestedField) -> pa.Array:
-    """Return a column with the old values where rows do not name it."""
+    """Return a column with the old values where it is missing from the rows."""
     if _is_whole(given, field.type):
         return new
     if given is None:

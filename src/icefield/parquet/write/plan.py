@@ -1,4 +1,4 @@
-"""The settings of a write: what every task that writes data files must know."""
+"""The settings of a write, for the tasks that write data files."""
 
 import warnings
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ MOST_PLANS = 64
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What a writing task must know; immutable and picklable.
+    """The settings of a write; immutable and picklable.
 
-    distribution: how rows are brought together before they come to a task. task_bytes: how much of them a task gets
-    then, about. order: the one that rows should have; a file whose rows have it records it. check: what new rows must
-    match; rows that are moved are not new.
+    distribution: how rows are distributed over tasks. task_bytes: about how many bytes of rows a task then gets. order:
+    the sort order for rows; a file whose rows have it records it. check: the filter that new rows must match; moved
+    rows are not new.
     """
 
     schema: Schema
@@ -53,16 +53,16 @@ class WritePlan:
     check: RowCheck | None = None
 
 
-_plans: dict[tuple[object, ...], WritePlan] = {}  # most writes to a table have the settings of the one before
+_plans: dict[tuple[object, ...], WritePlan] = {}  # most writes to a table have the settings of the previous one
 
 
 def plan_write(
     metadata: TableMetadata, write_id: str, *, moves_rows: bool = False, options: Mapping[str, str] | None = None
 ) -> WritePlan:
-    """Take a table's settings for new data files, and the options of this write before them.
+    """Return the settings for new data files: the options of this write, then those of the table.
 
-    moves_rows: rows that the table already has are among those to be written, so that their lineage is written too
-    where the table has lineage. (spec: Row lineage assignment)
+    moves_rows: whether existing rows of the table are among those to write, so that their lineage is written too if the
+    table has row lineage. (spec: Row lineage assignment)
     """
     _check_promises(metadata.properties)
     if options:
@@ -96,7 +96,7 @@ def _plan_write(metadata: TableMetadata, options: Mapping[str, str], *, moves_ro
 
 
 def _check_promises(properties: Mapping[str, str]) -> None:
-    """Refuse to write plain files into an encrypted table, and warn of a format that the files will not have."""
+    """Refuse to write unencrypted files to an encrypted table, and warn of a format that cannot be written."""
     if ENCRYPTION_KEY in properties:
         raise Unsupported(
             f"cannot write: the table is encrypted ({ENCRYPTION_KEY}), and icefield cannot encrypt",
@@ -111,7 +111,7 @@ def _check_promises(properties: Mapping[str, str]) -> None:
 
 
 def _distribution(metadata: TableMetadata, properties: Mapping[str, str]) -> str:
-    """Return how rows are brought together: a mode that has nothing to go by is none."""
+    """Return how rows are distributed; a mode without partitions or a sort order to use is `none`."""
     is_partitioned = any(not isinstance(part.transform, Void) for part in metadata.spec.fields)
     is_ordered = not metadata.sort_order.is_unsorted
     usual = DISTRIBUTE_HASH if is_partitioned else DISTRIBUTE_RANGE

@@ -1,4 +1,4 @@
-"""Check that the rows of an overwrite match its filter: others would not be replaced when it is run again."""
+"""Check that the rows of an overwrite match its filter: others would not be replaced if it is run again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOST_SHOWN = 200
 
 @dataclass(frozen=True)
 class RowCheck:
-    """What rows must match. schema: the columns that it looks at."""
+    """A filter that rows must match. schema: the columns that it uses."""
 
     where: Bound
     schema: Schema
@@ -32,7 +32,7 @@ class RowCheck:
 
     def check(self, batch: pa.RecordBatch) -> None:
         """Refuse rows for which the filter is false or null. Raises InvalidInput, which shows one of them."""
-        # A batch without columns has no rows either, for Arrow.
+        # In Arrow, a batch without columns has no rows either.
         judged = [conform_batch(batch, self.schema)] if self.schema.fields else [batch]
         outside = pa.Table.from_batches(judged).filter(arrow_filter(complement(self.where)))
         if outside.num_rows:

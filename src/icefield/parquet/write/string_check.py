@@ -1,7 +1,7 @@
-"""Check that text in incoming rows is UTF-8. (spec: Primitive Types: strings are UTF-8)
+"""Check that strings in incoming rows are UTF-8. (spec: Primitive Types: strings are UTF-8)
 
-Arrow does not look when it takes text from other libraries, and most readers cannot read such a file. Rows that are
-only moved from one data file to another are not checked, so that a table with such text can still be changed.
+Arrow does not validate strings from other libraries, and most readers cannot read a file with invalid ones. Rows that
+are only moved from one data file to another are not checked, so that a table with such strings can still be changed.
 Raises SchemaMismatch, which names the column.
 """
 
@@ -38,7 +38,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _check(array: pa.Array, path: str) -> None:
     if _is_text(array.type):
         try:
-            # Only from bytes does Arrow look; this way takes half the time of validate(full=True).
+            # Arrow validates when it casts from binary, which takes half the time of validate(full=True).
             array.cast(pa.large_binary() if pa.types.is_large_string(array.type) else pa.binary()).cast(
                 pa.large_string()
             )
@@ -54,7 +54,7 @@ def _check(array: pa.Array, path: str) -> None:
 
 
 def _inside(array: pa.Array) -> Iterator[tuple[pa.Array, str]]:
-    """Yield the arrays inside an array, without what is null or left out, and how columns name them."""
+    """Yield the arrays nested in an array, without values under nulls or outside slices, and their names in paths."""
     if isinstance(array.type, pa.BaseExtensionType):
         yield array.storage, ""
     elif pa.types.is_dictionary(array.type):

@@ -1,11 +1,11 @@
 """Write rows to Parquet data files, one set of files per task, and report them as manifest columns.
 
-A `WritePlan` says everything that a task needs and travels to Spark's workers; a `DataWriter` takes batches, splits
+A `WritePlan` has the settings that a task needs, and is sent to Spark's workers; a `DataWriter` takes batches, splits
 them by partition, rolls files at the target size and returns one row per file. Files are written once, under their
-final name, which holds the write id and the task: a retry never meets another attempt's file, and files of a write
-that did not commit can be identified. It ends in a fingerprint of the file's columns (`stored_columns`).
+final name, which contains the write id and the task: a retry never collides with another attempt's file, and files of
+a write that did not commit can be identified. It ends in a fingerprint of the file's columns (`stored_columns`).
 
-Raises SchemaMismatch for rows that do not fit; after any error the caller calls `abort`.
+Raises SchemaMismatch for rows that do not fit the schema; after any error the caller calls `abort`.
 """
 
 from collections import OrderedDict
@@ -40,8 +40,8 @@ MAX_OPEN_FILES = 64
 MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 MAX_ROW_GROUP_ROWS = 1_048_576
 PIECES_PER_FILE = 8
-BATCH_OVERHEAD_BYTES = 4096  # what Arrow holds for a batch of a few columns beside its values
-# File systems take names of 255 bytes and paths of 4096; a long value must not keep its rows from being stored.
+BATCH_OVERHEAD_BYTES = 4096  # Arrow's memory for a batch of a few columns, besides its values
+# File systems allow names of 255 bytes and paths of 4096; rows with a long partition value must still be writable.
 MAX_DIRECTORY_NAME = 128
 
 
@@ -80,7 +80,7 @@ class DataWriter:
         return as_columns(self._finished, self._plan.spec, self._plan.schema)
 
     def abort(self) -> None:
-        """Remove everything that this writer wrote; what cannot be removed is left to the collector."""
+        """Remove all files of this writer; those that cannot be removed are left to orphan file cleanup."""
         begun = [file for file in self._open.values() if file.sink is not None]
         for file in begun:
             with suppress(IcefieldError):
@@ -103,14 +103,14 @@ class DataWriter:
     def _roll(self, key: bytes) -> None:
         file, target = self._open[key], self._plan.target_file_size_bytes
         if file.estimated_bytes >= target and not file.flushed_bytes:
-            file.flush()  # how far the rows compress is a guess until some are written
+            file.flush()  # the compression ratio is unknown until some rows are written
         if file.estimated_bytes >= target:
             self._finish(key)
         elif file.sink is not None:
             self._close_oldest()
 
     def _relieve(self) -> None:
-        """Keep the rows of all partitions together from taking more memory than one task may hold."""
+        """Keep the buffered rows of all partitions within the memory limit of a task."""
         buffered = sum(f.buffered_bytes for f in self._open.values())
         for file in sorted(self._open.values(), key=lambda f: f.buffered_bytes, reverse=True):
             if buffered <= MAX_BUFFERED_BYTES:
@@ -118,7 +118,7 @@ class DataWriter:
             buffered -= file.buffered_bytes
             file.flush()
             self._close_oldest()
-        # A few rows of a small partition keep the whole batch in memory that they came with, until they are copied.
+        # A few rows of a small partition keep their whole batch in memory until they are copied.
         if self._held_bytes > MAX_BUFFERED_BYTES and len(self._open) > 1:
             for file in self._open.values():
                 file.compact()
@@ -135,7 +135,7 @@ class DataWriter:
 
 
 def partition_path(values: tuple[Value | None, ...], plan: WritePlan) -> Iterator[str]:
-    """Yield `name=value` directories for people; readers take partition values from manifests only."""
+    """Yield `name=value` directories, for humans only: readers take partition values from manifests."""
     for part, value in zip(plan.spec.fields, values, strict=True):
         to_human_string = part.transform.to_human_string(value, plan.spec.source_type(part, plan.schema))
         yield f"{quote(part.name, safe='')}={quote(to_human_string, safe='')}"[:MAX_DIRECTORY_NAME]
@@ -151,9 +151,9 @@ class _Partition:
 
 @dataclass
 class _OpenFile:
-    """One data file on its way: rows are buffered until a row group is full, and only then is the file begun.
+    """One data file being written: rows are buffered until a row group is full, and only then the file is opened.
 
-    So a task may have rows of very many partitions in hand with few files open, and need not close one unfilled.
+    So a task can buffer rows of very many partitions with few open files, and need not close files that are too small.
     """
 
     plan: WritePlan
@@ -178,14 +178,14 @@ class _OpenFile:
 
     @property
     def estimated_bytes(self) -> float:
-        """The size that the file would have if it were closed here."""
+        """The size that the file would have if it were closed now."""
         written = 0 if self.sink is None else self.sink.tell()
-        # Until rows are written nobody knows how far they compress: those that do not must not overfill the file.
+        # The compression ratio is unknown until rows are written: rows that do not compress must not overfill the file.
         ratio = written / self.flushed_bytes if self.flushed_bytes else 1.0
         return written + self.buffered_bytes * ratio
 
     def may_take(self, nans: Mapping[int, int]) -> bool:
-        """Say False when NaN comes to a column of which the file's footer already has statistics."""
+        """Return False if a column has its first NaN after row groups with statistics were written."""
         return self._writer is None or all(i in self.nan_columns for i, count in nans.items() if count)
 
     def add(self, batch: pa.RecordBatch, size_bytes: int, nans: Mapping[int, int]) -> None:
@@ -215,7 +215,7 @@ class _OpenFile:
         self.batches, self.buffered_bytes, self.buffered_rows = [], 0, 0
 
     def compact(self) -> None:
-        """Copy the buffered rows, so that they hold no memory but their own."""
+        """Copy the buffered rows, so that they keep no other memory alive."""
         if self.batches:
             arrays = [pa.concat_arrays(list(parts)) for parts in zip(*(b.columns for b in self.batches), strict=True)]
             self.batches = [pa.RecordBatch.from_arrays(arrays, schema=self.batches[0].schema)]
@@ -236,7 +236,7 @@ class _OpenFile:
 
     def abort(self) -> None:
         if self._writer is not None:
-            self._writer.is_open = False  # or it would write its footer when it is collected, into a file that is gone
+            self._writer.is_open = False  # or it would write its footer when garbage-collected, to a removed file
         if self.sink is not None:
             self.sink.abort()
 
@@ -254,9 +254,9 @@ class _OpenFile:
 
 
 def _pieces(batch: pa.RecordBatch, plan: WritePlan) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Cut a batch that is large beside a row group or a file, for both are closed only between batches.
+    """Split a batch that is large relative to a row group or a file: both are closed only between batches.
 
-    Each piece comes with its size, which is not cheap to ask for.
+    Each piece is returned with its size, which is expensive to compute.
     """
     size_bytes = batch.nbytes
     most_bytes = min(plan.parquet.row_group_bytes, plan.target_file_size_bytes) // PIECES_PER_FILE
@@ -296,10 +296,10 @@ def _values(array: pa.Array, kind: Type) -> list[Value | None]:
 
 
 def _group_codes(arrays: Sequence[pa.Array]) -> np.ndarray:
-    """Number the distinct tuples of values, in the narrowest integers, which sort fastest; null is a value too."""
+    """Number the distinct tuples of values, with the narrowest integers, which sort fastest; null is a value too."""
     codes = np.zeros(len(arrays[0]), np.int64)
     for position, array in enumerate(arrays):
-        # Two NaN may differ in their bits; they are of one partition, whose rows would else change their order.
+        # NaNs may differ in their bits; they are in one partition, whose rows would otherwise be reordered.
         encoded = comparable(array).dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
         if position:
