@@ -1,1 +1,1 @@
-"""Bytes by location: keys are written once, read by range, listed and deleted."""
+"""Stores of immutable files by location: written once, read by range, listed and deleted."""

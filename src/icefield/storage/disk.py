@@ -1,7 +1,7 @@
-"""The few moves on a local disk that writing durably is made of.
+"""The operations on a local disk for durable writes.
 
-A file is durable when its bytes and the directory entry that names it are synced, and so on upwards for every
-directory that was made for it. Each move raises OSError; `reading` and `writing` turn that into the store's errors.
+A file is durable when its bytes and its directory entry are synced, and so are the entries of all directories that were
+created for it. Each operation raises OSError; `reading` and `writing` turn that into the store's errors.
 """
 
 import errno
@@ -25,7 +25,7 @@ _HINTS = {
 
 @contextmanager
 def reading(location: str) -> Iterator[None]:
-    """Raise MissingFile or StorageError for what the system says about a read."""
+    """Turn an OSError of a read into MissingFile or StorageError."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -36,7 +36,7 @@ def reading(location: str) -> Iterator[None]:
 
 @contextmanager
 def writing(location: str) -> Iterator[None]:
-    """Raise FileAlreadyExists or StorageError for what the system says about a write."""
+    """Turn an OSError of a write into FileAlreadyExists or StorageError."""
     try:
         yield
     except FileExistsError as error:
@@ -74,7 +74,7 @@ def sync_directory(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some mounted file systems cannot sync a directory; they keep its entries by themselves.
+        # Some mounted file systems cannot sync a directory; its entries are durable without it.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -82,7 +82,7 @@ def sync_directory(path: Path) -> None:
 
 
 def fill(descriptor: int, data: bytes, *, durable: bool) -> None:
-    """Write all bytes, sync them and close the descriptor, whatever happens."""
+    """Write all bytes and sync them; the descriptor is always closed."""
     try:
         rest = memoryview(data)
         while rest:
@@ -94,7 +94,7 @@ def fill(descriptor: int, data: bytes, *, durable: bool) -> None:
 
 
 def read_at(descriptor: int, offset: int, length: int) -> bytes:
-    """Read `length` bytes from `offset`, fewer only where the file ends."""
+    """Read `length` bytes from `offset`, fewer only at the end of the file."""
     parts: list[bytes] = []
     while length > 0 and (part := os.pread(descriptor, length, offset)):
         parts.append(part)
@@ -103,7 +103,7 @@ def read_at(descriptor: int, offset: int, length: int) -> bytes:
 
 
 def open_regular(path: str) -> FileIO:
-    """Open a file to read; a pipe, on which that would wait for ever, or a device is an OSError."""
+    """Open a file for reading; raises OSError for a device, or for a pipe, which would block forever."""
     file = FileIO(path, opener=_open_without_waiting)
     try:
         check_regular(path, os.fstat(file.fileno()))
@@ -114,7 +114,7 @@ def open_regular(path: str) -> FileIO:
 
 
 def check_regular(path: str, status: os.stat_result) -> None:
-    """Refuse what is neither a regular file nor a directory, which has errors of its own."""
+    """Refuse anything but a regular file; a directory fails later with its own error."""
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a regular file", path)
 

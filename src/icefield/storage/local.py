@@ -1,18 +1,18 @@
-"""Files of the local disk, or of a mounted one.
+"""A store of files on a local or mounted disk.
 
-put_new writes to a temporary name in the same directory, syncs it and hard-links it to its key: a link fails when the
-name is taken, which a rename does not, and the key never shows a part of the bytes. A crash leaves at most a file
-that `is_temporary` recognises. Where the file system has no hard links, the key itself is created exclusively and then
-filled: still one winner, but a crash, or a reader that does not wait, can find a part of the bytes there. That is
-harmless for keys that are only reached through a pointer written after put_new returned, which is how tables are
-read; it would not be for keys that are found by guessing names.
+put_new writes to a temporary name in the same directory, syncs it and hard-links it to its key: unlike a rename, a link
+fails if the name exists, and the key never has partial content. A crash leaves at most a file that `is_temporary`
+recognises. On a file system without hard links, the key itself is created exclusively and then written: there is still
+one winner, but after a crash, or too early, a reader can find partial content. That is harmless for keys that are only
+reached through a pointer written after put_new returned, which is how tables are read; it would not be for keys that
+are found by guessing names.
 
-open_new always fills its key in place, for the same reason; see `local_new_file`.
+open_new always writes its key in place, for the same reason; see `local_new_file`.
 
 With `roots`, every location is resolved through symbolic links before use and must end inside a resolved root, so
-neither `..` nor a link leads out. (A link that is planted between the check and the use is not caught: roots guard
-against foreign metadata, not against a hostile user of the same machine.) Listings neither follow nor show links: what
-is not listed is never cleaned up.
+neither `..` nor a link leads out. (A link that is created between the check and the use is not detected: roots protect
+against foreign metadata, not against a hostile user of the same machine.) Listings neither follow nor show links, so
+that linked files are never cleaned up.
 """
 
 import errno
@@ -48,7 +48,7 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 def is_temporary(location: str) -> bool:
-    """Return whether a location is a temporary name of put_new, in use right now or left by a crash."""
+    """Return whether a location is a temporary name of put_new, in use or left by a crash."""
     name = location.rpartition("/")[2]
     return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
 
@@ -56,8 +56,8 @@ def is_temporary(location: str) -> bool:
 class LocalStore:
     """A store of local files.
 
-    roots: the locations that the store may touch; None allows all. durable=False skips fsync: a power cut may then
-    lose files that were acknowledged, the death of a process may not.
+    roots: the locations that the store may access; None allows all. durable=False skips fsync: a power failure may then
+    lose acknowledged files, a crash of the process does not.
     """
 
     def __init__(self, *, roots: Iterable[str] | None = None, durable: bool = True) -> None:
@@ -68,7 +68,7 @@ class LocalStore:
         self._checked_path(location)
 
     def read(self, location: str) -> bytes:
-        # Without pathlib and buffers: for the small files that plans begin with, they are half of the price.
+        # Without pathlib and buffers, which are half of the cost for the small files that planning reads first.
         with reading(location), open_regular(self._checked_path(location)) as file:
             return file.readall()
 
@@ -106,12 +106,12 @@ class LocalStore:
         return (file for file in found if file is not None)
 
     def list_locations(self, prefix: str) -> Iterator[str]:
-        """List files by name alone, so that one deleted since its directory was read is still listed."""
+        """List files by name alone, so that a file that is deleted during the listing is still listed."""
         root = self._path(prefix)
         return (location for _, location in _walk(root, location_of_path(str(root))))
 
     def open_input(self, location: str) -> pa.NativeFile:
-        # Not memory-mapped: a file cut short by somebody else would end the process, not the read.
+        # Not memory-mapped: if another process truncates the file, the process would crash, not just the read.
         with reading(location):
             path = self._checked_path(location)
             check_regular(path, os.stat(path))  # noqa: PTH116 - without an object for the path
@@ -121,7 +121,7 @@ class LocalStore:
         return next(self.native_uris([location]))
 
     def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
-        # To follow links looks at every directory above a file: once for all files that lie together.
+        # Resolving links checks every parent directory: do it once per directory of files.
         inside: dict[str, bool] = {}
         for location in locations:
             path = os.path.normpath(local_path(location))
@@ -146,7 +146,7 @@ class LocalStore:
         return path
 
     def _put_by_link(self, path: Path, data: bytes) -> bool:
-        """Write under a temporary name and link it to its key; say False when links do not exist here."""
+        """Write under a temporary name and link it to its key; return False if hard links are not supported."""
         temporary, descriptor = self._create_temporary(path.parent)
         try:
             fill(descriptor, data, durable=self._durable)
@@ -163,7 +163,7 @@ class LocalStore:
             raise
 
     def _create_temporary(self, directory: Path) -> tuple[Path, int]:
-        # One thread writes one file at a time, so the first name is free unless a crash left it.
+        # A thread writes one file at a time, so the first name is free unless a crash left the file.
         for number in itertools.count():
             name = f"{_TEMPORARY_PREFIX}{os.getpid()}-{threading.get_ident()}-{number}{_TEMPORARY_SUFFIX}"
             try:
@@ -177,7 +177,7 @@ def _link(temporary: Path, path: Path) -> bool:
     try:
         os.link(temporary, path)
     except FileExistsError:
-        # Over NFS the reply to a link that succeeded can be lost, and its repetition then finds its own work.
+        # Over NFS the response to a successful link can be lost, and the retry then finds its own link.
         if not temporary.samefile(path):
             raise
     except OSError as error:
@@ -195,7 +195,7 @@ def _is_link(path: str) -> bool:
 
 
 def _check_inside(path: str, roots: tuple[str, ...]) -> None:
-    # Resolved paths have one spelling, so that their text tells; this runs several times in every commit.
+    # Resolved paths are normalized, so strings can be compared; this runs several times in every commit.
     if not _is_inside(path, roots):
         check_inside(location_of_path(path), [location_of_path(root) for root in roots])
 
@@ -226,5 +226,5 @@ def _describe(entry: "os.DirEntry[str]", location: str) -> StoredFile | None:
         with reading(location):
             status = entry.stat(follow_symlinks=False)
     except MissingFile:
-        return None  # Deleted since the directory was read.
+        return None  # deleted since the directory was read
     return StoredFile(location, status.st_size, status.st_mtime_ns // 1_000_000)

@@ -1,8 +1,8 @@
 """A local file being written at its final name, without a rename.
 
 The key is created exclusively when writing starts, so no two writers share it, and it is durable once `close`
-returned. Until then its bytes are partial; no reader knows of it before. Raises StorageError when
-the disk fails; the file then still belongs to the writer, who may abort.
+returned. Until then its content is partial, and no reader refers to it yet. Raises StorageError if the disk fails; the
+writer then still owns the file and may abort.
 """
 
 import io
@@ -53,7 +53,7 @@ class LocalNewFile(NewFile):
         if self._complete:
             return
         with writing(self._location):
-            # Closing the raw file drops what is still buffered.
+            # Closing the raw file discards the buffered bytes.
             self._file.raw.close()
             self._path.unlink(missing_ok=True)
 

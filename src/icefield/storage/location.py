@@ -1,12 +1,12 @@
 """Locations: where bytes are, as full URIs.
 
 A local file is exactly `file:///abs/path`, with raw characters: Iceberg's paths are opaque strings, so blanks, `%`,
-`?` and `#` stand for themselves and nothing is percent-decoded. Foreign writers also spell local files `file:/x` and
-`/x`; all three are read, the first is written.
+`?` and `#` are literal and nothing is percent-decoded. Other writers also write local files as `file:/x` and `/x`; all
+three are read, the first is written.
 
-`is_inside` compares text, never the disk: local paths are compared after folding `.`, `..` and repeated slashes,
-symbolic links are not followed (`LocalStore` follows them before it touches a file). Keys of object stores are
-compared as they are, since `a//b` and `a/../b` are names of their own there.
+`is_inside` compares strings and never accesses the disk: local paths are compared after resolving `.`, `..` and
+repeated slashes, symbolic links are not followed (`LocalStore` follows them before it accesses a file). Keys of object
+stores are compared as they are, because `a//b` and `a/../b` are distinct keys there.
 
 Raises InvalidInput for text that is not a location, LocationRefused for one that may not be used.
 """
@@ -25,7 +25,7 @@ _CLIMBING = (".", "..")
 
 @dataclass(frozen=True)
 class Location:
-    """A location taken apart; `path` begins with a slash, or is empty when nothing follows the authority."""
+    """A parsed location; `path` begins with a slash, or is empty if nothing follows the authority."""
 
     scheme: str
     authority: str
@@ -36,7 +36,7 @@ class Location:
 
 
 def parse_location(text: str) -> Location:
-    """Take a location apart, reading `/x`, `file:/x` and `file:///x` as the same local file."""
+    """Parse a location; `/x`, `file:/x` and `file:///x` are the same local file."""
     if "\0" in text:
         raise InvalidInput(f"location {text!r} contains a NUL byte")
     if text.startswith("/"):
@@ -51,7 +51,7 @@ def parse_location(text: str) -> Location:
 
 
 def join_location(base: str, *parts: str) -> str:
-    """Append parts below a location; a part never climbs out of it."""
+    """Append parts to a location; a part never leads out of it."""
     location = parse_location(base)
     path = location.path.rstrip("/")
     for part in parts:
@@ -74,12 +74,12 @@ def location_of_path(path: str) -> str:
     """Return the location of an absolute local path."""
     if not path.startswith("/"):
         raise InvalidInput(f"path {path!r} is relative", hint="Resolve it first")
-    # POSIX leaves a path that begins with exactly two slashes to the system, and `file:////x` would read as another.
+    # In POSIX a path that begins with exactly two slashes is system-specific, and `file:////x` would be another path.
     return str(parse_location("/" + path.lstrip("/")))
 
 
 def is_inside(location: str, root: str) -> bool:
-    """Return whether a location is the root or below it, by comparing the text component by component."""
+    """Return whether a location is the root or below it, by comparing path components."""
     inner, outer = parse_location(location), parse_location(root)
     if (inner.scheme, inner.authority) != (outer.scheme, outer.authority):
         return False
@@ -116,7 +116,7 @@ def _checked(location: Location, text: str) -> Location:
 
 
 def _names(location: Location) -> list[str]:
-    """Split a path into the names to compare: folded for local files, as they are (but a last slash) elsewhere."""
+    """Split a path into components: normalized for local files, unchanged elsewhere, except for a trailing slash."""
     if location.scheme != LOCAL_SCHEME:
         return location.path.removesuffix("/").split("/")
     names: list[str] = []

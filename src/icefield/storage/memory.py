@@ -1,6 +1,6 @@
-"""Files in the memory of this process, under `memory://` locations: for tests, and for lakes that vanish.
+"""A store in the memory of this process, with `memory://` locations: for tests, and for temporary lakes.
 
-Safe for threads. It cannot be pickled, because a copy in another process would be another store.
+Thread-safe. It cannot be pickled, because a copy in another process would be another store.
 """
 
 import io
@@ -27,7 +27,7 @@ class _Kept:
 
 
 class MemoryStore:
-    """A store in a dictionary; a key that is being written is taken but cannot be read yet."""
+    """A store in a dictionary; a key that is being written is reserved but cannot be read yet."""
 
     def __init__(self, ambient: Ambient | None = None) -> None:
         self._ambient = ambient or SystemAmbient()
@@ -82,7 +82,7 @@ class MemoryStore:
         return MemoryNewFile(self, location)
 
     def finish(self, location: str, data: bytes) -> None:
-        """Fill a key that open_new claimed; the sink's part, not the user's."""
+        """Write a key that open_new reserved; called by the sink, not by users."""
         kept = _Kept(data, self._ambient.now_ms())
         with self._lock:
             if self._files.get(_key(location), kept) is not None:
@@ -113,7 +113,8 @@ class MemoryStore:
 class MemoryNewFile(NewFile):
     """The sink of `MemoryStore.open_new`; see `store.NewFile` for its contract.
 
-    It holds its buffer and is none itself: io objects close themselves when forgotten, which would complete the file.
+    It has a buffer but is not an io object: those close themselves when garbage-collected, which would complete the
+    file.
     """
 
     def __init__(self, store: MemoryStore, location: str) -> None:

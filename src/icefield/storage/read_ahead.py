@@ -1,12 +1,12 @@
-"""Read files before they are asked for, many at a time: a store behind a network answers each request after a while.
+"""Read files ahead, many at a time, because a store behind a network has a high latency.
 
-`ReadAhead` is a store. It knows which files its user will read, in which order, and has some of them under way whenever
-one is asked for. How many depends on what the store was measured to take for one request: a local disk answers at once,
-so nothing is read ahead there and no thread is started; a store that takes 50 ms has 128 requests in flight. What is
-under way or waits to be taken is bounded by count and by bytes.
+`ReadAhead` is a store. It is given the files that will be read, in order, and requests some of them before they are
+used. How many depends on the measured latency of the store: a local disk responds at once, so nothing is read ahead and
+no thread is started; a store that takes 50 ms has 128 requests in flight. The reads in flight and the results that wait
+to be used are limited by count and by bytes.
 
-Error semantics: a read that fails raises when its file is asked for, as it would without reading ahead, and not at all
-if the file never is. When the block ends, reads that have not begun are cancelled and those in flight are waited for.
+A read that fails raises when its file is used, as it would without reading ahead, and not at all if the file is never
+used. When the block ends, reads that have not begun are cancelled, and those in flight are awaited.
 """
 
 import threading
@@ -24,11 +24,11 @@ from icefield.storage.store import NewFile, Store, StoredFile
 
 MOST_IN_FLIGHT = 128
 FIRST_IN_FLIGHT = 32  # before the latency is known
-LEAST_IN_FLIGHT = 4  # of a store behind a network, however fast it answers
-REQUESTS_PER_SECOND = 4_000  # what this process can make use of
+LEAST_IN_FLIGHT = 4  # for a store behind a network, however fast it is
+REQUESTS_PER_SECOND = 4_000  # what this process can use
 MOST_BYTES = 64 * 1024 * 1024
 UNKNOWN_BYTES = 1024 * 1024
-# A local file system that takes this long, each time of some, is behind a network after all.
+# A local file system that repeatedly takes this long is a network file system.
 SLOW_LOCAL_S, LOCAL_SAMPLES = 0.001, 3
 LOCAL = ("file:", "/")
 IN_PROCESS = "memory:"
@@ -36,17 +36,17 @@ MISSES_TO_FORGET = 8
 
 
 class Part(Enum):
-    """What is read of a file."""
+    """Which part of a file is read."""
 
     WHOLE = "whole"
     RANGE = "range"
-    OPENED = "opened"  # what `open_input` reads at once, for files too large to be held
+    OPENED = "opened"  # what `open_input` reads at once, for files too large to keep in memory
 
 
 class Wanted(NamedTuple):
-    """Something that will be read; the size is how much memory it takes, None where nobody knows.
+    """A file or range that will be read; the size is the memory it takes, None if unknown.
 
-    of_size: the size of the whole file that a range is of, where it is to be checked.
+    of_size: the size of the whole file, to be checked when a range of it is read.
     """
 
     location: str
@@ -65,9 +65,9 @@ class _Read(NamedTuple):
 
 
 class ReadAhead:
-    """A store whose user has said what will be read; to be used as a context.
+    """A store that reads the wanted files ahead; a context manager.
 
-    wanted: in the order of use. It is pulled as there is room, in the thread that reads.
+    wanted: in the order of use; consumed as there is room, in the reading thread.
     """
 
     def __init__(self, store: Store, wanted: Iterable[Wanted], ambient: Ambient | None = None) -> None:
@@ -137,7 +137,7 @@ class ReadAhead:
         return self.store.open_new(location)
 
     def _take(self, wanted: Wanted) -> Any:
-        """Return what is wanted, from what was read ahead or from the store."""
+        """Return a wanted part, read ahead or from the store."""
         self._fill()
         with self._lock:
             found = self._reads.pop(_key(wanted), None)
@@ -155,7 +155,7 @@ class ReadAhead:
             self._fill()
 
     def _note_read(self, key: _Key) -> None:
-        """Note that a file is read now, which so far nobody has under way."""
+        """Record that a file is read now, without having been read ahead."""
         if self._is_over:
             return
         if self._next is not None and _key(self._next) == key:
@@ -165,7 +165,7 @@ class ReadAhead:
         self._drop_forgotten()
 
     def _fill(self) -> None:
-        """Have as much under way as there is room for."""
+        """Start as many reads as there is room for."""
         with self._lock:
             while not self._is_over:
                 self._next = self._next or self._pull()
@@ -176,7 +176,7 @@ class ReadAhead:
 
     def _pull(self) -> Wanted | None:
         for wanted in self._wanted:
-            # A file that was asked for before it was its turn is not read again.
+            # A file that was used earlier than expected is not read again.
             if _key(wanted) not in self._read_already and _key(wanted) not in self._reads:
                 return wanted
             self._read_already.discard(_key(wanted))
@@ -188,7 +188,7 @@ class ReadAhead:
         return not self._reads or self._bytes + _size(wanted) <= MOST_BYTES
 
     def _limit(self, wanted: Wanted) -> int:
-        """Return how many reads may be under way, by what the fastest one took."""
+        """Return how many reads may be in flight, given the fastest one so far."""
         if wanted.location.startswith(IN_PROCESS):
             return 0
         is_local = wanted.location.startswith(LOCAL)
@@ -206,7 +206,7 @@ class ReadAhead:
         self._bytes += _size(wanted)
 
     def _drop_forgotten(self) -> None:
-        """Make room where the user goes on to other files, one after the other: what waits will not be asked for."""
+        """Make room if the user continues with other files: the waiting results will not be used."""
         self._misses += 1
         if self._next is None or self._misses < MISSES_TO_FORGET:
             return

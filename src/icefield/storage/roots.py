@@ -1,10 +1,10 @@
-"""Which locations are the same directory, or lie inside each other, however they are spelled.
+"""Find locations that are the same directory, or inside each other, however they are written.
 
     file:/lake/a/../b/   FILE:///lake/b   /lake/link-to-b     →  file:///lake/b
     s3a://bucket/lake//b                                      →  s3://bucket/lake/b
 
-`resolve_location` follows symbolic links of the local disk. `Roots` is stricter than any one reader: some decode
-percent signs in locations and some do not, so two roots that overlap under either reading do overlap.
+`resolve_location` follows symbolic links on the local disk. `Roots` is stricter than any single reader: some
+percent-decode locations and some do not, so two roots overlap if they do in either interpretation.
 """
 
 import os
@@ -13,12 +13,12 @@ from urllib.parse import unquote
 
 from icefield.storage.location import LOCAL_SCHEME, Location, parse_location
 
-# Writers spell one store in several ways.
+# Writers use several schemes for one store.
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "az", "wasbs": "az"}
 
 
 def resolve_location(location: str) -> str:
-    """Return the one spelling of a location: links are followed, `.`, `..` and needless slashes are folded."""
+    """Return the normalized location: links are followed, `.`, `..` and redundant slashes are resolved."""
     parsed = parse_location(location)
     path = os.path.realpath(parsed.path) if parsed.scheme == LOCAL_SCHEME else parsed.path
     scheme = _SAME_STORE.get(parsed.scheme, parsed.scheme)
@@ -32,7 +32,7 @@ class Roots:
         self.spellings = frozenset(text for location in locations for text in _readings(location))
 
     def find_overlap(self, other: "Roots") -> str | None:
-        """Return a directory of the other that is inside one of these, or around it; None if there is none."""
+        """Return a directory of the other that is inside one of these, or contains it; None if there is none."""
         for mine in self.spellings:
             for theirs in other.spellings:
                 if mine == theirs or mine.startswith(f"{theirs}/") or theirs.startswith(f"{mine}/"):

@@ -1,7 +1,7 @@
-"""Files wherever a catalog says that they are: on the local disk or in an object store, by the scheme of the location.
+"""A store for both the local disk and object stores, chosen by the scheme of the location.
 
 For catalogs that choose the locations of tables themselves, as REST servers do.
-Raises what the two stores raise, and Unsupported for an object store where its client is not installed.
+Raises what the two stores raise, and Unsupported for an object store if its client is not installed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from icefield.storage.store import NewFile, Store, StoredFile
 
 
 class RoutedStore:
-    """Two stores as one; `buckets` is None where there is no client for object stores."""
+    """Two stores as one; `buckets` is None if there is no client for object stores."""
 
     def __init__(self, local: Store, buckets: Store | None) -> None:
         self._local = local

@@ -1,7 +1,7 @@
-"""Files whose size metadata knows: another size means another file, whatever its bytes say.
+"""Check the size of files against metadata: a file of another size is another file, whatever its content.
 
-Metadata names a file and its length (`manifest_length`, `file_size_in_bytes`). A file that was swapped for one of
-another table decodes well and holds the wrong rows, so its size is compared wherever it is opened.
+Metadata has the length of each file (`manifest_length`, `file_size_in_bytes`). A file that was replaced by one of
+another table decodes without errors but has the wrong rows, so its size is checked wherever it is opened.
 Raises CorruptFile, and what the store raises.
 """
 
@@ -14,7 +14,7 @@ from icefield.storage.store import Store
 
 
 def check_size(location: str, found: int, expected: int | None) -> None:
-    """Refuse a file that has not the size that metadata gives for it; None: metadata gives none."""
+    """Refuse a file whose size is not that in metadata; None: metadata has no size."""
     if expected is not None and found != expected:
         raise CorruptFile(
             location,

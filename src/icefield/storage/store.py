@@ -1,14 +1,14 @@
-"""What a store is: immutable files by location.
+"""The store protocol: immutable files by location.
 
-A key is written once and never again. `put_new` and `open_new` claim it atomically; there is no check-then-write and
-no overwrite anywhere. What was written is durable when the call returns (unless the store is configured not to wait).
-A store travels to Spark tasks, so it can be pickled where its bytes can be reached from another process.
+A key is written once and never overwritten. `put_new` and `open_new` create it atomically, never by check-then-write.
+A write is durable when the call returns (unless the store is configured not to wait).
+A store is sent to Spark tasks, so it can be pickled if its files can be read from another process.
 
-Error semantics:
-MissingFile         the key is not there (read, read_range, size, open_input)
-FileAlreadyExists   the key is taken; it was left as it was, and nothing needs cleaning
-LocationRefused     the location is outside the roots of the store, or of another scheme
-StorageError        the store failed; a write may or may not have happened, so look before writing under another name
+Errors:
+MissingFile         the key does not exist (read, read_range, size, open_input)
+FileAlreadyExists   the key exists; it was not changed, and nothing needs cleanup
+LocationRefused     the location is outside the roots of the store, or has another scheme
+StorageError        the store failed; a write may have happened, so check before writing under another name
 """
 
 import pickle
@@ -32,26 +32,26 @@ class StoredFile:
 
 
 class NewFile(Protocol):
-    """A file being written, at its final name; a binary sink that pyarrow's writers accept.
+    """A file being written under its final name; a binary sink that pyarrow's writers accept.
 
-    Used as a context, it closes when the block ends and aborts when the block raises.
+    As a context manager, it closes when the block ends and aborts if the block raises.
     """
 
     @property
     def closed(self) -> bool:
-        """Return whether the file takes no more bytes."""
+        """Return whether the file is closed."""
         ...
 
     def write(self, data: bytes) -> int:
-        """Append bytes, and return how many."""
+        """Append bytes, and return their number."""
         ...
 
     def tell(self) -> int:
-        """Return how many bytes were written so far."""
+        """Return the number of bytes written so far."""
         ...
 
     def flush(self) -> None:
-        """Hand buffered bytes on; says nothing of durability."""
+        """Flush buffered bytes; does not make them durable."""
         ...
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class NewFile(Protocol):
         ...
 
     def abort(self) -> None:
-        """Remove what was written. Does nothing after a close that succeeded."""
+        """Remove what was written. Does nothing after a successful close."""
         ...
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class Store(Protocol):
     """Immutable files by location."""
 
     def check(self, location: str) -> None:
-        """Raise LocationRefused or InvalidInput unless the store may touch a location; it need not exist."""
+        """Raise LocationRefused or InvalidInput unless the store may access a location; it need not exist."""
         ...
 
     def read(self, location: str) -> bytes:
@@ -86,9 +86,9 @@ class Store(Protocol):
         ...
 
     def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
-        """Return `length` bytes from `offset`, fewer only where the file ends.
+        """Return `length` bytes from `offset`, fewer only at the end of the file.
 
-        of_size: the size that the whole file must have; CorruptFile if it has another.
+        of_size: the required size of the whole file; CorruptFile for any other.
         """
         ...
 
@@ -97,11 +97,11 @@ class Store(Protocol):
         ...
 
     def put_new(self, location: str, data: bytes) -> None:
-        """Write a file whole under a key that is free; raise FileAlreadyExists when somebody else has it."""
+        """Write a whole file under a new key; raise FileAlreadyExists if the key exists."""
         ...
 
     def delete(self, location: str) -> None:
-        """Remove a file; one that is not there counts as removed."""
+        """Remove a file; does nothing if it does not exist."""
         ...
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
@@ -109,27 +109,27 @@ class Store(Protocol):
         ...
 
     def open_input(self, location: str) -> pa.NativeFile:
-        """Open a file for random reads, as pyarrow's readers want it."""
+        """Open a file for random reads, for pyarrow's readers."""
         ...
 
     def native_uri(self, location: str) -> str:
-        """Return the URI, percent-encoded, under which other programs can read the file; it need not exist.
+        """Return the percent-encoded URI with which other programs can read the file; it need not exist.
 
-        Raises Unsupported where only this process can.
+        Raises Unsupported if only this process can read it.
         """
         ...
 
     def native_uris(self, locations: Iterable[str]) -> Iterator[str]:
-        """Yield the URIs of very many files, each as native_uri gives it."""
+        """Yield the URIs of very many files, as native_uri returns them."""
         ...
 
     def open_new(self, location: str) -> NewFile:
-        """Claim a free key and open it for writing; raise FileAlreadyExists here, or at close() in object stores."""
+        """Create a key and open it for writing; raise FileAlreadyExists here, or at close() in object stores."""
         ...
 
 
 class StaysInProcess:
-    """A handle that cannot be pickled: it holds connections and caches of its process, and credentials."""
+    """A handle that cannot be pickled: it has connections, caches and credentials of its process."""
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported(
@@ -139,7 +139,7 @@ class StaysInProcess:
 
 
 def check_reachable(store: Store) -> None:
-    """Raise Unsupported for a store whose bytes no other process can reach, such as Spark's executors."""
+    """Raise Unsupported for a store whose files no other process, such as a Spark executor, can read."""
     pickle.dumps(store)
 
 

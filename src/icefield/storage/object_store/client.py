@@ -1,14 +1,14 @@
-"""Clients of object stores, made from properties when a bucket is first touched.
+"""Clients of object stores, created from properties on first use of a bucket.
 
 Properties are Iceberg's (`s3.endpoint`, `s3.region`, `s3.access-key-id`, `s3.secret-access-key`, `s3.session-token`,
 `s3.path-style-access`, `client.region`); any other key of the client can be given as `s3.<key>`, `gs.<key>` or
-`az.<key>`. What is not given comes from the environment, as in the cloud's own tools (AWS_*, GOOGLE_*, AZURE_*).
+`az.<key>`. Other settings come from the environment, as in the cloud's own tools (AWS_*, GOOGLE_*, AZURE_*).
 
-Each bucket has two clients. The one for reading repeats what failed by itself. The one for writing never does: a
-conditional write that landed, lost its answer and is sent again finds its own work and calls it somebody else's.
+Each bucket has two clients. The one for reading retries by itself. The one for writing never does: if the response to a
+successful conditional write is lost, a retry would find its own object and take it for another writer's.
 
-Importing this module raises Unsupported where the package `obstore` is not installed.
-Raises InvalidInput for properties that mean nothing, StorageError in a forked process.
+Importing this module raises Unsupported if the package `obstore` is not installed.
+Raises InvalidInput for invalid properties, StorageError in a forked process.
 """
 
 import os
@@ -39,7 +39,7 @@ __all__ = ["PREFIX_OF_SCHEME", "Client", "Clients", "obstore"]
 
 Client = S3Store | GCSStore | AzureStore
 
-# Foreign writers spell one S3 in three ways.
+# Other writers use three schemes for S3.
 PREFIX_OF_SCHEME = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "az": "az"}
 
 _ALIASES = {"client.region": "s3.region"}
@@ -52,7 +52,7 @@ _WRITING: "RetryConfig" = {"max_retries": 0}
 
 
 class Clients:
-    """The clients of every bucket that was touched, for threads of one process."""
+    """The clients of all buckets in use, for the threads of one process."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         _check_properties(properties)
@@ -65,11 +65,11 @@ class Clients:
         return [*secrets_of(self.properties), *secrets_of_environment(os.environ)]
 
     def reading(self, location: str) -> Client:
-        """Return the client that repeats by itself; for reads, deletes and the parts of an upload."""
+        """Return the client that retries; for reads, deletes and the parts of an upload."""
         return self._client(location, writes=False)
 
     def writing(self, location: str) -> Client:
-        """Return the client that sends everything once."""
+        """Return the client that never retries."""
         return self._client(location, writes=True)
 
     def _client(self, location: str, *, writes: bool) -> Client:
@@ -93,7 +93,7 @@ def _process_of_clients() -> int:
 
 
 def _refuse_fork() -> None:
-    # All clients share threads that do not live through a fork: any call in the child would wait for them for ever.
+    # All clients share threads that do not survive a fork: any call in the child would wait for them forever.
     if _process_of_clients() != os.getpid():
         raise StorageError(
             "this process was forked while object stores were in use, so it cannot use them",
@@ -123,7 +123,7 @@ def _make(prefix: str, bucket: str, properties: Mapping[str, str], retries: "Ret
 
 
 def _only_given_keys(config: Mapping[str, str]) -> dict[str, Any]:
-    """Keep the environment's session token away from keys that it does not belong to, and from their server."""
+    """Keep the environment's session token from being sent with keys that it does not belong to."""
     if not set(_S3_KEYS) <= config.keys() or any("token" in key for key in config):
         return {}
     given = {**{key: config[key] for key in _S3_KEYS}, "expires_at": None}
@@ -145,7 +145,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 
 def _check_endpoint(key: str, value: str) -> None:
-    """Reject an invalid URL, without quoting it: there may be a password in it."""
+    """Reject an invalid URL without quoting it: it may contain a password."""
     try:
         parts = urlsplit(value)
         _ = parts.port

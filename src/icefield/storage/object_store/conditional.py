@@ -1,12 +1,12 @@
-"""A store whose keys may be replaced, by whoever knows the version that they replace.
+"""A store whose keys can be replaced by conditional writes.
 
-Tables never need that: their files are written once. A catalog that lives in a store does, for its pointers.
+Tables never need that: their files are written once. A catalog in a store does, for its pointers.
 
-Error semantics:
-CommitConflict      the key is not at the version that was named; it was left as it is
+Errors:
+CommitConflict      the key is not at the expected version; it was not changed
 StorageError        the store refused, or could not be reached; nothing was written
-CommitStateUnknown  the answer was lost and the write may have landed: read the key before doing anything
-Unsupported         the place cannot replace a key atomically
+CommitStateUnknown  the response was lost and the write may have landed: read the key before doing anything else
+Unsupported         the store cannot replace a key atomically
 """
 
 from collections.abc import Iterator
@@ -16,23 +16,23 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Versioned:
-    """The bytes of a key, and the version that whoever replaces them has to name. Versions are opaque."""
+    """The bytes of a key, and the version that a replacement must name. Versions are opaque."""
 
     data: bytes
     version: str
 
 
 class ConditionalStore(Protocol):
-    """Keys that are read with their version and replaced by naming it."""
+    """Keys that are read with their version, and replaced only at that version."""
 
     def read_versioned(self, location: str) -> Versioned | None:
         """Return the current object of a key; None if there is none."""
         ...
 
     def put_if_match(self, location: str, data: bytes, version: str | None) -> None:
-        """Replace the bytes of a key that is at a version, or take a key that must be free (None).
+        """Replace the bytes of a key at a version, or create a key (None).
 
-        No two writers who name the same version of a key both succeed.
+        Of several writers that name the same version of a key, at most one succeeds.
         """
         ...
 

@@ -1,12 +1,12 @@
-"""Keys that may be replaced, in a local directory: the pointers of a lake on disk that has no database.
+"""A conditional store in a local directory: the pointers of a lake on disk without a database.
 
-A key is a directory of numbered files, and its version is the highest number. To replace version n is to hard-link a
-file that is whole to the name n + 1: a link fails when the name is taken, so one of many writers wins, and a reader
-sees all of its bytes or none.
+A key is a directory of numbered files, and its version is the highest number. Version n is replaced by hard-linking a
+complete file to the name n + 1: a link fails if the name exists, so one of many writers wins, and a reader sees all of
+the bytes or none.
 
-Old numbers are removed, but the last KEPT stay. A writer who read version n a long time ago may find n + 1 free again
-because it was removed; so whoever linked a number looks at the highest one afterwards. If that is less than KEPT away,
-the number cannot have been there before. Otherwise the writer cannot tell, and says CommitStateUnknown.
+Old numbers are removed, except the last KEPT. A writer that read version n a long time ago may find n + 1 free again
+because it was removed; so after linking a number, a writer checks the highest one. If that is less than KEPT away, the
+number cannot have existed before. Otherwise the outcome is unknown, and the writer raises CommitStateUnknown.
 
 File systems without hard links are refused (Unsupported). Names must fit into 255 bytes with their ending.
 """
@@ -44,7 +44,7 @@ class DirectoryStore:
             try:
                 return Versioned(self._files.read(_numbered(location, numbers[-1])), str(numbers[-1]))
             except MissingFile:
-                continue  # Replaced KEPT times since the directory was read.
+                continue  # replaced KEPT times since the directory was read
         return None
 
     def put_if_match(self, location: str, data: bytes, version: str | None) -> None:
@@ -67,31 +67,31 @@ class DirectoryStore:
         return iter({directory for directory, _, name in found if _NUMBER.fullmatch(name)})
 
     def _check_first(self, location: str, number: int) -> None:
-        """Make sure that the number was not taken and removed before, and remove what is old."""
+        """Check that the number was not used and removed before, and remove old numbers."""
         numbers = self._numbers_after(location)
         if not numbers or numbers[-1] >= number + KEPT:
             raise CommitStateUnknown(f"{location} was replaced {KEPT} times while it was written")
         for old in numbers:
             if old <= number - KEPT:
-                # The key is written; what stays is removed by the next one who writes it.
+                # The key is written; the next writer removes the old numbers.
                 with suppress(StorageError):
                     self._files.delete(_numbered(location, old))
 
     def _numbers_after(self, location: str) -> list[int]:
-        """List the numbers after a write that may have landed, so that a failure leaves the outcome open."""
+        """List the numbers after a write that may have landed, so that a failure leaves the outcome unknown."""
         try:
             return self._numbers(location)
         except StorageError as error:
             raise CommitStateUnknown(f"{location} may have been written: {error}") from error
 
     def _numbers(self, location: str) -> list[int]:
-        # By name alone: while the files of a busy key are looked at one by one, all of them may be replaced.
+        # By name alone: while the files of a busy key are examined one by one, all of them may be replaced.
         names = (name.rpartition("/")[2] for name in self._files.list_locations(location))
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
 class _LinkingStore(LocalStore):
-    """Refuses what LocalStore does without hard links: its reader might see a part of the bytes."""
+    """A LocalStore that refuses to work without hard links, because a reader could see partial content."""
 
     def _put_in_place(self, path: Path, data: bytes) -> None:
         raise Unsupported(

@@ -1,8 +1,8 @@
-"""What the errors of an object store's client mean.
+"""Translate the errors of an object store's client.
 
-A write that failed either certainly did not happen (the store said no, or was never reached) or may have happened (the
-answer was lost, or the server failed after it had begun). `find_failure` tells the two apart; `explain` says it to the
-user, with the store's own code and what to do about it.
+A write that failed either certainly did not happen (the store refused it, or was never reached) or may have happened
+(the response was lost, or the server failed after it had begun). `find_failure` distinguishes the two; `explain`
+returns the error for the user, with the store's own code and a hint.
 """
 
 import re
@@ -19,7 +19,7 @@ from obstore.exceptions import (
 
 from icefield.errors import StorageError
 
-# The client raises built-in errors for a key that is not there and for a path that it cannot express.
+# The client raises built-in errors for a missing key and for an invalid path.
 CLIENT_ERRORS = (BaseError, FileNotFoundError, ValueError)
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -50,13 +50,14 @@ class Failure(Enum):
 
 
 def find_failure(error: Exception) -> Failure:
-    """Say what is certain after an error of the client."""
+    """Return what is certain after an error of the client."""
     text = str(error)
     status = _status(text)
     if isinstance(error, FileNotFoundError):
         return Failure.REFUSED if "NoSuchBucket" in text else Failure.MISSING
     if isinstance(error, (AlreadyExistsError, PreconditionError)):
-        # S3 answers 409, not 412, to a conditional write that met another one, and asks to send it again.
+        # S3 responds with 409, not 412, to a conditional write that conflicts with a concurrent one, and expects a
+        # retry.
         return Failure.BUSY if status == 409 else Failure.TAKEN
     if isinstance(error, (PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError, ValueError)):
         return Failure.REFUSED
@@ -84,7 +85,7 @@ def explain(error: Exception, action: str, location: str) -> StorageError:
 
 
 def _asked_for_credentials(text: str) -> bool:
-    # Without credentials of its own the client asks the metadata service of the cloud's machines.
+    # Without credentials the client queries the cloud's instance metadata service.
     return "169.254.169.254" in text or "/latest/api/token" in text
 
 

@@ -1,6 +1,6 @@
-"""A file to read at random places, over a store that reads ranges.
+"""A file for random access, on a store that reads ranges.
 
-The end of the file is held from the start: readers of Parquet and Puffin look there first.
+The end of the file is read at once: readers of Parquet and Puffin start there.
 """
 
 import io

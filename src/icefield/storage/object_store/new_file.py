@@ -1,12 +1,12 @@
-"""An object being written: in memory while it is small, else in parts; it is there, whole, once `close` returned.
+"""An object being written: in memory while it is small, else in parts; it exists, complete, once `close` returned.
 
 A small file is one conditional request at close: of two writers of one key, one gets FileAlreadyExists. A file of more
-than PART_BYTES is sent in parts while it is written. The client cannot make the completion of such an upload
-conditional, so the key is looked at when the file is opened and again just before completion: two writers of one key
-who complete within that moment both succeed, and the last one stays. Keys of data files carry a random id for that.
+than PART_BYTES is uploaded in parts while it is written. The client cannot make the completion of a multipart upload
+conditional, so the key is checked when the file is opened and again just before completion: if two writers of one key
+complete within that moment, both succeed, and the last one wins. That is why keys of data files have a random id.
 
-An upload in parts that is aborted, or fails, is ended in the store too. One whose process dies stays there, unseen but
-paid for, until a rule of the bucket removes it (AbortIncompleteMultipartUpload).
+A multipart upload that is aborted, or fails, is aborted in the store too. If its process dies, it stays there,
+invisible but billed, until a lifecycle rule of the bucket removes it (AbortIncompleteMultipartUpload).
 """
 
 import queue
@@ -30,19 +30,19 @@ class Target(Protocol):
     def location(self) -> str: ...
 
     def refuse_taken(self) -> None:
-        """Raise FileAlreadyExists if the key is taken."""
+        """Raise FileAlreadyExists if the key exists."""
         ...
 
     def put_whole(self, data: bytes) -> None:
-        """Write the object in one request that fails when the key is taken."""
+        """Write the object in one request that fails if the key exists."""
         ...
 
     def put_parts(self, parts: Iterator[bytes]) -> None:
-        """Write the object in parts; when the iterator raises, there is no object and the same error is raised."""
+        """Write the object in parts; if the iterator raises, no object is created and the same error is raised."""
         ...
 
     def remove_if_ours(self) -> None:
-        """Delete the object if it came from this write."""
+        """Delete the object if this write created it."""
         ...
 
 
@@ -104,18 +104,18 @@ class ObjectNewFile(NewFile):
     def _send_buffer(self) -> None:
         if self._upload is None:
             self._upload = _Upload(self._target)
-            # A sink that was forgotten must not leave its upload waiting for more.
+            # A sink that is garbage-collected must not leave its upload open.
             weakref.finalize(self, self._upload.abandon)
         self._upload.send(bytes(self._buffer))
         self._buffer.clear()
 
 
 class _End(Exception):
-    """Tells the client that nothing more comes and what came is to be forgotten."""
+    """Makes the client abort the upload."""
 
 
 class _Upload:
-    """A thread that hands parts on to the client, which asks for them one by one."""
+    """A thread that passes parts to the client, which pulls them one by one."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -129,7 +129,7 @@ class _Upload:
         self._hand_over(part)
 
     def complete(self) -> None:
-        # Here and not where the parts are handed on: the client's own threads cannot make requests.
+        # Here, and not where the parts are passed on: the client's own threads cannot make requests.
         self._target.refuse_taken()
         self._hand_over(None)
         self._thread.join()

@@ -1,17 +1,17 @@
-"""Files in an object store: S3 and what speaks its protocol; Google's and Azure's by the same client.
+"""A store in an object store: S3 and compatible ones; Google Cloud Storage and Azure with the same client.
 
-put_new is one conditional request (If-None-Match: *). Each write carries an id of its own as metadata of the object, so
-that when an answer is lost the same request can be sent again: if the key is taken by then, the id tells whether by us.
-Content cannot tell that, since two writers may well write the same bytes. Answers still lost after a few tries are a
-StorageError, and the write may have happened.
+put_new is one conditional request (If-None-Match: *). Each write stores its own id as metadata of the object, so that
+the request can be retried if the response is lost: if the key then exists, the id shows whether this write created it.
+The content does not show that, because two writers may write the same bytes. If the response is still lost after a few
+attempts, that is a StorageError, and the write may have happened.
 
-open_new takes its key at close; see `object_store_new_file` for what is certain there.
+open_new creates its key at close; see `object_store.new_file` for its guarantees.
 
-The same store moves pointers (`object_store_conditional`), by the entity tag of what is replaced (If-Match). That needs
-a server that checks conditions atomically, as S3 promises to and SeaweedFS was tested to.
+The same store moves pointers (`object_store.conditional`), by the entity tag of the replaced object (If-Match). That
+needs a server that checks conditions atomically, as S3 guarantees and as was tested for SeaweedFS.
 
-Only S3 is tested. Keys with an empty component, `.` or `..` are names of their own in S3, but the client cannot say
-them: they are refused. Pauses inside the reading client are its own, not the Ambient's.
+Only S3 is tested. Keys with an empty component, `.` or `..` are valid in S3, but the client cannot express them: they
+are refused. The reading client's own pauses between retries do not use the Ambient.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ from icefield.storage.store import StoredFile
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode, UpdateVersion
 
-# A word without dash or underline: Azure allows no dash in such names, and proxies drop headers with an underline.
+# Without dashes and underscores: Azure allows no dash in such names, and proxies drop headers with an underscore.
 _WRITE_ID = "icefieldwrite"
 _TAIL_BYTES = 1 << 16
 _LIST_CHUNK = 1000
@@ -64,7 +64,7 @@ Arguments = ParamSpec("Arguments")
 def _protected(
     method: "Callable[Concatenate[ObjectStore, Arguments], Returned]",
 ) -> "Callable[Concatenate[ObjectStore, Arguments], Returned]":
-    """Keep what a server or the client says of a request from showing the credentials that it was made with."""
+    """Redact credentials in messages of the server or the client."""
 
     @wraps(method)
     def protected(store: "ObjectStore", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
@@ -77,9 +77,9 @@ def _protected(
 class ObjectStore:
     """A store of objects.
 
-    properties: of the client, see `object_store_client`. roots: the locations that the store may touch; None allows
-    all. native_scheme: the scheme under which the Spark cluster reads the same bucket (`s3a` where it has hadoop-aws);
-    None says that it cannot.
+    properties: of the client, see `object_store.client`. roots: the locations that the store may access; None allows
+    all. native_scheme: the scheme with which the Spark cluster reads the same bucket (`s3a` with hadoop-aws); None if
+    it cannot.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ObjectStore:
             return b""
         with _reading(location):
             try:
-                # The answer to a range tells the size of the whole object, too.
+                # The response to a range request has the size of the whole object, too.
                 found = obstore.get(self._clients.reading(location), key, options={"range": (offset, offset + length)})
                 check_size(location, found.meta["size"], of_size)
                 return bytes(found.bytes())
@@ -190,7 +190,7 @@ class ObjectStore:
             return
         if lost:
             raise CommitStateUnknown(f"the response to writing {location} was lost") from error
-        # An object that is gone answers If-Match with 404 in S3 and with 412 elsewhere.
+        # For a missing object, S3 responds to If-Match with 404, other stores with 412.
         if find_failure(error) in (Failure.TAKEN, Failure.MISSING):
             raise CommitConflict(f"{location} has changed since it was read") from error
         raise explain(error, "write", location) from error
@@ -200,7 +200,7 @@ class ObjectStore:
 
     @_protected
     def put_with_id(self, location: str, data: bytes, write_id: str) -> None:
-        """Write a new object that carries an id; put_new with an id that the caller knows."""
+        """Write a new object with a given id; see put_new."""
         error, lost = self._send(location, data, "create", {_WRITE_ID: write_id})
         if error is None:
             return
@@ -211,7 +211,7 @@ class ObjectStore:
 
     @_protected
     def put_parts_with_id(self, location: str, parts: Iterator[bytes], write_id: str) -> None:
-        """Write an object from parts, replacing any at its key; an error of the iterator aborts without a trace."""
+        """Write an object from parts, replacing any at its key; an error of the iterator aborts the upload."""
         key, client = self._key(location), self._clients.reading(location)
         try:
             obstore.put(
@@ -229,7 +229,7 @@ class ObjectStore:
 
     @_protected
     def find_write_id(self, location: str) -> str | None:
-        """Return the id that the object at a key was written with; None if it has none, or is not there."""
+        """Return the id that the object at a key was written with; None if it has none, or does not exist."""
         key = self._key(location)
         try:
             with _reading(location):
@@ -239,7 +239,8 @@ class ObjectStore:
             return None
 
     def __reduce__(self) -> tuple[Callable[..., "ObjectStore"], tuple[Any, ...]]:
-        # Clients and the Ambient stay behind: they hold threads, locks and the rng of this process.
+        # Clients and the Ambient are not pickled: they have threads, locks and the random number generator of this
+        # process.
         return _restore, (self._clients.properties, self._roots, self._native_scheme)
 
     def _parse(self, location: str) -> Location:
@@ -256,9 +257,9 @@ class ObjectStore:
     def _send(
         self, location: str, data: bytes, mode: "PutMode", attributes: dict[str, str]
     ) -> tuple[Exception | None, bool]:
-        """Send a conditional write until its outcome is certain or the tries are used up.
+        """Send a conditional write until its outcome is certain or no attempts are left.
 
-        Returns the last error, None after a success, and whether the answer to any of the requests was lost.
+        Returns the last error, None after a success, and whether the response to any of the requests was lost.
         """
         key, client = self._key(location), self._clients.writing(location)
         last: Exception | None = None
@@ -294,7 +295,7 @@ class ObjectStore:
             found = obstore.get(client, key, options={"range": {"suffix": _TAIL_BYTES}})
             return found.meta["size"], bytes(found.bytes())
         except obstore.exceptions.NotSupportedError:
-            return obstore.head(client, key)["size"], b""  # Azure has no such range.
+            return obstore.head(client, key)["size"], b""  # Azure does not support suffix ranges
         except CLIENT_ERRORS as error:
             if find_failure(error) is Failure.OUT_OF_RANGE:
                 return 0, b""
@@ -349,7 +350,7 @@ def _key_of(parsed: Location, location: str) -> str:
 
 
 def _encode_version(meta: "ObjectMeta") -> str:
-    # Which of the two counts depends on the store.
+    # Which of the two is used depends on the store.
     version = {name: value for name in ("e_tag", "version") if (value := meta[name]) is not None}
     return msgspec.json.encode(version).decode()
 
