@@ -4,11 +4,13 @@ import gc
 import os
 import re
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -49,17 +51,21 @@ SLOW_NAMES = (
 # So many cases of a test with parameters are run with less than the usual effort, times that effort.
 CASES_OF_A_TEST = 5
 
+# Those that compile the kernels, for many seconds in a fresh clone: the others find them on disk.
+KERNELS = ("test_avro_engine.py", "test_manifest.py", "test_manifest_foreign.py", "test_manifest_list.py")
+
 # What takes longest comes first, and then the other tests of Spark, so that all processes end at about the same time.
 LONGEST = (
-    "everywhere",
+    "test_everywhere.py",
     "test_sessions.py",
+    "test_write_attempts.py",
     "test_write_retries.py",
     "test_examples.py",
     "test_concurrency.py",
     "test_bank.py",
     "test_demo.py",
     "test_readme.py",
-    "kernels",
+    *KERNELS,
 )
 
 
@@ -68,6 +74,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int,
     """Run one process more than there are cores where tests of Spark run: half of their time is waiting for the JVM."""
     cores = yield
     return cores + ("spark" not in _excluded_marks(config))
+
+
+class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Give a process a file at a time, whose tests share what they load; tests of slow suites go one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = HERE.parent / nodeid.partition("::")[0]
+        if path.name in KERNELS:
+            return "kernels"
+        marks = _marks_of_file(path)
+        return nodeid if "slow" in marks and "spark" not in marks else str(path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling:
+    """Distribute files, not tests."""
+    return FileScheduling(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,6 +118,7 @@ def _excluded_marks(config: pytest.Config) -> set[str]:
     return set(re.findall(r"not (\w+)", expression.group())) if expression else set()
 
 
+@cache
 def _marks_of_file(path: Path) -> set[str]:
     """Return the markers that every test of a file has, without importing it."""
     own = re.search(r"^pytestmark = (?:pytest\.mark\.\S+$|\[[^\]]*\])", path.read_text(), re.MULTILINE)
@@ -111,10 +135,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
-        # One process for a file, whose tests share what they load; slow tests are spread over all processes.
-        is_shared = item.get_closest_marker("spark") or not item.get_closest_marker("slow")
-        if is_shared and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
     if EFFORT < 1:
         excluded = _excluded_marks(config)
         possible = [item for item in items if not any(map(item.get_closest_marker, excluded))]
@@ -126,8 +146,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _place(item: pytest.Item) -> int:
     """Return the place of a test in the order of the run."""
-    names = {item.path.name, *(mark.args[0] for mark in item.iter_markers("xdist_group"))}
-    places = [place for place, name in enumerate(LONGEST) if name in names]
+    places = [place for place, name in enumerate(LONGEST) if name == item.path.name]
     return min(places, default=len(LONGEST) + (item.get_closest_marker("spark") is None))
 
 

@@ -1,13 +1,10 @@
 """Run tests under both engines: the kernels as plain Python and as machine code."""
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from icefield.codec.avro import engine as avro_engine
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -19,10 +16,3 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         # As in a process that has not loaded the compiled one: from then on it is used whatever the budget.
         monkeypatch.setattr(avro_engine, "compiled_engine", cache(avro_engine.CompiledEngine))
     return str(request.param)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Compile the kernels in one process: it takes long, and the others find them on disk."""
-    for item in items:
-        if item.path.parent == HERE and item.path.name.startswith(("test_avro_engine", "test_manifest")):
-            item.add_marker(pytest.mark.xdist_group("kernels"))
