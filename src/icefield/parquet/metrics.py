@@ -166,9 +166,7 @@ def exact_bounds(chunks: Sequence[Any], leaf: Leaf, writer_metrics: WriterMetric
         elif statistics is not None and statistics.has_min_max:
             try:
                 found.append((_value(statistics, "min", leaf.type), _value(statistics, "max", leaf.type)))
-            except (
-                UnicodeDecodeError
-            ):  # Arrow does not validate UTF-8, and such a bound could not be truncated
+            except UnicodeDecodeError:  # Arrow does not validate UTF-8, and such a bound could not be truncated
                 return None
         elif not _is_all_null(chunk) and field_id not in writer_metrics.nan_counts:
             # If a chunk lacks bounds, the file's bounds are unknown, unless the chunk has only nulls and NaNs.
