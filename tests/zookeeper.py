@@ -18,7 +18,7 @@ from tests.postgres import free_port
 
 START_S = 60.0
 # Marks of every test that starts the server: it takes seconds, and one process of the suite has it.
-ZOOKEEPER = [pytest.mark.slow, pytest.mark.xdist_group("zookeeper")]
+ZOOKEEPER = pytest.mark.slow
 # A test's nodes may be lost in a power failure. Many catalogs of one process are many connections.
 SETTINGS = {
     "tickTime": "500",

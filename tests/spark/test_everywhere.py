@@ -31,7 +31,6 @@ CORE = (
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("everywhere")
 @pytest.mark.skipif(chosen_place() is not SparkPlace.LOCAL, reason="this is a run at another place already")
 @pytest.mark.parametrize("place", [SparkPlace.CLUSTER, SparkPlace.CONNECT])
 def test_the_core_holds(place: SparkPlace) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.jvm import EXECUTOR_OPTIONS, own_environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("everywhere")]
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
