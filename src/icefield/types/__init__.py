@@ -1,1 +1,1 @@
-"""What a value is: types, schemas with field ids, single values as bytes, transforms, Arrow. Pure."""
+"""Types, schemas with field ids, single values, transforms, and their conversion to and from Arrow. No I/O."""

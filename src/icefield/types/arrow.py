@@ -1,13 +1,13 @@
 """Types and schemas to and from Arrow.
 
-Field ids travel in the Arrow field's metadata under `PARQUET:field_id`, where the Parquet writer takes them up.
+Field ids are in the Arrow field's metadata under `PARQUET:field_id`, where the Parquet writer expects them.
 
-What is not plain: a timestamp in nanoseconds is `timestamp[ns]`, but an Arrow schema's `timestamp[ns]` makes a column
-of microseconds unless the caller asks for nanoseconds, because only version 3 of the format has them and most Arrow
-data is in nanoseconds by default rather than by need. `unknown` is `null`. A shape is `binary` that holds WKB, and
-`binary` makes a binary column. A variant is the struct of Parquet's two binary fields, which have no ids, and a struct
-makes a struct column.
-Raises SchemaMismatch for an Arrow type that the format cannot hold.
+Some conversions are not symmetric. A nanosecond timestamp is `timestamp[ns]`, but an Arrow schema's `timestamp[ns]`
+becomes a microsecond column unless the caller requests nanoseconds, because only format version 3 has them and most
+Arrow data is in nanoseconds by default rather than by need. `unknown` is `null`. A geometry or geography is `binary`
+with WKB, and `binary` becomes a binary column. A variant is the struct of Parquet's two binary fields, which have no
+ids, and a struct becomes a struct column.
+Raises SchemaMismatch for an Arrow type that the format does not have.
 """
 
 import uuid
@@ -77,7 +77,7 @@ _COUNTED = (TimeType, TimestampType, TimestamptzType, TimestampNsType, Timestamp
 
 
 def arrow_type(kind: Type) -> pa.DataType:
-    """Return the Arrow type that holds values of this type; nested fields carry their ids."""
+    """Return the Arrow type for values of this type; nested fields have their ids."""
     match kind:
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
@@ -111,9 +111,9 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def schema_from_arrow(schema: pa.Schema, *, nanoseconds: bool = False) -> Schema:
-    """Make a table schema with fresh ids from an Arrow schema; ids in its metadata are ignored.
+    """Convert an Arrow schema to a table schema with fresh ids; ids in its metadata are ignored.
 
-    Timestamps become those of microseconds whatever their unit, unless `nanoseconds` says to keep them.
+    Timestamps of any unit become microseconds, unless `nanoseconds` is set.
     """
     counter = iter(range(1, 1 << 31))
     source = _Source(lambda: next(counter), nanoseconds)
@@ -124,14 +124,14 @@ def schema_from_arrow(schema: pa.Schema, *, nanoseconds: bool = False) -> Schema
 
 
 def field_id_of(field: pa.Field) -> int | None:
-    """Return the id that a Parquet file's Arrow field carries, if any."""
+    """Return the field id in the metadata of an Arrow field, if any."""
     metadata: dict[bytes, bytes] = field.metadata or {}
     text = metadata.get(FIELD_ID_KEY)
     return int(text) if text is not None else None
 
 
 def physical_array(array: pa.Array) -> pa.Array:
-    """Return the array with in-memory values as `single_value` has them: dates and times as integers."""
+    """Return the array with in-memory values as in `values.binary`: dates and times as integers."""
     kind = array.type
     if pa.types.is_date32(kind):
         return array.view(pa.int32())
@@ -155,7 +155,7 @@ def arrow_array(values: Sequence[Value | None], kind: PrimitiveType) -> pa.Array
 
 
 def repeated_value(value: Value | EmptyStruct | None, kind: Type, rows: int) -> pa.Array:
-    """Return an array of one in-memory value, so often; only null can be of a type that is not primitive."""
+    """Return an array that repeats one in-memory value; for a type that is not primitive it must be null."""
     if value is None:
         return pa.nulls(rows, arrow_type(kind))
     if isinstance(value, EmptyStruct) or not isinstance(kind, PrimitiveType):
@@ -175,7 +175,7 @@ def python_values(array: pa.Array, kind: PrimitiveType) -> list[Value | None]:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where ids come from, and whether nanoseconds are kept."""
+    """The source of ids, and whether nanoseconds are kept."""
 
     draw: Callable[[], int]
     nanoseconds: bool
@@ -228,7 +228,7 @@ def _primitive_from_arrow(kind: pa.DataType, path: str) -> PrimitiveType:
 
 
 def _cast_for(kind: pa.DataType) -> str:
-    """Return what to do with a column of a type that the table format does not have."""
+    """Return the hint for a column of a type that the table format does not have."""
     if kind == pa.uint64():
         return "Cast it first, to decimal(20, 0), or to int64 if all values fit"
     if pa.types.is_duration(kind):
@@ -260,5 +260,5 @@ _PRIMITIVE_RULES: Iterable[tuple[Callable[[pa.DataType], bool], PrimitiveType]] 
 
 
 def struct_array(fields: Iterable[NestedField], columns: Iterable[pa.Array]) -> pa.StructArray:
-    """Return a struct column that is nowhere null."""
+    """Return a struct column without nulls."""
     return pa.StructArray.from_arrays(list(columns), fields=[arrow_field(f) for f in fields])

@@ -1,7 +1,7 @@
 """Find rows by several columns at once, vectorised: null equals null, NaN equals NaN, -0.0 is not 0.0.
 
 That is the equality of partition values and of equality deletes. (spec: Scan Planning, note 3; Equality Delete Files)
-`encode_keys` makes one binary value of each row, which is equal for equal rows and for no others:
+`encode_keys` encodes each row as one binary value; two values are equal if and only if the rows are:
 
     (null, "x")   ->  ff ff ff ff | 01 00 00 00 'x'
     ("null", "x") ->  04 00 00 00 'null' | 01 00 00 00 'x'
@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.int64]
 
 
 class KeyIndex:
-    """Numbers the distinct rows of some columns, and finds rows of other tables among them."""
+    """Numbers the distinct rows of some columns, and looks up rows of other tables among them."""
 
     def __init__(self, columns: Sequence[pa.Array], rows: int) -> None:
         self._values: list[pa.Array] = []
@@ -39,7 +39,7 @@ class KeyIndex:
         self.codes: Codes = codes
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> Codes:
-        """Return the number of each row, or NOT_FOUND; a column may be narrower than the one the index was made of."""
+        """Return the number of each row, or NOT_FOUND; a column may be narrower than in the index."""
         codes = np.zeros(rows, np.int64)
         for column, values, step in zip(columns, self._values, self._steps, strict=True):
             found = _positions(comparable(column).cast(values.type), values)
@@ -49,7 +49,7 @@ class KeyIndex:
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Return the column in the widest type of its sort, so that a column that was widened since compares as before."""
+    """Return the column in the widest type it can be promoted to, so that promoted columns compare as before."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return column.storage
@@ -64,12 +64,12 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def encode_keys(columns: Sequence[pa.Array], rows: int) -> pa.Array:
-    """Return the values of each row as one binary key, which does not change when a column is widened."""
+    """Return the values of each row as one binary key, which does not change when a column's type is promoted."""
     parts: list[pa.Array] = []
     for column in columns:
         values = _as_bytes(comparable(column))
         lengths = pc.fill_null(pc.binary_length(values), NULL_LENGTH)
-        # A length before each value: without it ("x", "yz") would read like ("xy", "z"), and null like "".
+        # Each value has a length prefix: without it ("x", "yz") would equal ("xy", "z"), and null would equal "".
         parts += [lengths.view(pa.binary(4)).cast(pa.binary()), values]
     if not parts:
         return pa.repeat(pa.scalar(b"", pa.binary()), rows)
@@ -78,7 +78,7 @@ def encode_keys(columns: Sequence[pa.Array], rows: int) -> pa.Array:
 
 
 def _as_bytes(column: pa.Array) -> pa.Array:
-    """Return comparable values as binary ones: numbers and times by their bits."""
+    """Return comparable values as binary: numbers and times by their bits."""
     kind, types = column.type, pa.types
     if types.is_boolean(kind) or types.is_date32(kind):
         column = column.cast(pa.int32()).cast(pa.int64())

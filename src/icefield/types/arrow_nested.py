@@ -1,4 +1,4 @@
-"""Put new insides into nested Arrow arrays: the offsets and nulls of the old array, the children given."""
+"""Replace the children of nested Arrow arrays, with the offsets and nulls of the old array."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from icefield.types.datatypes import ListType, MapType, NestedField
 
 
 def without_unused(array: pa.Array) -> pa.Array:
-    """Return a list or map array whose children hold its own values and no others.
+    """Return a list or map array whose children have only its own values.
 
-    A slice shares the children of the whole it was cut from: work on them would be work on rows that are not there.
+    A slice shares the children of the whole array, including values of rows outside the slice.
     """
-    # An array of no rows need not have a first offset.
+    # An empty array may lack the first offset.
     return array if len(array) > 0 and _holds_only_its_own(array) else pa.concat_arrays([array])
 
 

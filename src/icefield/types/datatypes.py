@@ -1,10 +1,10 @@
 """The types of the format, as immutable values. (spec: Schemas and Data Types)
 
-`str(type)` is the spelling that goes on disk, exactly as Iceberg Java writes it (`decimal(10, 2)`
-with the blank: one engine of the field refuses it without).
+`str(type)` is the form in metadata files, exactly as Iceberg Java writes it (`decimal(10, 2)` with the blank: at least
+one engine refuses it without).
 
-A primitive type is one that may have bounds, be sorted by and be compared; `variant` is none of them, and nothing is
-inside it either, so it is separate from the primitive and the nested types. (spec: Semi-structured Types)
+Values of a primitive type can be compared, sorted and have bounds. `variant` is neither primitive nor nested: it has no
+order, and no fields inside. (spec: Semi-structured Types)
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ Value = bool | int | float | str | bytes | Decimal | uuid.UUID
 
 
 class EmptyStruct:
-    """The one default that a struct column may have but null: a struct of its fields' own defaults, `{}` on disk."""
+    """The only default of a struct column besides null: a struct of its fields' own defaults, `{}` in JSON."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EmptyStruct)
@@ -46,7 +46,7 @@ Default = Value | EmptyStruct
 
 
 class EdgeAlgorithm(StrEnum):
-    """How the edges of a geography run between its points. (spec: Edge-Interpolation Algorithm)"""
+    """How the edges of a geography are interpolated between its points. (spec: Edge-Interpolation Algorithm)"""
 
     SPHERICAL = "spherical"
     VINCENTY = "vincenty"
@@ -57,7 +57,7 @@ class EdgeAlgorithm(StrEnum):
 
 @dataclass(frozen=True)
 class PrimitiveType:
-    """A type without parts."""
+    """A primitive type."""
 
     word: ClassVar[str] = ""
 
@@ -137,7 +137,7 @@ class BinaryType(PrimitiveType):
 
 @dataclass(frozen=True)
 class UnknownType(PrimitiveType):
-    """Only null is known of it: a column of nulls that has no other type."""
+    """The type of a column that has only nulls."""
 
     word: ClassVar[str] = "unknown"
 
@@ -214,7 +214,7 @@ class GeographyType(PrimitiveType):
 
 @dataclass(frozen=True)
 class VariantType:
-    """A value of any shape, as Parquet's variant encoding has it."""
+    """A semi-structured value, in Parquet's variant encoding."""
 
     word: ClassVar[str] = "variant"
 
@@ -224,10 +224,10 @@ class VariantType:
 
 @dataclass(frozen=True)
 class NestedField:
-    """A named, numbered slot: a column, a struct's field, a list's element, a map's key or value.
+    """A field with a name and an id: a column, a struct's field, a list's element, a map's key or value.
 
-    initial_default: what rows have that were written before the field was there; write_default: what new rows get
-    that do not name it. Only fields of structs and of the table have them, not elements, keys and values.
+    initial_default: the value in rows that were written before the field was added; write_default: the value in new
+    rows without the field. Only columns and fields of structs have them, not elements, keys and values.
     (spec: Default values)
     """
 
@@ -312,13 +312,13 @@ SIMPLE_TYPES: dict[str, PrimitiveType] = {
         UnknownType,
     )
 }
-# Types of which nothing can be said but whether a value is null: no order, no bounds, no defaults.
+# Types whose values can only be tested for null: no order, no bounds, no defaults.
 # (spec: Default values; Bound serialization)
 OPAQUE_TYPES = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def children(kind: Type) -> tuple[NestedField, ...]:
-    """Return the fields directly inside a type; none for a primitive and for a variant."""
+    """Return the fields directly inside a type; none for a primitive or a variant."""
     match kind:
         case StructType(fields):
             return fields
@@ -339,7 +339,7 @@ def walk(kind: Type, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
 
 
 def with_children(kind: Type, fields: tuple[NestedField, ...]) -> Type:
-    """Return the same kind of type around other fields, in the order of `children`."""
+    """Return the same nested type with other fields, in the order of `children`."""
     match kind:
         case StructType():
             return StructType(fields, kind.unknown_keys)
@@ -354,6 +354,6 @@ def with_children(kind: Type, fields: tuple[NestedField, ...]) -> Type:
 
 
 def _check_crs(crs: str) -> None:
-    # The text form has no escapes, so these could not be read back. (spec: Appendix C)
+    # The string form has no escapes, so these could not be parsed again. (spec: Appendix C)
     if not crs or crs != crs.strip() or any(mark in crs for mark in "(),"):
         raise InvalidInput(f"expected a coordinate reference system such as {DEFAULT_CRS}, got {crs!r}")

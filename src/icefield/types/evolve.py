@@ -1,8 +1,8 @@
-"""Change a schema, one step at a time, by the rules of the format. (spec: Schema Evolution)
+"""Evolve a schema, one step at a time, by the rules of the format. (spec: Schema Evolution)
 
-A step is a pure function from schema to schema. Field ids are what columns are known by: a new column gets an id that
-was never used, a renamed or moved one keeps its own, so old files never show a value under a name that it was not
-written for. Every illegal step raises InvalidInput naming the rule that it breaks.
+A step is a pure function from schema to schema. Columns are identified by field ids: a new column gets an id that was
+never used, a renamed or moved one keeps its id, so a value in an old file never appears in a column that it was not
+written for. An invalid step raises InvalidInput with the rule that it breaks.
 """
 
 from collections.abc import Callable, Iterable
@@ -66,9 +66,9 @@ FIRST = Position()
 
 @dataclass(frozen=True)
 class NewColumn:
-    """A column to be added; its type's field ids are placeholders.
+    """A column to add; the field ids in its type are placeholders.
 
-    default: what rows have that are there already, and what new rows get that do not name the column.
+    default: the value in existing rows, and in new rows without the column.
     """
 
     name: str
@@ -81,7 +81,7 @@ class NewColumn:
 def add_column(
     schema: Schema, path: str, column: NewColumn, draw_id: Callable[[], int], position: Position | None = None
 ) -> Schema:
-    """Add a column below the struct that `path` names; an empty path is the table itself."""
+    """Add a column to the struct at `path`; an empty path is the table itself."""
     if column.required and column.default is None:
         raise InvalidInput(
             f"cannot add required column {column.name!r}: existing rows have no value for it",
@@ -101,7 +101,7 @@ def add_column(
 
 
 def drop_column(schema: Schema, name: str) -> Schema:
-    """Remove a column with all that is inside it."""
+    """Remove a column with all its nested fields."""
     field = schema.find_field(name)
     gone = {field.field_id, *(f.field_id for f in _below(field.type))}
     if identifiers := gone & set(schema.identifier_field_ids):
@@ -120,7 +120,7 @@ def drop_column(schema: Schema, name: str) -> Schema:
 
 
 def rename_column(schema: Schema, name: str, new_name: str) -> Schema:
-    """Give a column another name; it stays where it is and keeps its id."""
+    """Rename a column; it keeps its position and id."""
     field = schema.find_field(name)
     if not new_name:
         raise InvalidInput(f"cannot rename column {name!r} to an empty name")
@@ -142,9 +142,9 @@ def move_column(schema: Schema, name: str, position: Position) -> Schema:
 def update_column_type(
     schema: Schema, name: str, kind: Type, format_version: int = 2, draw_id: Callable[[], int] | None = None
 ) -> Schema:
-    """Give a column a wider type, in which every value it may hold has the same meaning.
+    """Promote a column to a wider type, in which every value has the same meaning.
 
-    The fields inside a nested type, which may follow on `unknown`, get their ids from `draw_id`.
+    If an `unknown` column gets a nested type, its fields get their ids from `draw_id`.
     """
     field = schema.find_field(name)
     if field.type != kind and not can_widen(field.type, kind, format_version):
@@ -158,7 +158,7 @@ def update_column_type(
 
 
 def make_optional(schema: Schema, name: str) -> Schema:
-    """Allow nulls in a column. The reverse is refused: there may be nulls already."""
+    """Make a column optional. The reverse is not possible: there may be nulls already."""
     field = schema.find_field(name)
     if field.field_id in schema.identifier_field_ids:
         raise InvalidInput(f"cannot make column {name!r} optional: it is an identifier field")
@@ -168,13 +168,13 @@ def make_optional(schema: Schema, name: str) -> Schema:
 
 
 def set_doc(schema: Schema, name: str, doc: str | None) -> Schema:
-    """Describe a column."""
+    """Set the doc of a column."""
     field = schema.find_field(name)
     return _change_field(schema, field.field_id, lambda f: replace(f, doc=doc))
 
 
 def set_default(schema: Schema, name: str, default: Default | None) -> Schema:
-    """Change what new rows get that do not name a column; rows that are there already keep what they have."""
+    """Change the write default of a column; existing rows do not change."""
     field = schema.find_field(name)
     _parent(schema, field)
     if field.required and default is None and field.write_default is not None:
@@ -185,29 +185,29 @@ def set_default(schema: Schema, name: str, default: Default | None) -> Schema:
 
 
 def set_identifier_fields(schema: Schema, names: Iterable[str]) -> Schema:
-    """Say which columns identify a row. (spec: Identifier Field IDs)"""
+    """Set the columns that identify a row. (spec: Identifier Field IDs)"""
     return replace(schema, identifier_field_ids=tuple(sorted({schema.find_field(n).field_id for n in names})))
 
 
 def union_by_name(schema: Schema, other: Schema, draw_id: Callable[[], int], format_version: int = 2) -> Schema:
-    """Add what another schema has more, at any depth, by name; widen and make optional where it asks for that.
+    """Add the columns that only another schema has, by name and at any depth; promote types and make columns optional.
 
-    Columns that the other schema lacks stay; nothing is narrowed, dropped or moved.
+    Columns that are not in the other schema stay; nothing is narrowed, dropped or moved.
     """
     return replace(schema, fields=_Union(draw_id, format_version).fields(schema.fields, other.fields, ""))
 
 
 def can_widen(old: Type, new: Type, format_version: int = 2) -> bool:
-    """Return whether every value of a type means the same in another, by the rules of a version of the format.
+    """Return whether a type can be promoted to another, by the rules of a format version.
 
-    A date that files are partitioned by is a matter of its own: see `check_widening_of_source`.
+    For a date that files are partitioned by, see also `check_widening_of_source`.
     """
     match old, new:
         case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
             return True
         case DecimalType(), DecimalType():
             return old.scale == new.scale and old.precision <= new.precision
-        # With a time zone there is no one moment that a date means.
+        # A date is not a single point in time if the timestamp has a time zone.
         case (DateType(), TimestampType() | TimestampNsType()) | (UnknownType(), _):
             return format_version >= 3
         case _:
@@ -215,10 +215,10 @@ def can_widen(old: Type, new: Type, format_version: int = 2) -> bool:
 
 
 def check_widening_of_source(old: Type, new: Type, transform: Transform, name: str) -> None:
-    """Refuse to widen a partition field's source if its partition values would change. (spec: Schema Evolution)
+    """Refuse to promote a partition field's source if its partition values would change. (spec: Schema Evolution)
 
-    Years, months and days of a date are those of the timestamp at its midnight, and void is always null; the value
-    itself, a bucket of it and what an unknown transform makes of it are others.
+    Years, months and days of a date are those of the timestamp at its midnight, and void is always null; the results of
+    identity, bucket and unknown transforms would differ.
     """
     if isinstance(old, DateType) and new != old and not isinstance(transform, Year | Month | Day | Void):
         raise InvalidInput(
@@ -239,7 +239,7 @@ def _check_default(name: str, kind: Type, default: Default | None) -> None:
 def _check_struct_default(
     name: str, kind: Type, default: Default | None, default_of: Callable[[NestedField], Default | None]
 ) -> None:
-    """Refuse a struct of its fields' defaults where a required field has none: it would be null."""
+    """Refuse a struct of its fields' defaults if a required field has none: it would be null."""
     if default != EMPTY_STRUCT or not isinstance(kind, StructType):
         return
     for field in kind.fields:
@@ -251,7 +251,7 @@ def _check_struct_default(
 
 
 def _widened_defaults(field: NestedField, kind: Type) -> NestedField:
-    """A default means the same in the wider type; only days have to be counted in another unit."""
+    """Convert a default to the wider type; only dates change, from days to the unit of the timestamp."""
     if not isinstance(field.type, DateType) or field.type == kind:
         return field
     factor = NANOS_PER_DAY if isinstance(kind, TimestampNsType) else MICROS_PER_DAY
@@ -268,7 +268,7 @@ def _renumbered(kind: Type, draw_id: Callable[[], int]) -> Type:
 
 @dataclass(frozen=True)
 class _Union:
-    """Unites fields by name; new ones and what is inside them get fresh ids."""
+    """Merges fields by name; new ones and their nested fields get fresh ids."""
 
     draw_id: Callable[[], int]
     format_version: int
@@ -306,7 +306,7 @@ class _Union:
 
 
 def _change_siblings(schema: Schema, path: str, change: Callable[[Fields], Fields]) -> Schema:
-    """Change the fields of the struct that a path names; lists and maps stand for the struct inside them."""
+    """Change the fields of the struct at a path; a list or map means the struct inside it."""
     if not path:
         return replace(schema, fields=change(schema.fields))
     parent = schema.find_field(path)

@@ -1,7 +1,7 @@
-"""Columns that every row has without being stored as data: where it lies, and its lineage. (spec: Reserved Field IDs)
+"""Metadata columns, which are not stored as data: the position of a row and its lineage. (spec: Reserved Field IDs)
 
-They are identified by their reserved ids, never by name: a table may have columns of any name. Its own column hides a
-metadata column of the same name, whatever the case of either: Spark does not tell them apart, nor do filters.
+They are identified by their reserved ids, never by name: a table may have columns of any name. A table's column hides a
+metadata column of the same name, ignoring case: neither Spark nor filters distinguish case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from icefield.types.schema import Schema
 
 FILE = NestedField(2147483646, "_file", StringType(), required=True)
 POSITION = NestedField(2147483645, "_pos", LongType(), required=True)
-# Whoever asks for it gets the deleted rows too.
+# A scan that selects it returns deleted rows too.
 DELETED = NestedField(2147483644, "_deleted", BooleanType(), required=True)
 SPEC_ID = NestedField(2147483643, "_spec_id", IntegerType(), required=True)
 ROW_ID = NestedField(2147483540, "_row_id", LongType())
@@ -22,7 +22,7 @@ DELETED_FILE = NestedField(2147483546, "file_path", StringType(), required=True)
 DELETED_POSITION = NestedField(2147483545, "pos", LongType(), required=True)
 
 PARTITION_ID = 2147483642
-# The fields of `_partition` have ids of their own: those of partition specs start at 1000, where columns may be too.
+# The fields of `_partition` have their own ids: those of partition specs start at 1000 and may collide with columns.
 _FIRST_OF_PARTITION = 2147400000
 _LAST_OF_PARTITION = 2147480000
 
@@ -32,7 +32,7 @@ _IDS = frozenset({PARTITION_ID, *(f.field_id for f in SELECTABLE)})
 
 
 def is_metadata_column(field_id: int) -> bool:
-    """Return whether a column's values come from where its rows lie, and not from the data alone."""
+    """Return whether a field is a metadata column, or a field of `_partition`."""
     return field_id in _IDS or _FIRST_OF_PARTITION <= field_id <= _LAST_OF_PARTITION
 
 

@@ -1,6 +1,6 @@
 """The 32-bit Murmur3 hash, seed 0, over whole columns. (spec: Appendix B)
 
-Column at a time with numpy, so that a Spark worker needs no compiler to compute buckets.
+Vectorized with numpy, so that a Spark worker needs no compiler to compute buckets.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """A table's schema: columns by field id, looked up by id or by dotted name.
 
-A column's own name may contain a dot too, so that two fields share a dotted name: the column `a.b`, and the field b of
-the struct a. New schemas of that kind are refused; in tables that have one, such names are written with backticks.
+A column's own name may contain a dot, so that two fields can have the same dotted name: the column `a.b`, and the field
+b of the struct a. New schemas with such a pair are refused; in existing tables such names are written with backticks.
 
-Raises InvalidInput for a schema that breaks a rule and for a name that is not there.
+Raises InvalidInput for an invalid schema and for an unknown name.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ _QUOTED_PATH = re.compile(rf"{QUOTED.pattern}(?:\.{QUOTED.pattern})*")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A primitive column; `repeated` says that it is inside a list or map."""
+    """A primitive column; `repeated`: whether it is inside a list or map."""
 
     path: tuple[str, ...]
     field: NestedField
@@ -75,7 +75,7 @@ class Schema:
             self._check_identifier(field_id)
 
     def __hash__(self) -> int:
-        # Caches are asked by schema, several times in every scan; what is not hashed is left to equality.
+        # Schemas are cache keys, looked up several times in every scan; equality compares the rest.
         return hash((self.schema_id, len(self.fields), self.fields[-1:]))
 
     @property
@@ -113,7 +113,7 @@ class Schema:
 
     @property
     def column_names(self) -> list[str]:
-        """The names by which `select` finds the columns, without what is inside them."""
+        """The names of the columns for `select`, without nested fields."""
         return [self.name_of(field.field_id) for field in self.fields]
 
     @property
@@ -140,12 +140,12 @@ class Schema:
             raise InvalidInput(f"column {name!r} is ambiguous: {', '.join(self.name_of(i) for i in ids)}")
         near = difflib.get_close_matches(name, self._ids_by_name, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else None
-        # Metadata columns can be named, but are not what somebody looks for who missed a column.
+        # Metadata columns can be selected, but are not suggested for a misspelled name.
         shown = ", ".join(f.name for f in self.fields if f.field_id <= MAX_FIELD_ID)
         raise InvalidInput(f"no column {name!r} (columns: {shown})", hint=hint)
 
     def name_of(self, field_id: int) -> str:
-        """Return the dotted name of a field, by which `find_field` finds it again."""
+        """Return the dotted name with which `find_field` finds a field."""
         path = self.paths[field_id]
         name = ".".join(path)
         if len(self._ids_by_name[name]) == 1:
@@ -163,7 +163,7 @@ class Schema:
         return self.derive(f for f in kept if f is not None)
 
     def derive(self, fields: Iterable[NestedField]) -> "Schema":
-        """Return a schema of some of these columns, whole or in part; they have been checked, so it is not."""
+        """Return a schema of some of these columns, whole or in part; it is not validated again."""
         derived = object.__new__(Schema)
         derived.__dict__.update(
             fields=tuple(fields), schema_id=self.schema_id, identifier_field_ids=(), unknown_keys=None
@@ -197,7 +197,7 @@ class Schema:
 
 
 def check_dotted_names(schema: Schema) -> None:
-    """Refuse a new schema in which two fields share a dotted name: other engines could not open the table."""
+    """Refuse a new schema in which two fields have the same dotted name: other engines could not open the table."""
     seen: dict[str, tuple[str, ...]] = {}
     for path in schema.paths.values():
         other = seen.setdefault(name := ".".join(path), path)
@@ -220,7 +220,7 @@ def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None) -
 def renumber(
     fields: tuple[NestedField, ...], draw: Callable[[], int], numbered: dict[int, int]
 ) -> tuple[NestedField, ...]:
-    """Give fields and all that is inside them new ids; `numbered` learns which old id became which."""
+    """Assign new ids to fields and their nested fields; `numbered` collects the new id of each old one."""
     ids = [draw() for _ in fields]
     numbered.update(zip((f.field_id for f in fields), ids, strict=True))
     return tuple(

@@ -1,11 +1,11 @@
-"""Values as keys that compare as the format orders values, in Arrow and in Spark alike. (spec: Sorting)
+"""Sort keys: values in a form that has the order of the format in both Arrow and Spark. (spec: Sorting)
 
     -0.0, 1.5, NaN                    int64     the bits, so that -0.0 < 0.0 and NaN is last
     'é', uuid, bytes                  binary    compared as unsigned bytes
     integers, dates, times            int64
     booleans, decimals                as they are
 
-No setting of a session changes how these compare: neither time zone nor collation.
+Their order does not depend on session settings such as time zone or collation.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ def sort_keys(array: pa.Array, kind: PrimitiveType) -> pa.Array:
 def has_negative_nan(array: pa.Array, kind: PrimitiveType) -> bool:
     """Return whether a NaN has its sign bit set.
 
-    The specification puts it first, and the comparison of Java that it refers to puts it last.
+    The spec sorts it first, but Java's comparison, which the spec refers to, sorts it last.
     """
     if not isinstance(kind, FLOATS):
         return False

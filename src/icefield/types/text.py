@@ -1,8 +1,8 @@
-"""Types and schemas as text: `decimal(10, 2)`, and `id long not null, tags list<string>` for people.
+"""Types and schemas as text: `decimal(10, 2)`, and `id long not null, tags list<string>` as users write them.
 
-The schema text takes the format's own type words and the common SQL ones (`bigint`, `varchar`, `array<…>`). One word
-differs between the worlds: here `timestamp` has no time zone and `timestamptz` has one, as in the format.
-Raises InvalidInput with the place of the fault.
+A schema may use the format's type names and the common SQL ones (`bigint`, `varchar`, `array<…>`). `timestamp` differs
+between the two: here it has no time zone and `timestamptz` has one, as in the format.
+Raises InvalidInput with the position of the error.
 """
 
 import re
@@ -41,7 +41,7 @@ SQL_WORDS = {
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]", re.ASCII)
-# Blanks inside the parentheses are taken off afterwards: a pattern for them tries every way to share out many of them.
+# Blanks inside the parentheses are removed afterwards: a pattern for them would backtrack on long runs of blanks.
 _GEOMETRY = re.compile(r"geometry\s*(?:\(([^)]*)\))?", re.IGNORECASE)
 _GEOGRAPHY = re.compile(r"geography\s*(?:\(([^,)]*)(?:,([^)]*))?\))?", re.IGNORECASE)
 _TOKEN = re.compile(
@@ -51,7 +51,7 @@ _TOKEN = re.compile(
 
 
 def parse_stored_type(text: str) -> PrimitiveType | VariantType:
-    """Parse a type without parts as metadata spells it, with the leniency of Iceberg Java: case and blanks."""
+    """Parse a primitive type as written in metadata; like Iceberg Java, ignore case and extra blanks."""
     lower = text.lower()
     if lower in SIMPLE_TYPES:
         return SIMPLE_TYPES[lower]
@@ -69,7 +69,7 @@ def parse_stored_type(text: str) -> PrimitiveType | VariantType:
 
 
 def parse_type(text: str) -> Type:
-    """Parse a type as people write it; ids inside are placeholders."""
+    """Parse a type as users write it; nested ids are placeholders."""
     parsed = parse_schema(f"c {text}").fields
     if len(parsed) != 1 or parsed[0].required:
         raise InvalidInput(f"{text!r} is not a valid type")
@@ -93,7 +93,7 @@ class _Token:
 
 
 class _Parser:
-    """Recursive descent; ids are placeholders, unique within one parse."""
+    """A recursive descent parser; ids are placeholders, unique within one parse."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,8 +1,8 @@
 """Partition and sort transforms, applied to whole Arrow columns. (spec: Partition Transforms)
 
-A transform maps a source value to a partition value; null always maps to null. `parse_transform` reads the form on
-disk (`bucket[16]`); a transform that is not known is kept as Unknown, so that a table with it can still be read.
-Raises InvalidInput for a transform that does not fit its source type.
+A transform maps a source value to a partition value; null always maps to null. `parse_transform` parses the form in
+metadata (`bucket[16]`); an unknown transform is kept as Unknown, so that its table can still be read.
+Raises InvalidInput for a transform that cannot be applied to its source type.
 """
 
 import re
@@ -46,7 +46,7 @@ DATES = (DateType, *TIMESTAMPS)
 
 @dataclass(frozen=True)
 class Transform:
-    """What every transform answers; the subclasses below are the known ones."""
+    """The interface of transforms; the known ones are subclasses."""
 
     word: ClassVar[str] = ""
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = ()
@@ -71,11 +71,11 @@ class Transform:
         return python_values(self.apply(arrow_array([value], source), source), self.result_type(source))[0]
 
     def default_name(self, source_name: str) -> str:
-        """Name a partition field the way Iceberg Java does."""
+        """Return the default name of a partition field, as in Iceberg Java."""
         return f"{source_name}_{self.word}"
 
     def to_human_string(self, value: Value | None, source: PrimitiveType) -> str:
-        """Write a partition value as people read it, for directory names and reports."""
+        """Format a partition value as a human-readable string, for directory names and reports."""
         return "null" if value is None else _human_value(value, self.result_type(source))
 
 
@@ -85,7 +85,7 @@ class Identity(Transform):
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
 
     def fits(self, source: PrimitiveType) -> bool:
-        # Shapes by the specification; the value of an unknown column is always null, which no file is found by.
+        # Geometries by the spec; the value of an unknown column is always null, so it selects no files.
         return not isinstance(source, OPAQUE_TYPES)
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
@@ -104,7 +104,7 @@ class Void(Transform):
     sources: ClassVar[tuple[type[PrimitiveType], ...]] = (PrimitiveType,)
 
     def fits(self, source: PrimitiveType) -> bool:
-        # It is always null, but manifests have no type for it either.
+        # It is always null, and manifests have no type for it.
         return not isinstance(source, OPAQUE_TYPES)
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
@@ -170,7 +170,7 @@ class Truncate(Transform):
         if isinstance(source, DecimalType):
             return self._truncate_decimals(array, source)
         values = _integers(array)
-        # Below the lowest multiple of the width the result wraps around, as in Iceberg Java.
+        # Below the lowest multiple of the width, the result wraps around, as in Iceberg Java.
         with np.errstate(over="ignore"):
             cut = (values - values % self.width).astype(np.int32 if isinstance(source, IntegerType) else np.int64)
         return pa.array(cut, array.type, mask=_null_mask(array))
@@ -244,7 +244,7 @@ class Hour(Transform):
 
 @dataclass(frozen=True)
 class Unknown(Transform):
-    """A transform of a later version or of several columns: files under it are read, none are written.
+    """A transform of a later version or of several columns: its files can be read, but none can be written.
 
     (spec: Partitioning)
     """
@@ -270,7 +270,7 @@ _NUMBERED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate"
 
 
 def parse_transform(text: str) -> Transform:
-    """Parse a transform as metadata spells it."""
+    """Parse a transform as written in metadata."""
     if text in SIMPLE_TRANSFORMS:
         return SIMPLE_TRANSFORMS[text]
     if found := _WITH_NUMBER.fullmatch(text):
@@ -281,7 +281,7 @@ def parse_transform(text: str) -> Transform:
 
 
 def units_per_day(source: PrimitiveType) -> int:
-    """Return how many steps of a date or timestamp type make a day."""
+    """Return how many units of a date or timestamp type are in a day."""
     if isinstance(source, DateType):
         return 1
     return NANOS_PER_DAY if isinstance(source, NANO_TIMESTAMPS) else MICROS_PER_DAY
@@ -292,13 +292,13 @@ def _null_mask(array: pa.Array) -> Any:
 
 
 def _integers(array: pa.Array) -> Any:
-    """Dates as days, times and timestamps in the unit of their type, integers as they are; nulls become 0."""
+    """Return dates as days, times and timestamps in the unit of their type, integers unchanged; nulls become 0."""
     plain = physical_array(array)
     return pc.fill_null(plain, 0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _calendar_units(array: pa.Array, source: PrimitiveType, unit: str) -> pa.Array:
-    # Days first: numpy takes the lowest 64-bit integer for "not a time".
+    # Days first: in numpy the lowest 64-bit integer is "not a time".
     days = _integers(array) // units_per_day(source)
     units = days.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
     return pa.array(units.astype(np.int32), mask=_null_mask(array))

@@ -1,8 +1,7 @@
-"""JSON keys that icefield does not know, kept beside what it does know so that they are written back.
+"""Unknown JSON keys, which are preserved and written back.
 
-Other writers, and later versions of the format, may put keys into schemas, fields, partition specs, sort orders and
-refs. Dataclasses hold them in `unknown_keys`, which takes no part in equality: two fields with the same known keys are
-the same field.
+Other writers, and later format versions, may add keys to schemas, fields, partition specs, sort orders and refs.
+Dataclasses have them in `unknown_keys`, which equality ignores: two fields with the same known keys are the same field.
 """
 
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""Single values: as bytes in metadata, as JSON, and as Python values that users give."""
+"""Single values: as bytes in metadata, as JSON, and as Python values of users."""

@@ -1,9 +1,10 @@
 """Single values as bytes: column bounds and partition summaries. (spec: Appendix D, Binary single-value serialization)
 
-A value in memory is a plain Python one: bool, int, float, str, bytes, Decimal, UUID; dates are days, times and
-timestamps are microseconds (nanoseconds for the types that say so), from the epoch, as int. Shapes are bytes: WKB as
-values, a point's coordinates as bounds; nothing here looks inside. `unknown` and `variant` have no single values.
-Decoding raises ValueError; a caller that knows the file turns it into CorruptFile.
+A value in memory is a plain Python value: bool, int, float, str, bytes, Decimal, UUID; dates are days, times and
+timestamps are microseconds (nanoseconds for the `_ns` types) since the epoch, as int. Geometries and geographies are
+bytes: WKB as values, a point's coordinates as bounds; they are not parsed here. `unknown` and `variant` have no single
+values.
+Decoding raises ValueError; the caller, which has the file's location, turns it into CorruptFile.
 """
 
 import struct
@@ -51,7 +52,7 @@ def encode_value(value: Value, kind: PrimitiveType) -> bytes:
 
 
 def decode_value(data: bytes, kind: PrimitiveType) -> Value:
-    """Decode bounds bytes; a narrower encoding of a promoted type is widened. Raises ValueError."""
+    """Decode the bytes of a bound, also those written before the type was promoted. Raises ValueError."""
     if isinstance(kind, DecimalType):
         return scaled(int.from_bytes(data, "big", signed=True), kind.scale)
     decode = _DECODE.get(type(kind))
@@ -64,7 +65,7 @@ def decode_value(data: bytes, kind: PrimitiveType) -> Value:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """Return the integer that a decimal of this scale stores; the value must fit exactly."""
+    """Return the unscaled integer of a decimal with this scale; the value must fit exactly."""
     if not value.is_finite():
         raise ValueError(f"{value} is not a finite decimal")
     numerator, denominator = value.as_integer_ratio()
@@ -76,8 +77,8 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def scaled(number: int, scale: int) -> Decimal:
-    """Return the decimal that an unscaled integer stands for; the inverse of `unscaled`."""
-    # Built from text: Decimal's operators (scaleb, unary minus) round to 28 digits, its constructor does not.
+    """Return the decimal of an unscaled integer; the inverse of `unscaled`."""
+    # Built from a string: Decimal's operators (scaleb, unary minus) round to 28 digits, its constructor does not.
     return Decimal(f"{number}E{-scale}")
 
 
@@ -93,7 +94,7 @@ def truncate_lower(value: str | bytes, length: int) -> str | bytes:
 
 
 def truncate_upper(value: str | bytes, length: int) -> str | bytes | None:
-    """Return an upper bound of at most `length` code points or bytes, or None where there is none."""
+    """Return an upper bound of at most `length` code points or bytes, or None if there is none."""
     if len(value) <= length:
         return value
     return _raise_last_character(value[:length]) if isinstance(value, str) else _raise_last_byte(value[:length])
@@ -117,7 +118,7 @@ def _raise_last_byte(data: bytes) -> bytes | None:
 
 
 def _decode_long(data: bytes) -> int:
-    # An int column that was widened to long keeps its 4-byte bounds. (spec: Schema Evolution)
+    # An int column that was promoted to long keeps its 4-byte bounds. (spec: Schema Evolution)
     return int(INT.unpack(data)[0] if len(data) == INT.size else LONG.unpack(data)[0])
 
 
@@ -126,7 +127,7 @@ def _decode_double(data: bytes) -> float:
 
 
 def _decode_moment(data: bytes, units_per_day: int) -> int:
-    """Decode a timestamp, or a date of when the column was one. (spec: Schema Evolution)"""
+    """Decode a timestamp, or a date that was written before the column was promoted. (spec: Schema Evolution)"""
     if len(data) != INT.size:
         return int(LONG.unpack(data)[0])
     moment = int(INT.unpack(data)[0]) * units_per_day

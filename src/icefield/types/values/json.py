@@ -1,9 +1,9 @@
 """Single values as JSON: the defaults of columns. (spec: Appendix D, JSON single-value serialization)
 
-Values in memory are those of `icefield.types.values.binary`. A struct has one value here but null, EMPTY_STRUCT, since
-that is the only default that it may have. (spec: Default values) Values of lists and maps, and of the types that must
-default to null, are refused both ways.
-Raises ValueError on anything unfit, in either direction.
+Values in memory are those of `icefield.types.values.binary`. The only value of a struct besides null is EMPTY_STRUCT,
+the only default that it may have. (spec: Default values) Values of lists and maps, and of types whose default must be
+null, are refused when encoding and decoding.
+Raises ValueError for invalid values, in both directions.
 """
 
 import math
@@ -62,16 +62,16 @@ _UTC = "+00:00"
 
 
 def encode_json_value(value: Default, kind: Type) -> Any:
-    """Encode a value, not null, as what a JSON writer takes."""
+    """Encode a value, not null, for a JSON encoder."""
     encode, _ = _codec(kind)
     encoded = encode(value, kind)
-    # One set of rules for what fits: what could not be read back is not written.
+    # The decoder's rules apply: a value that could not be read back is not written.
     decode_json_value(encoded, kind)
     return encoded
 
 
 def decode_json_value(value: Any, kind: Type) -> Default:
-    """Decode a value, not null, from what a JSON parser made."""
+    """Decode a value, not null, from parsed JSON."""
     _, decode = _codec(kind)
     try:
         return decode(value, kind)
@@ -137,7 +137,7 @@ def _decode_decimal(value: Any, kind: DecimalType) -> Decimal:
     places = rf"\.\d{{{kind.scale}}}" if kind.scale else ""
     if not re.fullmatch(rf"-?\d+{places}", _text(value), re.ASCII):
         raise ValueError(f"expected a string of digits with {kind.scale} decimal places")
-    # Counted in the text: to make an integer of a million digits takes half a minute.
+    # Counted in the string: parsing an integer of a million digits takes half a minute.
     if len(value.replace(".", "").lstrip("-0")) > kind.precision:
         raise ValueError(f"it has more than {kind.precision} digits")
     return Decimal(value)
@@ -150,7 +150,7 @@ def _text(value: Any) -> str:
 
 
 def _decode_text(value: Any, _kind: Type) -> str:
-    # Half of a surrogate pair is no character, and UTF-8 cannot hold it; its error is a ValueError too.
+    # A lone surrogate cannot be encoded as UTF-8; that error is a ValueError too.
     return _text(value).encode().decode()
 
 

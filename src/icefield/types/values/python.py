@@ -1,4 +1,4 @@
-"""Values as people give them in Python, or as text, in the form that they have in memory."""
+"""Convert Python values and strings of users to in-memory values."""
 
 import uuid
 
@@ -19,7 +19,7 @@ from icefield.types.datatypes import (
 
 
 def python_value(given: object, kind: PrimitiveType) -> Value | None:
-    """Return the value of a type that a Python value, or a text, means. Raises ValueError."""
+    """Convert a Python value or a string to the in-memory value of a type. Raises ValueError."""
     if given is None:
         return None
     try:
@@ -35,7 +35,7 @@ def python_value(given: object, kind: PrimitiveType) -> Value | None:
 
 
 def python_default(given: object, kind: Type) -> Default | None:
-    """Return the default of a column that a Python value means; `{}` is a struct of its fields' defaults."""
+    """Convert a Python value to the default of a column; `{}` is a struct of its fields' defaults."""
     if given is None:
         return None
     if isinstance(kind, StructType) and given in ({}, EMPTY_STRUCT):
