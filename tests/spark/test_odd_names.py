@@ -44,6 +44,7 @@ def table(lake: Lake) -> Table:
     return made
 
 
+@pytest.mark.filterwarnings("ignore:The SQL config 'spark.sql.parser.escapedStringLiterals':UserWarning")
 def test_names_and_texts_come_through(table: Table, settings: None) -> None:
     frame = table.scan().to_spark()
     assert frame.columns == ["id", *NAMES, "s"]
