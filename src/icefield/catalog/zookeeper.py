@@ -1,8 +1,8 @@
 """The node catalog (see `nodes`) in ZooKeeper; its root is `<path of the URL>/catalog:<name>`.
 
-A commit is one ZooKeeper transaction. A read is a few pipelined requests, which the server processes in order: a
-`sync`, so that a server that lags behind does not return old data; the root; the nodes; the root again, to check that
-its version is the same. The client's threads and session do not survive a fork: a child opens its own.
+A commit is one ZooKeeper transaction. A read is a few pipelined requests, processed in order: a `sync`, so that a
+server that lags behind does not return old data; the root; the nodes; the root again, whose version must be the same.
+The client's threads and session do not survive a fork: a child opens its own.
 
 Errors: a read is retried until the timeout, across reconnections and new sessions; then it is a CatalogError. A
 transaction that the server refuses changed nothing. Any other failure of a transaction is a CommitStateUnknown.
@@ -117,6 +117,10 @@ class ZooKeeperNodes:
                     raise CatalogError(f"cannot connect to {self.identity}: {error!r}", hint=_CHECK) from error
             return self._client
 
+    def _answer(self, request: Any) -> Any:
+        is_absent = request.wait(self._timeout_s) and isinstance(request.exception, kazoo.NoNodeError)
+        return None if is_absent else request.get(block=False)
+
     def _ask(self, names: Sequence[str], *, with_names: bool) -> list[Any]:
         deadline = self._ambient.monotonic() + self._timeout_s
         while True:
@@ -124,33 +128,23 @@ class ZooKeeperNodes:
             try:
                 asked = [client.sync_async(root), *(client.get_async(self._path(name)) for name in (ROOT, *names))]
                 asked += [client.get_children_async(root, None, True) if with_names else client.get_async(root)]
-                # After a failed sync, any server may have handled the later requests. A sync that succeeds has no
-                # deadline.
-                return [_answer(each, self._timeout_s) for each in asked][1:]
+                # Of the sync too: if it failed, a server that lags behind may have handled the later requests.
+                return [self._answer(each) for each in asked][1:]
             except _FAILURES as error:
                 if not isinstance(error, _LOST) or self._ambient.monotonic() >= deadline:
                     raise CatalogError(f"cannot read from {self.identity}: {error!r}", hint=_CHECK) from error
             self._ambient.sleep(_PAUSE_S)
 
 
-def _answer(request: Any, timeout_s: float) -> Any:
-    try:
-        return request.get(timeout=timeout_s)
-    except kazoo.NoNodeError:
-        return None
-
-
 def _parse_url(url: str) -> tuple[str, str, str]:
-    """Return the hosts, the path without a slash at its end, and `user:password`, not shown in errors or logs."""
     scheme, _, rest = url.partition("://")
     server, slash, path = rest.partition("/")
     login, _, hosts = server.rpartition("@")
-    try:
-        collect_hosts(hosts)
-    except ValueError:
-        hosts = ""
+    has_hosts = False
+    with suppress(ValueError):
+        has_hosts = bool(hosts and collect_hosts(hosts))
     path = f"{slash}{path}".rstrip("/")
     is_path = all(part not in ("", ".", "..") and part.isprintable() for part in path.split("/")[1:])
-    if scheme != "zookeeper" or not hosts or not is_path or set(path) & set("@?#") or (login and ":" not in login):
+    if scheme != "zookeeper" or not has_hosts or not is_path or set(path) & set("@?#") or (login and ":" not in login):
         raise InvalidInput("not a valid ZooKeeper URL", hint="Write zookeeper://user:password@host1:2181,host2/path")
-    return hosts, path, Secret(unquote(login))
+    return hosts, path, Secret(unquote(login))  # user:password, never shown in errors or logs
