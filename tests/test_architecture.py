@@ -103,7 +103,7 @@ DOORS = {
     "properties": ALL,
     "spark": (),
     "storage": (
-        *("disk", "local", "location", "memory", "read_ahead", "roots", "routed", "sizes", "store"),
+        *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
     "table": ("definition", "table", "transaction"),

@@ -6,11 +6,12 @@ locations never being overwritten, or on a name still meaning the same table. On
 Bounded by the bytes of the files; the least recently used are evicted. Thread-safe.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from icefield.storage.process_lock import ProcessLock
 
 MAX_BYTES = 16 * 1024 * 1024
 LARGEST_OF_MAX = 4  # no file may take more than a quarter
@@ -30,7 +31,7 @@ class DecodedFiles:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._held: OrderedDict[tuple[str, Decode[Any]], _Held] = OrderedDict()
         self._held_bytes = 0
 

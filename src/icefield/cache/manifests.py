@@ -8,7 +8,6 @@ A manifest is cached when it is used for the second time: a single plan has no e
 Losing any part of the cache only costs time. Thread-safe.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import STRINGS
 from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import KINDS, PARTITION_PREFIX
+from icefield.storage.process_lock import ProcessLock
 
 MEMORY_MAX_BYTES = 512 * 1024 * 1024
 MOST_SEEN = 1_000_000
@@ -77,7 +77,7 @@ class ManifestCache:
     def __init__(self, max_bytes: int = MEMORY_MAX_BYTES, sidecars: Sidecars | None = None) -> None:
         self._max_bytes = max_bytes
         self._sidecars = sidecars
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._held: OrderedDict[Key, HeldManifest] = OrderedDict()
         self._held_bytes = 0
         self._seen: set[int] = set()

@@ -8,7 +8,6 @@ the table is planned again.
 Plans with deletes or many files are not cached, so that the cache stays small. Thread-safe.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from icefield.codec.manifest.rows import Manifests
 from icefield.expr.bind.bound import Bound
 from icefield.model.partition import PartitionSpec
+from icefield.storage.process_lock import ProcessLock
 from icefield.types.schema import Schema
 
 MOST_PLANS = 256
@@ -68,7 +68,7 @@ class SmallAnswers(Generic[Answer]):
 
     def __init__(self, most: int = MOST_PLANS) -> None:
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._held: OrderedDict[Hashable, _Held[Answer] | None] = OrderedDict()
 
     def find(self, question: Hashable, listed: object) -> Answer | None:

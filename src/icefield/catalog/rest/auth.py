@@ -13,9 +13,10 @@ from typing import Protocol
 import msgspec
 
 from icefield.ambient import Ambient
-from icefield.catalog.rest.http import Answer, HttpClient, ProcessLock, Request
+from icefield.catalog.rest.http import Answer, HttpClient, Request
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
 from icefield.secrets import Secret, redact, reveal
+from icefield.storage.process_lock import ProcessLock
 
 EARLY_SECONDS = 60  # how long before its expiry a token is renewed, or a quarter of its lifetime if that is less
 

@@ -11,7 +11,6 @@ import http.client
 import io
 import os
 import select
-import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import msgspec
 
 from icefield.ambient import Ambient
 from icefield.errors import CatalogError, CommitStateUnknown, InvalidInput
+from icefield.storage.process_lock import ProcessLock
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_IDLE = 8
@@ -62,19 +62,6 @@ class Answer:
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
-
-
-class ProcessLock:
-    """A lock between the threads of one process; it is free in a forked child, which has no other threads."""
-
-    def __init__(self) -> None:
-        self._of_process: dict[int, threading.Lock] = {}
-
-    def __enter__(self) -> None:
-        self._of_process.setdefault(os.getpid(), threading.Lock()).acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._of_process[os.getpid()].release()
 
 
 class HttpClient:

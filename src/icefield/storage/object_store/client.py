@@ -12,7 +12,6 @@ Raises InvalidInput for invalid properties, StorageError in a forked process.
 """
 
 import os
-import threading
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 from icefield.errors import InvalidInput, LocationRefused, StorageError, Unsupported
 from icefield.secrets import protect, reveal, secrets_of, secrets_of_environment, without_secrets
 from icefield.storage.location import parse_location
+from icefield.storage.process_lock import ProcessLock
 
 try:
     import obstore
@@ -57,7 +57,7 @@ class Clients:
     def __init__(self, properties: Mapping[str, str]) -> None:
         _check_properties(properties)
         self.properties = protect({_ALIASES.get(key, key): value for key, value in properties.items()})
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._made: dict[tuple[str, str, bool], Client] = {}
 
     def secrets(self) -> list[str]:
