@@ -1,4 +1,4 @@
-"""Run all measurements, or the one that is named: `python -m benchmarks [name [size]]`."""
+"""Run all benchmarks, or one by name: `python -m benchmarks [name [size]]`."""
 
 import sys
 from collections.abc import Callable
@@ -18,7 +18,7 @@ ALL: dict[str, Callable[..., None]] = {
 
 
 def main(arguments: list[str]) -> None:
-    """Run what the arguments name."""
+    """Run the benchmarks that the arguments name."""
     for name in arguments[:1] or list(ALL):
         if name not in ALL:
             sys.exit(f"no measurement {name!r}; there are: {', '.join(ALL)}")

@@ -1,9 +1,9 @@
-"""A small append to tables with a short and a long history, ours and PyIceberg's: CPU per commit, without fsync.
+"""Small appends to tables with a short and a long history, by icefield and PyIceberg: CPU per commit, without fsync.
 
 python -m benchmarks append [snapshots]
 
-Tables are grown first; then appends to all of them take turns, so that a busy machine is busy for all. With as many
-manifests as snapshots, for they are not merged.
+The tables are built first; then appends to all of them alternate, so that other load on the machine affects all alike.
+Manifests are not merged, so there are as many as snapshots.
 """
 
 import statistics
@@ -25,7 +25,7 @@ ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "name": [f"n{i}" for i i
 
 
 def run(snapshots: int = 500) -> None:
-    """Print CPU per append by length of history, and the ratios."""
+    """Print the CPU per append by length of history, and the ratios."""
     with tempfile.TemporaryDirectory() as folder, icefield.connect(Path(folder) / "ours", durable=False) as lake:
         tables = {length: _ours(lake, length) for length in (SHORT, snapshots, LONG)}
         theirs = _theirs(Path(folder) / "theirs", snapshots)

@@ -1,10 +1,10 @@
-"""Many processes append to one table: what lands, how fast, how evenly, and what is left over.
+"""Many processes append to one table: how many commits land, how fast, how evenly, and which files are left behind.
 
 python -m benchmarks contention [processes [appends]]
 
-On SQLite and on PostgreSQL with default settings, durable; then PyIceberg on SQLite with its own retries, for fewer
-appends: what they give up on has not landed. Without arguments: 16 processes x 20 appends, and 8 x 20 for the rate. The
-CPU time is of all writers together, without their start, and is what a busy machine changes least.
+On SQLite and on PostgreSQL with default settings, durable; then PyIceberg on SQLite with its own retries, with fewer
+appends: those that it gives up on do not land. Without arguments: 16 processes x 20 appends, and 8 x 20 for the rate.
+The CPU time is that of all writers together, without their start; it is the figure that other load affects least.
 """
 
 import logging
@@ -39,19 +39,19 @@ Append = Callable[[pa.Table], object]
 
 @dataclass(frozen=True)
 class Place:
-    """Where the writers of a run meet: a target and a warehouse, for ours; a file, for PyIceberg."""
+    """The catalog of a run: a target and a warehouse for icefield, a file for PyIceberg."""
 
     target: str
     warehouse: str | None = None
 
     def connect(self) -> Lake:
-        """Open it, with defaults."""
+        """Open it with default settings."""
         return icefield.connect(self.target, warehouse=self.warehouse)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave."""
+    """The result of a run."""
 
     landed: int
     asked: int

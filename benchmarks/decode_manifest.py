@@ -1,10 +1,10 @@
-"""Decode manifests of entries with 20 columns of statistics: icefield against PyIceberg, in one run. Then write them.
+"""Decode manifests with statistics of 20 columns, icefield against PyIceberg in one run; then write them.
 
     python benchmarks/decode_manifest.py [entries] [rounds]
 
-CPU time of the process, the best of some rounds that take turns. PyIceberg's `fetch_manifest_entry` gives all fields;
-icefield gives the columns that a plan without statistics, with those of one column, with those of all columns, and a
-rewrite of all entries need. Snappy is left out, for PyIceberg needs another package for it.
+CPU time of the process, the best of some alternating rounds. PyIceberg's `fetch_manifest_entry` returns all fields;
+icefield decodes the columns needed for a plan without statistics, with those of one column, with those of all columns,
+and for a rewrite of all entries. Snappy is omitted, because PyIceberg needs another package for it.
 """
 
 import struct
@@ -47,7 +47,7 @@ IO = PyArrowFileIO()
 
 
 def entries(count: int) -> pa.Table:
-    """Make entries whose values are as varied as real ones, the same in each run."""
+    """Return entries with realistic values, the same in each run."""
     noise = [(i * 2654435761) % (1 << 32) for i in range(count + COLUMNS)]
 
     def column(kind: pa.DataType, value: Callable[[int, int], object]) -> pa.Array:

@@ -1,9 +1,9 @@
-"""Delete many rows on Spark by merge-on-read, and measure what the driver holds.
+"""Delete many rows on Spark by merge-on-read, and measure the memory of the driver.
 
     python -m benchmarks driver_memory [files [rows in each]]
 
-Half of the rows of every file match, scattered. The driver is a process of its own with a JVM of 1 GB; what counts is
-the peak of its memory for a tenth of the rows and for all of them.
+Half of the rows of every file match, scattered. The driver is a separate process with a JVM of 1 GB; the result is its
+peak memory for a tenth of the rows and for all of them.
 """
 
 import json
@@ -36,7 +36,7 @@ with icefield.connect(sys.argv[1], durable=False) as lake:
 
 
 def run(files: int = 1_000, rows: int = 200_000) -> None:
-    """Print what the driver takes."""
+    """Print the memory of the driver."""
     for share in (10, 1):
         with tempfile.TemporaryDirectory() as folder:
             _make_table(Path(folder), files, rows // share)
@@ -56,7 +56,7 @@ def _environment(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _make_table(folder: Path, files: int, rows: int) -> None:
-    """Make a table of many files with the same rows."""
+    """Create a table of many files with the same rows."""
     with icefield.connect(folder, durable=False) as lake:
         lake.create_namespace("bench")
         table = lake.create_table(

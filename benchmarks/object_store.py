@@ -1,10 +1,10 @@
-"""Plan on an object store that takes its time for each request: icefield against PyIceberg, in one run.
+"""Plan on an object store with a high latency: icefield against PyIceberg, in one run.
 
     python -m benchmarks object_store [manifests [milliseconds]]
 
-The store is SeaweedFS on loopback behind a proxy that passes each request on after the given time. Each plan is the
-first of a process: table loaded, manifest list and all manifests read. The clock on the wall, the best of some rounds,
-each with both in turn, because they wait rather than work; what counts is the ratio.
+The store is SeaweedFS on loopback behind a proxy that forwards each request after the given time. Each plan is the
+first of a process: it loads the table and reads the manifest list and all manifests. Wall time, because they wait
+rather than work; the best of some alternating rounds. The result is the ratio.
 """
 
 import json
@@ -42,7 +42,7 @@ print(json.dumps([time.perf_counter() - begin, files]))
 
 
 def run(manifests: int = 1_000, delay_ms: int = 50) -> None:
-    """Print what both take, and the ratio."""
+    """Print the time of both, and the ratio."""
     compiled_engine()
     server = s3_server()
     root = server.new_root()

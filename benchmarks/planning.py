@@ -3,9 +3,9 @@
     python -m benchmarks planning [most files]
 
 CPU time of the process over all threads, the best of some rounds; manifests are deflate, with 20 columns of statistics.
-Cold is without the cache of manifests, but with the decoder loaded; PyIceberg's own cache of manifest lists is emptied
-before each round. Beyond 100,000 files PyIceberg is not run but extrapolated from there, which is marked with ~.
-Peak memory is that of a whole process of its own, with interpreter and libraries, as Linux tells it.
+Cold is without the manifest cache, but with the decoder loaded; PyIceberg's own cache of manifest lists is emptied
+before each round. Beyond 100,000 files PyIceberg is not run but extrapolated, which is marked with ~.
+Peak memory is that of a separate process, with interpreter and libraries, as reported by Linux.
 """
 
 import subprocess
@@ -42,7 +42,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 
 
 def run(most_files: int = 1_000_000) -> None:
-    """Print each row of what planning is held to, with the bar."""
+    """Print each result with its target."""
     compiled_engine()
     _growth(most_files)
     _small_manifests()
@@ -142,12 +142,12 @@ def _ours(folder: Path, properties: dict[str, str], where: str | None, rounds: i
     with _lake(folder, properties) as lake:
         questions = _questions(where)
         for _ in range(2):
-            _plan(lake, next(questions))  # the second use is what the cache keeps
+            _plan(lake, next(questions))  # the cache keeps a manifest on its second use
         return _best(lambda: _plan(lake, next(questions)), rounds)
 
 
 def _questions(where: str | None) -> Iterator[str | None]:
-    """Yield filters that choose the same files, each another one: small plans are kept, and this is not about them."""
+    """Yield different filters that choose the same files, so that the plan cache is not measured."""
     if where is None:
         return repeat(None)
     column, _, value = where.rpartition(" ")
@@ -178,7 +178,7 @@ def _child(code: str, *arguments: str) -> str:
 
 
 def _medians(works: dict[str, Callable[[], object]], rounds: int = 60) -> dict[str, float]:
-    """Do each piece of work in turn, so that what else the machine does falls on all alike."""
+    """Alternate between the pieces of work, so that other load on the machine affects all alike."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():

@@ -1,6 +1,6 @@
-"""Tables to plan on: real metadata, manifest lists and manifests, and no data files. The same in each run.
+"""Tables for planning: real metadata, manifest lists and manifests, without data files. The same in each run.
 
-Manifests that differ are written once and linked under further names, for what they cost to read is the same.
+A few different manifests are written and linked under further names, because the cost of reading them is the same.
 """
 
 import os
@@ -33,7 +33,7 @@ from icefield.types.datatypes import DateType, NestedField
 NAME = "bench.files"
 WHERE = "c3 = 500500"  # one file in each manifest, by its statistics; the table is partitioned by another column
 PARTITION = (NestedField(1000, "c2_day", DateType()),)
-# As `entries` makes their bounds: every third column is a text.
+# As in the bounds of `entries`: every third column is a string.
 KINDS = {1: "string", 2: "timestamp"}
 SCHEMA = ", ".join(f"c{i} {KINDS.get(i) or ('long' if (i - 1) % 3 else 'string')}" for i in range(1, COLUMNS + 1))
 SNAPSHOT_ID = 3051729675574597004
@@ -59,7 +59,7 @@ class Shape:
 
 
 class Place(Protocol):
-    """Where the files of a table go."""
+    """Where the files of a table are written."""
 
     @property
     def root(self) -> str:

@@ -1,6 +1,6 @@
-"""A store that answers late: a proxy on loopback that passes each request of an S3 client on after a while.
+"""A store with a high latency: a proxy on loopback that forwards each request of an S3 client after a delay.
 
-It runs in a process of its own, so that what it costs does not fall on who is measured.
+It runs in a separate process, so that its cost is not part of the measurement.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def delayed(endpoint: str, delay_s: float) -> Iterator[str]:
-    """Run a proxy before an endpoint, and give its own endpoint."""
+    """Run a proxy for an endpoint, and yield the endpoint of the proxy."""
     command = [sys.executable, "-m", "benchmarks.slow_store", endpoint.removeprefix("http://"), str(delay_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

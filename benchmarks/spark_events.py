@@ -1,7 +1,7 @@
-"""Rows for the measurements of Spark: ten columns, the same in each run and on each Spark.
+"""Rows for the Spark benchmarks: ten columns, the same in each run and on each Spark version.
 
-Events are in order of time, so that `event_id` and `ts` are clustered; everything else is spread by a hash. Nothing
-here knows icefield: Iceberg Java's environment runs it too.
+Events are ordered by time, so that `event_id` and `ts` are clustered; everything else is distributed by a hash. This
+module does not import icefield, because it also runs in the environment of Iceberg Java.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def events(spark: Any, rows: int, tasks: int = 32) -> Any:
 
 
 def one_for_each(spark: Any, partitions: int) -> Any:
-    """Return so many events, in no order."""
+    """Return a number of events, in no order."""
     return _columns(spark.range(0, partitions, 1, 8).selectExpr(f"id * 7919 % {partitions} AS id"), partitions)
 
 
@@ -50,7 +50,7 @@ def totals(frame: Any) -> list[tuple[Any, ...]]:
 
 
 def digest(frame: Any) -> tuple[Any, ...]:
-    """Return what tells one set of rows from another."""
+    """Return a checksum of rows."""
     hashed = frame.selectExpr(f"xxhash64({', '.join(COLUMNS)}) AS hashed")
     return tuple(hashed.selectExpr("count(*)", "bit_xor(hashed)").first())
 
@@ -61,17 +61,17 @@ def drain(frame: Any) -> None:
 
 
 def open_parquet(spark: Any, files: Sequence[str]) -> Any:
-    """Open exactly these files as plain Parquet, without asking them for their schema."""
+    """Open exactly these files as plain Parquet, without schema inference."""
     return spark.read.schema(_schema(spark)).parquet(*files)
 
 
 def write_parquet(frame: Any, folder: str) -> None:
-    """Write plain Parquet with the codec that tables have."""
+    """Write plain Parquet with the codec of the tables."""
     frame.write.option("compression", "zstd").parquet(folder)
 
 
 def write_parquet_by_day(frame: Any, folder: str) -> None:
-    """Write plain Parquet with one directory for each day, rows of a day brought together."""
+    """Write plain Parquet with one directory for each day, with the rows clustered by day."""
     clustered = frame.selectExpr("*", "cast(ts AS date) AS day").repartition("day")
     clustered.write.option("compression", "zstd").partitionBy("day").parquet(folder)
 

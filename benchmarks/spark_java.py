@@ -1,4 +1,4 @@
-"""Iceberg Java in Spark 3.5: the same works over the same tables.
+"""Iceberg Java in Spark 3.5: the same work on the same tables.
 
 It runs in the environment of `make interop-environment`, and prints lines of JSON:
 python -m benchmarks.spark_java works|partitions PLACE ROUNDS
@@ -22,7 +22,7 @@ MARK = "measured: "  # Spark, too, prints to standard output
 
 
 class IcebergJava:
-    """Reads tables from their metadata files, and writes tables of its own."""
+    """Reads tables from their metadata files, and writes its own tables."""
 
     def __init__(self, spark: Any, place: Place) -> None:
         self.spark = spark
@@ -38,7 +38,7 @@ class IcebergJava:
         return frame if where is None else frame.where(where)
 
     def count(self, table: str, where: str, branch: str | None = None) -> int:
-        """Count rows that match; Java answers from metadata where it can."""
+        """Count rows that match; Java uses metadata where it can."""
         return int(self.open(table, branch, where).count())
 
     def write(self, frame: Any, partition_by: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
-"""CPU, wall time and memory of everything that Spark runs: this process, the JVM, and Python workers.
+"""Measure CPU, wall time and memory of all processes of Spark: this process, the JVM, and Python workers.
 
-CPU is that of the whole tree of processes, from /proc: a worker that ended is in its parent's account. Works that are
-compared take turns. Nothing here knows icefield: Iceberg Java's environment runs it too.
+CPU is that of the whole process tree, from /proc: the CPU of a worker that ended is part of its parent's. Pieces of
+work that are compared alternate. This module does not import icefield, because it also runs in the environment of
+Iceberg Java.
 """
 
 import os
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROUNDS = 5
-# Spark compiles what runs often: a short work is fast only after some rounds, a long one after one.
+# Spark compiles hot code: short work is fast only after some rounds, long work after one.
 WARM_UP_ROUNDS, WARM_UP_SECONDS = 6, 5
 TICKS = os.sysconf("SC_CLK_TCK")
 RESET_PEAK = "5"  # (proc(5): clear_refs)
@@ -21,7 +22,7 @@ RESET_PEAK = "5"  # (proc(5): clear_refs)
 
 @dataclass(frozen=True)
 class Cost:
-    """What a work takes; seconds, and the most MiB at once of the JVM and of all Python processes."""
+    """The cost of a piece of work: seconds, and the peak MiB of the JVM and of all Python processes."""
 
     cpu: float
     wall: float
@@ -30,7 +31,7 @@ class Cost:
 
 
 def compare(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Cost]:
-    """Measure works that take turns, after some rounds to warm up; the medians."""
+    """Measure alternating pieces of work, after some rounds to warm up; return the medians."""
     for work in works.values():
         _warm_up(work)
     spent: dict[str, list[Cost]] = {name: [] for name in works}
@@ -42,7 +43,7 @@ def compare(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> 
 
 
 def measure(work: Callable[[], object]) -> Cost:
-    """Run a work once."""
+    """Run a piece of work once."""
     for pid in _tree():
         _write(pid, "clear_refs", RESET_PEAK)
     before, wall = _accounts(), time.perf_counter()
@@ -74,7 +75,7 @@ def _spent_seconds(before: dict[int, tuple[int, int]], after: dict[int, tuple[in
     nothing = (0, 0)
     own = sum(ticks - before.get(pid, nothing)[0] for pid, (ticks, _) in after.items())
     ended = sum(ticks - before.get(pid, nothing)[1] for pid, (_, ticks) in after.items())
-    # What a process that ended had spent before is in its parent's account now, unless nobody waited for it.
+    # The CPU of a process that ended is now counted for its parent, if the parent waited for it.
     ended -= sum(sum(ticks) for pid, ticks in before.items() if pid not in after)
     return (own + max(0, ended)) / TICKS
 
@@ -91,7 +92,7 @@ def _peaks() -> tuple[float, float]:
 
 
 def _tree() -> Iterator[int]:
-    """Yield this process and all below it."""
+    """Yield this process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and (fields := _stat(int(folder.name))):
@@ -104,7 +105,7 @@ def _tree() -> Iterator[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields after the name, which may have anything in it: state, parent, …"""
+    """Return the fields after the name, which may contain any character: state, parent, …"""
     return _read(pid, "stat").rpartition(")")[2].split()
 
 
@@ -118,5 +119,5 @@ def _read(pid: int, name: str) -> str:
 def _write(pid: int, name: str, text: str) -> None:
     try:
         Path(f"/proc/{pid}/{name}").write_text(text)
-    except OSError:  # it ended, or is not ours to reset: then the peak is that of its life
+    except OSError:  # it ended, or may not be reset: then the peak is that of its lifetime
         return

@@ -1,4 +1,4 @@
-"""One row to each of very many partitions, in a process of its own with a small heap.
+"""Write one row to each of very many partitions, in a separate process with a small heap.
 
 python -m benchmarks.spark_partitions FOLDER PARTITIONS
 """
@@ -17,7 +17,7 @@ HEAP = "--driver-memory 2g pyspark-shell"
 
 
 def write_partitions(folder: str, partitions: int) -> None:
-    """Write the table, and print what it took."""
+    """Write the table, and print the cost."""
     with icefield.connect(folder, durable=False) as lake:
         frame = one_for_each(lake.spark, partitions)
         table = lake.create_table(SMALL, frame, partition_by=["event_id"])

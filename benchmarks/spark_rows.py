@@ -2,10 +2,10 @@
 
     python -m benchmarks spark_rows [rows [rounds]]
 
-Works take turns with what they are held against; the medians of some rounds count. CPU is that of the driver, the JVM
-and all Python workers; memory is the most that the JVM and all Python processes held at once. With the environment of
-`make interop-environment`, Iceberg Java does the same works over the same tables in its own Spark 3.5, against plain
-Parquet there, so that the ratios compare.
+Each piece of work alternates with its baseline; the result is the median of some rounds. CPU is that of the driver, the
+JVM and all Python workers; memory is the peak of the JVM and all Python processes together. With the environment of
+`make interop-environment`, Iceberg Java does the same work on the same tables in its own Spark 3.5, against plain
+Parquet there, so that the ratios can be compared.
 """
 
 import json
@@ -47,7 +47,7 @@ class Icefield:
         return self._lake.read(table, where, as_of=branch)
 
     def count(self, table: str, where: str, branch: str | None = None) -> int:
-        """Count rows that match, from metadata where it can be."""
+        """Count rows that match, from metadata where possible."""
         return self._lake.table(table).scan(where, as_of=branch).count()
 
     def write(self, frame: Any, partition_by: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class Icefield:
 
 
 def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
-    """Make the tables, let each engine do the works, and print them side by side."""
+    """Create the tables, measure each engine, and print the results side by side."""
     os.environ["PYSPARK_SUBMIT_ARGS"] = HEAP
     partitions = min(PARTITIONS, max(100, rows // 250))
     with tempfile.TemporaryDirectory(prefix="icefield-bench-") as folder:
@@ -74,7 +74,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
 
 
 def _told(measured: Measured) -> Measured:
-    """Say that a work is done, for all of them take long."""
+    """Print progress, because each piece of work takes long."""
     print(f"{measured.name}: {_ratio(measured)}", file=sys.stderr, flush=True)
     return measured
 
@@ -109,7 +109,7 @@ def _run_java(place: Place, rounds: int) -> tuple[dict[str, Measured], str]:
 
 
 def _run_alone(command: Sequence[str]) -> str:
-    """Run what prints a cost in a process of its own, and say how it went."""
+    """Run a program that prints a cost in a separate process, and report the result."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=_plain_environment(), check=False
@@ -125,7 +125,7 @@ def _run_alone(command: Sequence[str]) -> str:
 
 
 def _plain_environment() -> dict[str, str]:
-    """Return the environment without what one Spark says to another."""
+    """Return the environment without variables that one Spark sets for another."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK", "JAVA_HOME"))}
 
 
@@ -149,5 +149,5 @@ def _seconds(cost: Cost) -> str:
 
 def _ratio(measured: Measured) -> str:
     wall = measured.ours.wall / measured.other.wall
-    # A work that is done in no time at all has no CPU to be held against.
+    # Work that takes no measurable CPU has no ratio.
     return f"{measured.ours.cpu / max(measured.other.cpu, 0.01):.2f}  {wall:.2f}"

@@ -1,7 +1,8 @@
-"""What is measured of rows on Spark, said once for every engine: the work, what it is held against, and the bar.
+"""The pieces of work on Spark, defined once for all engines: the work, its baseline, and the target.
 
-An engine opens tables as DataFrames and writes to new ones. Each work is checked before it is measured: its rows must
-be those of plain Parquet over the same files. Nothing here knows icefield: Iceberg Java's environment runs it too.
+An engine opens tables as DataFrames and writes to new ones. Each piece of work is checked before it is measured: its
+rows must be those of plain Parquet over the same files. This module does not import icefield, because it also runs in
+the environment of Iceberg Java.
 """
 
 import itertools
@@ -27,13 +28,13 @@ from benchmarks.spark_events import (
 from benchmarks.spark_measure import Cost, compare
 
 BASE, BY_DAY, SMALL = "bench.events", "bench.by_day", "bench.small"
-# Branches with rows deleted by vectors.
+# Branches with rows deleted by deletion vectors.
 ONE, TEN = "one", "ten"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where things are: made by icefield, read by all engines. files: by table. metadata: locations, by table."""
+    """The tables, written by icefield and read by all engines. files: by table. metadata: locations, by table."""
 
     folder: str
     rows: int
@@ -62,7 +63,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """A work and what it is held against; their results must be equal where they have any."""
+    """A piece of work and its baseline; their results must be equal if they have any."""
 
     name: str
     bar: str
@@ -73,7 +74,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a work."""
+    """The result of a piece of work."""
 
     name: str
     bar: str
@@ -82,18 +83,18 @@ class Measured:
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for another process."""
+        """Encode it for another process."""
         return asdict(self)
 
 
 def measured_of(found: dict[str, Any]) -> Measured:
-    """Read what another process measured."""
+    """Decode the result of another process."""
     costs = {side: Cost(**found[side]) for side in ("ours", "other")}
     return Measured(**{**found, **costs})
 
 
 def run_works(engine: Engine, place: Place, rounds: int) -> Iterator[Measured]:
-    """Check and measure one work after the other."""
+    """Check and measure the pieces of work one after the other."""
     _check_rows(engine, place)
     for work in (*_reads(engine, place), *_writes(engine, place)):
         mine, plain = work.ours(), work.other()
@@ -103,7 +104,7 @@ def run_works(engine: Engine, place: Place, rounds: int) -> Iterator[Measured]:
 
 
 def _check_rows(engine: Engine, place: Place) -> None:
-    """See that all columns of all rows are right."""
+    """Check all columns of all rows."""
     plain = open_parquet(engine.spark, place.files[BASE])
     whole = digest(events(engine.spark, place.rows))
     assert digest(plain) == digest(engine.open(BASE)) == digest(engine.open(BY_DAY)) == whole
@@ -155,7 +156,7 @@ def _reads(engine: Engine, place: Place) -> Iterator[Work]:
 
 
 def _one_day(engine: Engine, place: Place) -> Iterator[Work]:
-    """Yield a query of one day, held against rows in no order, whose every file has some of that day."""
+    """Yield a query for one day, with unordered rows as the baseline, where every file has some rows of that day."""
     scattered = f"{place.folder}/scattered-{type(engine).__name__}"
     write_parquet(open_parquet(engine.spark, place.files[BASE]).repartition(len(place.files[BASE])), scattered)
     for name, read in (("aggregate", totals), ("all columns", drain)):
@@ -165,7 +166,7 @@ def _one_day(engine: Engine, place: Place) -> Iterator[Work]:
             lambda read=read: read(engine.open(BY_DAY, where=DAY)),  # type: ignore[misc]
             lambda read=read: read(open_parquet(engine.spark, [scattered]).where(DAY)),  # type: ignore[misc]
         )
-    # No reader of Spark's can do with less.
+    # No reader in Spark can use less.
     own = [file for file in place.files[BY_DAY] if DAY_FOLDER in file]
     yield Work(
         "one day: its files alone",
@@ -176,12 +177,12 @@ def _one_day(engine: Engine, place: Place) -> Iterator[Work]:
 
 
 def _what_is_opened(place: Place, count: Callable[[], object]) -> str:
-    """Count while all data files and deletion vectors are somewhere else."""
+    """Count while all data files and deletion vectors are moved away."""
     data = Path(place.files[BY_DAY][0].rpartition("/data/")[0]) / "data"
     away = data.rename(data.with_name("away"))
     try:
         count()
-    except Exception:  # each engine has errors of its own
+    except Exception:  # each engine has its own errors
         return "opens files"
     finally:
         away.rename(data)
@@ -195,7 +196,7 @@ def _both(
 
 
 def _without(work: Work) -> Work:
-    """Return a work whose rows are not those of what it is held against: that is the scan without deletes."""
+    """Return a piece of work whose rows differ from its baseline, the scan without deletes."""
 
     def silently(run: Callable[[], object]) -> Callable[[], object]:
         return lambda: run() and None
@@ -204,7 +205,7 @@ def _without(work: Work) -> Work:
 
 
 def _plan(frame: Any) -> None:
-    """Go as far as Spark goes before the first task runs."""
+    """Do everything that Spark does before the first task runs."""
     frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Spark has no other way to plan and not to run
 
 

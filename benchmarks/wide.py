@@ -1,4 +1,4 @@
-"""Tables of many columns: CPU by number of columns, and how it grows. A ratio of 10 from 1,000 to 10,000 is linear.
+"""Tables with many columns: CPU by number of columns, and its growth. A ratio of 10 from 1,000 to 10,000 is linear.
 
 python -m benchmarks wide [columns]
 """
@@ -22,7 +22,7 @@ def _rows(columns: int, first: int = 0) -> pa.Table:
     return pa.table({"id": pa.array(range(first, first + 4), pa.int64())} | data)
 
 
-# In this order: what comes later finds what the earlier ones left.
+# In this order: later ones use the results of the earlier ones.
 WORKS: dict[str, Callable[[Lake, Table, int], object]] = {
     "create": lambda lake, table, n: lake.create_table(f"t.new{n}", _rows(n).schema, replace=True),
     "append": lambda lake, table, n: table.append(_rows(n, 8)),
@@ -41,7 +41,7 @@ WORKS: dict[str, Callable[[Lake, Table, int], object]] = {
 
 
 def run(largest: int = 10_000) -> None:
-    """Print CPU seconds by number of columns, the least of several rounds, and the growth."""
+    """Print CPU seconds by number of columns, the minimum of several rounds, and the growth."""
     sizes = [*SIZES, largest]
     spent = {size: _measure(size) for size in sizes}
     print(f"CPU seconds, least of {ROUNDS}; linear growth to {largest:,} is x{largest / SIZES[0]:.0f}")
