@@ -50,7 +50,7 @@ _UNKNOWN_OUTCOME = "CommitStateUnknownException"
 _BY_STATUS: dict[int, type[IcefieldError]] = {405: Unsupported, 406: Unsupported, 422: InvalidInput, 501: Unsupported}
 _HINTS = {
     401: "Check the token or the credential",
-    403: "Ask whoever runs the catalog for the right to do this",
+    403: "Ask the administrator of the catalog for permission",
     419: "The token has expired; give a new one, or a credential that gets new ones",
 }
 
