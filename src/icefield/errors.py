@@ -20,7 +20,7 @@
     └── CommitError
         ├── CommitConflict          somebody else moved the pointer first
         ├── ConcurrentChange        a concurrent commit contradicts this one; running it again needs fresh reads
-        └── CommitStateUnknown      the answer was lost; the commit may have landed
+        └── CommitStateUnknown      the response was lost; the commit may have landed
 
 Two questions are answered by every class, as class attributes:
 

@@ -289,12 +289,12 @@ def test_a_table_that_cannot_be_made_is_an_error_and_not_tried_for_ever(
     check_unusable(postgres_url, 'type "iceberg_tables" already exists')
 
 
-def test_a_user_without_rights_is_told_so(postgres_server: PostgresServer) -> None:
+def test_a_missing_permission_is_a_clear_error(postgres_server: PostgresServer) -> None:
     role = "CREATE ROLE reader LOGIN PASSWORD 'p'"
     with suppress(psycopg.errors.DuplicateObject):
         postgres_server.query(role)
     url = f"postgresql://reader:p@127.0.0.1:{postgres_server.port}/postgres"
-    check_unusable(url, "has not the right to do this.*Grant it on the tables")
+    check_unusable(url, "lacks the required permission.*Grant it on the tables")
 
 
 @pytest.mark.parametrize(

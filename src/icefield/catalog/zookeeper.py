@@ -79,7 +79,7 @@ class ZooKeeperNodes:
             answers = request.commit_async().get(timeout=self._timeout_s)
         except _FAILURES as error:
             self._disconnect()  # otherwise a transaction that waits for a connection may be sent much later
-            raise CommitStateUnknown(f"the answer of {self.identity} was lost: {error!r}", hint=_UNKNOWN) from error
+            raise CommitStateUnknown(f"the response of {self.identity} was lost: {error!r}", hint=_UNKNOWN) from error
         failed = [each for each in answers if isinstance(each, Exception)]
         if failed and not any(isinstance(each, _RACES) for each in failed):
             raise CatalogError(f"{self.identity} refused a transaction: {failed!r}. Nothing was changed")

@@ -19,7 +19,7 @@ _REASONS = {
     "28P01": ("the password is wrong", "Check the user and the password in the URL"),
     "28000": ("the server does not let this user in", "Check the user in the URL and the server's pg_hba.conf"),
     "3D000": ("there is no such database", "Create it first, or check its name in the URL"),
-    "42501": ("the user has not the right to do this", "Grant it on the tables, or on the schema to create them"),
+    "42501": ("the user lacks the required permission", "Grant it on the tables, or on the schema to create them"),
     "25006": ("it is read-only", "Connect to the primary server"),
     "42P01": ("its tables are gone", "Open the catalog again, which makes them"),
     "22001": ("a value is too long", "Its columns hold 255 characters of a name, and 1,000 of a location or property"),
