@@ -11,7 +11,7 @@ import pytest
 from tests.catalog import test_catalog_contract, test_views
 from tests.catalog.contracts import contract_of, with_tables, with_view
 from tests.catalog.test_catalog_contract import GOOD, T, U, state
-from tests.catalog.test_swap_race import WORKERS, race_threads
+from tests.catalog.test_swap_race import INCREMENTS, WORKERS, race_threads
 from tests.catalog.test_swap_race import test_of_racing_creations_one_wins as race_creations
 from tests.catalog.test_views import V
 from tests.s3_server import s3_server
@@ -129,7 +129,7 @@ for group, module, gaps in ((TestTables, test_catalog_contract, TABLE_GAPS), (Te
 
 @pytest.mark.slow
 def test_racing_threads_lose_no_increment(empty: Catalog) -> None:
-    assert race_threads(empty) == WORKERS * 20
+    assert race_threads(empty) == WORKERS * INCREMENTS
 
 
 def test_of_racing_creations_one_wins(empty: Catalog) -> None:

@@ -15,7 +15,6 @@ from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 from icefield.storage.location import join_location, location_of_path
 from icefield.storage.object_store.directory import DirectoryStore
-from icefield.storage.store import StoredFile
 
 STEPS = range(8)
 
@@ -41,9 +40,9 @@ class FailingFiles:
         self._step()
         return self._files.read(location)
 
-    def list(self, prefix: str) -> Iterator[StoredFile]:
+    def list_locations(self, prefix: str) -> Iterator[str]:
         self._step()
-        return self._files.list(prefix)
+        return self._files.list_locations(prefix)
 
     def delete(self, location: str) -> None:
         self._step()

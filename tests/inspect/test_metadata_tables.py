@@ -3,6 +3,7 @@
 import datetime
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -107,7 +108,7 @@ def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
 def counted(table: Table) -> CountingStore:
     """Count what the table's later reads open."""
     store = CountingStore(table._context.store)
-    table._head.backend = table._head.backend.on(store)
+    table._head.backend = replace(table._head.backend, store=store, cache=None)
     return store
 
 
