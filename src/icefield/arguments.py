@@ -80,10 +80,13 @@ def _check(method: str, name: str, value: object, kind: Any) -> None:
 
 def _check_text(method: str, name: str, value: object) -> None:
     """Refuse text that no file, database or server can hold: it has no UTF-8."""
-    if isinstance(value, Mapping):
-        strings: Iterable[object] = (*value.keys(), *value.values())
-    else:
-        strings = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    strings: Iterable[object] = ()
+    if isinstance(value, str):
+        strings = (value,)
+    elif isinstance(value, list | tuple | set | frozenset):
+        strings = value
+    elif isinstance(value, Mapping):
+        strings = (*value.keys(), *value.values())
     for text in strings:
         if isinstance(text, str) and not is_utf8(text):
             raise InvalidInput(

@@ -11,7 +11,9 @@ class ProcessLock:
         self._of_process: dict[int, threading.Lock] = {}
 
     def __enter__(self) -> None:
-        self._of_process.setdefault(os.getpid(), threading.Lock()).acquire()
+        process = os.getpid()
+        lock = self._of_process.get(process) or self._of_process.setdefault(process, threading.Lock())
+        lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._of_process[os.getpid()].release()
