@@ -31,14 +31,14 @@ Files = PathText | Iterable[PathText]
 
 
 @dataclass(frozen=True)
-class AddedFiles:
-    """Files as columns of manifest entries; some may have no field ids."""
+class FilesToAdd:
+    """Data files to add; some may have no field ids."""
 
     columns: DataFiles
     have_ids: bool
 
 
-def adopt_files(
+def add_files(
     head: TableHead, store: Store, target: CommitTarget, files: Files, partition: Mapping[str, object] | None
 ) -> Snapshot | None:
     """Add files to a branch; return None if there are none."""
@@ -55,7 +55,7 @@ def adopt_files(
 
 def describe_files(
     store: Store, metadata: TableMetadata, files: Files, partition: Mapping[str, object] | None
-) -> AddedFiles:
+) -> FilesToAdd:
     """Describe files from their footers; a directory means all Parquet files below it."""
     rules = import_settings(metadata, partition or {})
     locations = list(_locations(store, files))
@@ -63,7 +63,7 @@ def describe_files(
     with ThreadPoolExecutor(THREADS) as pool:
         described = list(pool.map(lambda location: describe_file(store, location, rules), locations))
     columns = as_columns(described, metadata.spec, metadata.schema)
-    return AddedFiles(columns, all(file.has_ids for file in described))
+    return FilesToAdd(columns, all(file.has_ids for file in described))
 
 
 def _locations(store: Store, files: Files) -> Iterator[str]:

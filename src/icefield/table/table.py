@@ -23,7 +23,7 @@ from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.actions.upgrade import UpgradeTable
 from icefield.commit.validate.idempotency_key import IdempotencyKey
-from icefield.dml.add_files import Files, adopt_files
+from icefield.dml.add_files import Files, add_files
 from icefield.dml.compact import compact
 from icefield.dml.delta import DELETE, delete_matching, no_rows, upsert
 from icefield.dml.evolution import TableEvolution
@@ -212,7 +212,7 @@ class Table(TableHistory, StaysInProcess):
             partition: The partition values of all files. By default they come from the path (`day=2026-01-01/…`), else
                 from statistics if these prove a single value.
         """
-        return adopt_files(self._head, self._context.store, self._target(), files, partition)
+        return add_files(self._head, self._context.store, self._target(), files, partition)
 
     def scan(
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
