@@ -44,7 +44,7 @@ INSIDE = {
     "cli": ("commands", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
     "commit": ("validate", "operations", "snapshot", "actions"),
-    "expr": ("parse", "bind", "prune", "render", "query"),
+    "expr": ("parse", "bind", "prune", "render", "query", "values"),
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
     "spark": ("session", "filters", "read", "write", "views", "data_source"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LocationRefused,
         MissingFile,
         NamespaceNotEmpty,
+        NeedsSpark,
         NoSuchNamespace,
         NoSuchSnapshot,
         NoSuchTable,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from icefield.expr.parse.builder import col
+    from icefield.expr.values.constants import lit
     from icefield.lake import Lake
     from icefield.model.snapshot import Snapshot
     from icefield.spark.data_source.data_source import register
@@ -68,6 +70,7 @@ __all__ = [
     "LocationRefused",
     "MissingFile",
     "NamespaceNotEmpty",
+    "NeedsSpark",
     "NoSuchNamespace",
     "NoSuchSnapshot",
     "NoSuchTable",
@@ -86,6 +89,7 @@ __all__ = [
     "View",
     "col",
     "connect",
+    "lit",
     "register",
 ]
 
@@ -103,6 +107,7 @@ _ROOMS = {
     "View": "icefield.view",
     "col": "icefield.expr.parse.builder",
     "connect": "icefield.config.connect",
+    "lit": "icefield.expr.values.constants",
     "register": "icefield.spark.data_source.data_source",
 }
 

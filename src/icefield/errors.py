@@ -12,6 +12,7 @@
     ├── AlreadyExists               the caller's: the name is taken
     ├── NamespaceNotEmpty           the caller's: the namespace still holds tables or namespaces
     ├── Unsupported                 a feature of the format, of a store or of a catalog that icefield does not have
+    │   └── NeedsSpark              an expression that only Spark evaluates; carries the part
     ├── CorruptFile                 the data's: bytes that do not decode; carries the location
     ├── MissingFile                 the data's: a file that metadata names is not in the store
     ├── StorageError                the store failed or refused
@@ -111,6 +112,14 @@ class NamespaceNotEmpty(IcefieldError):
 
 class Unsupported(IcefieldError):
     """A feature that Icefield, the store or the catalog does not have. The call is refused as a whole."""
+
+
+class NeedsSpark(Unsupported):
+    """An expression has a part that only Spark evaluates; `part` says which."""
+
+    def __init__(self, part: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{part} needs Spark", hint=hint or "Run it with engine='spark'")
+        self.part = part
 
 
 class CorruptFile(IcefieldError):

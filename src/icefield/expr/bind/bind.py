@@ -54,7 +54,7 @@ def bind(where: Predicate | str | None, schema: Schema) -> Bound:
 
 def find_reference(column: Column, schema: Schema) -> Reference:
     """Find the column of a name: not nested, and not inside a list or map. It can be tested for null."""
-    field = _find_field(column, schema)
+    field = find_field(column, schema)
     if isinstance(field.type, StructType | ListType | MapType):
         raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is a {_kind(field)}", hint=_inner_hint(field))
     if field.field_id in schema.repeated_ids:
@@ -74,7 +74,8 @@ def _find_comparable(column: Column, schema: Schema) -> Reference:
     return reference
 
 
-def _find_field(column: Column, schema: Schema) -> NestedField:
+def find_field(column: Column, schema: Schema) -> NestedField:
+    """Find the column of a name: by its path, else by its dotted name as `Schema.find_field` does."""
     # By path first: if column names contain dots, two paths can have the same dotted name.
     exact = schema.ids_by_path.get(column.path)
     if exact is not None:

@@ -1,0 +1,223 @@
+"""Assign values to columns: UPDATE SET and INSERT VALUES, as Spark's ANSI policy of store assignment does it.
+
+Numbers are cast to numbers with an error on overflow, anything whose text is certain to strings; a string is not cast
+to anything. Setting a field of a struct keeps its other fields; where the struct is null, it becomes one with its
+other fields null. (Spark: AssignmentUtils, Cast.canANSIStoreAssign)
+Raises InvalidInput, where Spark refuses; NeedsSpark, where only Spark knows the result.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.errors import InvalidInput, NeedsSpark
+from icefield.expr.values import syntax
+from icefield.expr.values.bind import bind, parse_value
+from icefield.expr.values.casts import cast
+from icefield.expr.values.coerce import NUMBERS
+from icefield.expr.values.parse import parse
+from icefield.expr.values.scope import Scope, Side
+from icefield.expr.values.value import Call, Column, ColumnReference, Constant, Rows, Value
+from icefield.types.arrow import arrow_type, struct_array
+from icefield.types.datatypes import (
+    BinaryType,
+    DateType,
+    EmptyStruct,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+    UnknownType,
+    UUIDType,
+)
+from icefield.types.schema import Schema
+
+_MOMENTS = (DateType, TimestampType, TimestamptzType)
+
+
+@dataclass(frozen=True)
+class Struct(Value):
+    """A struct of values, never null."""
+
+    fields: tuple[Value, ...]
+
+    @property
+    def children(self) -> tuple[Value, ...]:
+        return self.fields
+
+    def array(self, rows: Rows) -> pa.Array:
+        assert isinstance(self.type, StructType)
+        if not self.fields:
+            return pa.array([{}] * rows.count, arrow_type(self.type))
+        return struct_array(self.type.fields, [field.array(rows) for field in self.fields])
+
+
+def bind_update(assignments: Mapping[str, object], scope: Scope, target: Side) -> dict[int, Value]:
+    """Bind the assignments of UPDATE SET: the new value of each column that changes, by field id.
+
+    Columns are named by dotted name, also fields of structs, with or without the name of the side. All assignments
+    see the old values.
+    """
+    named: dict[int, Value] = {}
+    for name, given in assignments.items():
+        field = _find_target(name, target)
+        if field.field_id in named:
+            raise InvalidInput(f"column {target.schema.name_of(field.field_id)!r} is assigned more than once")
+        named[field.field_id] = _assigned(given, field, scope, target.schema.name_of(field.field_id))
+    _check_conflicts(named, target.schema)
+    roots = {target.schema.ids_by_path[target.schema.paths[field_id][:1]]: None for field_id in named}
+    return {root: _updated(target.schema.by_id[root], named, target) for root in roots}
+
+
+def bind_insert(assignments: Mapping[str, object], scope: Scope, schema: Schema) -> dict[int, Value]:
+    """Bind the values of INSERT: a value for every column, its default or null where none is assigned."""
+    named: dict[int, Value] = {}
+    for name, given in assignments.items():
+        field = schema.find_field(name)
+        if len(schema.paths[field.field_id]) > 1:
+            raise InvalidInput(f"cannot insert into {name!r}: it is inside a column", hint="Assign the whole column")
+        if field.field_id in named:
+            raise InvalidInput(f"column {field.name!r} is assigned more than once")
+        named[field.field_id] = _assigned(given, field, scope, field.name)
+    return {
+        field.field_id: named.get(field.field_id) or assign(default_value(field), field, field.name)
+        for field in schema.fields
+    }
+
+
+def assign(value: Value, field: NestedField, name: str) -> Value:
+    """Return a value as the type of a column; null in a required column raises InvalidInput."""
+    converted = _converted(value, field.type, name)
+    if not field.required:
+        return converted
+    if isinstance(converted, Constant):
+        _require(converted.value is not None, name)
+        return converted
+    return Call(field.type, partial(_check_present, name=name), (converted,), checked=True)
+
+
+def default_value(field: NestedField) -> Value:
+    """Return the value of a column to which nothing is assigned. (spec: Default values)"""
+    if isinstance(field.write_default, EmptyStruct) and isinstance(field.type, StructType):
+        return Struct(field.type, tuple(default_value(inner) for inner in field.type.fields))
+    return Constant(field.type, None if isinstance(field.write_default, EmptyStruct) else field.write_default)
+
+
+def _find_target(name: str, target: Side) -> NestedField:
+    try:
+        return target.schema.find_field(name)
+    except InvalidInput:
+        side, _, column = name.partition(".")
+        if side.lower() != target.name.lower():
+            raise
+        return target.schema.find_field(column)
+
+
+def _assigned(given: object, field: NestedField, scope: Scope, name: str) -> Value:
+    written = parse(given) if isinstance(given, str) else None
+    if isinstance(written, syntax.Default):
+        return assign(default_value(field), field, name)
+    return assign(parse_value(given, scope) if written is None else bind(written, scope), field, name)
+
+
+def _check_conflicts(named: Mapping[int, Value], schema: Schema) -> None:
+    paths = {schema.paths[field_id] for field_id in named}
+    for path in paths:
+        if any(path[:size] in paths for size in range(1, len(path))):
+            raise InvalidInput(f"column {'.'.join(path)!r} is assigned as a whole and in part")
+    for field_id in named:
+        if field_id in schema.repeated_ids:
+            raise InvalidInput(f"cannot assign to {schema.name_of(field_id)!r}: it is inside a list or map")
+
+
+def _updated(field: NestedField, named: Mapping[int, Value], target: Side) -> Value:
+    """Return the new value of a column of which at least one field is assigned."""
+    if field.field_id in named:
+        return named[field.field_id]
+    assert isinstance(field.type, StructType)
+    return Struct(field.type, tuple(_updated_or_kept(inner, named, target) for inner in field.type.fields))
+
+
+def _updated_or_kept(field: NestedField, named: Mapping[int, Value], target: Side) -> Value:
+    path = target.schema.paths[field.field_id]
+    if any(target.schema.paths[field_id][: len(path)] == path for field_id in named):
+        return _updated(field, named, target)
+    old = Column(field.type, ColumnReference(target.name, field.field_id, path))
+    return assign(old, field, ".".join(path))
+
+
+def _converted(value: Value, kind: Type, name: str) -> Value:
+    if value.type == kind:
+        return value
+    if isinstance(value.type, UnknownType):
+        return Constant(kind, None) if isinstance(value, Constant) else cast(value, kind)
+    if not isinstance(value.type, PrimitiveType) or not isinstance(kind, PrimitiveType):
+        return _converted_nested(value, kind, name)
+    if isinstance(kind, FixedType) and isinstance(value.type, BinaryType):
+        return Call(kind, partial(_check_length, length=kind.length, name=name), (value,), checked=True)
+    if not _can_assign(value.type, kind):
+        raise InvalidInput(
+            f"cannot assign a {value.type} to column {name!r} of type {kind}", hint=f"Write CAST(... AS {kind})"
+        )
+    return cast(value, kind)
+
+
+def _can_assign(source: Type, kind: Type) -> bool:
+    if isinstance(kind, StringType | UUIDType):
+        # To Spark a UUID is a string.
+        return isinstance(kind, StringType) or isinstance(source, StringType)
+    return any(isinstance(source, some) and isinstance(kind, some) for some in (NUMBERS, _MOMENTS))
+
+
+def _converted_nested(value: Value, kind: Type, name: str) -> Value:
+    if not _same_shape(value.type, kind):
+        raise NeedsSpark(f"the assignment of {value.type} to column {name!r} of type {kind}")
+    return Call(kind, partial(_with_ids, kind=arrow_type(kind)), (value,))
+
+
+def _same_shape(source: Type, kind: Type) -> bool:
+    """Return whether two types differ in ids and docs only."""
+    match source, kind:
+        case StructType(ours), StructType(theirs):
+            return len(ours) == len(theirs) and all(map(_same_field, ours, theirs))
+        case ListType(), ListType():
+            return _same_field(source.element, kind.element)
+        case MapType(), MapType():
+            return _same_field(source.key, kind.key) and _same_field(source.value, kind.value)
+        case _:
+            return source == kind
+
+
+def _same_field(ours: NestedField, theirs: NestedField) -> bool:
+    named = ours.name == theirs.name and (ours.required or not theirs.required)
+    return named and _same_shape(ours.type, theirs.type)
+
+
+def _with_ids(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array.cast(kind)
+
+
+def _check_present(array: pa.Array, name: str) -> pa.Array:
+    _require(array.null_count == 0, name)
+    return array
+
+
+def _require(present: bool, name: str) -> None:  # noqa: FBT001
+    if not present:
+        raise InvalidInput(f"cannot assign null to column {name!r}: it is required")
+
+
+def _check_length(array: pa.Array, length: int, name: str) -> pa.Array:
+    lengths = pc.binary_length(array)
+    if pc.any(pc.not_equal(lengths, length)).as_py():
+        raise InvalidInput(f"a value for column {name!r} does not have {length} bytes")
+    return array.cast(pa.binary(length))
