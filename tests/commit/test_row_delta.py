@@ -276,3 +276,16 @@ def test_a_table_may_have_columns_that_are_called_like_places(lake: Lake, mode: 
     table.delete("id = 2 and _pos = 7")
     table.upsert(pa.table({"id": [3], "_pos": [8], "n": [5]}), on=["id"])
     assert rows_of(table) == [(1, 0), (3, 5)]
+
+
+@pytest.mark.parametrize("isolation", ["snapshot", "serializable"])
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_plan_that_was_rolled_back_is_a_conflict_under_every_isolation(
+    lake: Lake, table: Table, mode: str, isolation: str
+) -> None:
+    table.set_properties({"write.delete.mode": mode, "write.delete.isolation-level": isolation})
+    first = table.snapshots()[0].snapshot_id
+    table.delete("id = 11")
+    with pytest.raises(ConcurrentChange, match="no longer in the history"):
+        race(lake, lambda: lake.table("t.t").rollback(first), lambda: table.delete("id = 2"))
+    assert rows_of(table) == [(1, 0), (2, 0), (3, 0), (4, 0)]

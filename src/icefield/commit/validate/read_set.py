@@ -116,8 +116,8 @@ class ReadSet:
             continue
 
     def has_moved(self, base: TableMetadata) -> bool:
-        """Return whether another writer has moved the branch since the plan."""
-        return any(True for _ in self.snapshots_since(base))
+        """Return whether another writer has moved the branch since the plan; check its history, too."""
+        return len(list(self.snapshots_since(base))) > 0
 
     def is_disturbed(self, base: TableMetadata, context: ReadContext, files: PlannedFiles) -> bool:
         """Return whether planned files may have been removed, or may have new deletes; compares two manifest lists.
@@ -152,9 +152,13 @@ class ReadSet:
                 )
 
     def check_deleted_rows(self, base: TableMetadata, context: WriteContext, files: PlannedFiles) -> None:
-        """Fail if rows were deleted since from planned files, some of which are rewritten."""
+        """Fail if rows were deleted since from planned files, some of which are rewritten.
+
+        Snapshots that replace files delete no row: they may rewrite the deletes of a file, but those were there before.
+        """
         like = replace(self.plan, files=files)
-        for snapshot in self.snapshots_since(base) if files.num_rows else ():
+        since = [s for s in self.snapshots_since(base) if s.operation != Operation.REPLACE] if files.num_rows else ()
+        for snapshot in since:
             deletes = plan_added_deletes(context.reading, base, snapshot, like)
             if deletes.num_rows:
                 raise self.conflict(
