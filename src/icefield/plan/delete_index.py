@@ -24,7 +24,7 @@ Raises CorruptFile, as Iceberg Java does, for two vectors of one data file, for 
 a delete file that names a data file of another partition than its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -36,7 +36,7 @@ from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.manifest.schema import EQUALITY_DELETES, PARQUET, PUFFIN
-from icefield.codec.rows import Column
+from icefield.codec.rows import Column, Rows
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -86,6 +86,14 @@ class Matched:
     deleted_rows: pa.Array
 
 
+@dataclass(frozen=True)
+class DanglingDeletes:
+    """Position deletes of data files that are not there. vectors_of: those files; files: position delete files."""
+
+    vectors_of: frozenset[str]
+    files: frozenset[str]
+
+
 class DeleteIndex:
     """The delete files of one snapshot."""
 
@@ -100,6 +108,7 @@ class DeleteIndex:
         is_position = ~is_key & ~is_vector
         names_target = entries.choose(is_position & has_target)
         self._vectors = entries.choose(is_vector)
+        self._target_of = names_target, targets.filter(pa.array(is_position & has_target))
         self._vector_targets = KeyIndex([targets.filter(pa.array(is_vector))], self._vectors.num_rows)
         self._targets = KeyIndex([targets.filter(pa.array(is_position & has_target))], names_target.num_rows)
         self._by_target = _Scope(names_target, self._targets.codes)
@@ -139,6 +148,22 @@ class DeleteIndex:
         by_target = self._by_target.since(keys["target"], sequence_number, of_group=keys["group"])
         return (*by_target, *self._by_partition.since(keys["group"], sequence_number), *by_key)
 
+    @property
+    def equality_deletes(self) -> frozenset[str]:
+        """The locations of all equality delete files, whether they apply to a data file or not."""
+        return self._by_key.locations | self._everywhere.locations
+
+    def find_dangling(self, data_files: frozenset[str]) -> "DanglingDeletes":
+        """Return the position deletes that name a data file which is not among those of the snapshot."""
+        return DanglingDeletes(
+            vectors_of=frozenset(self._vectors.referenced_data_file.to_pylist()) - data_files,
+            files=frozenset(path for path, target in self._targets_by_path() if target not in data_files),
+        )
+
+    def _targets_by_path(self) -> Iterable[tuple[str, str]]:
+        files, targets = self._target_of
+        return zip(files.file_path.to_pylist(), targets.to_pylist(), strict=True)
+
     def _cardinality(self, vector: Longs) -> Longs:
         counts = np.append(self._vectors.record_count.to_numpy(), 0)
         return counts[vector]  # NOT_FOUND, the last index, has none
@@ -169,12 +194,20 @@ def load_delete_index(context: ReadContext, metadata: TableMetadata, manifests: 
     return build_delete_index(parts)
 
 
-def added_deletes(context: ReadContext, manifests: Manifests, paths: pa.ChunkedArray) -> ManifestEntries:
-    """Load the delete files that these manifests add and that name one of the data files, or name none at all."""
+def added_deletes(context: ReadContext, metadata: TableMetadata, manifests: Manifests, files: Rows) -> ManifestEntries:
+    """Load the delete files that these manifests add and that may apply to one of some planned files.
+
+    Those that name a data file apply to it alone, the others to their partition, or to all files (see above).
+    """
     found = [NO_DELETES]
-    for _, entries in load_batches(context, manifests, COLUMNS, ADDED_ONLY):
+    paths = files["file_path"].combine_chunks()
+    for batch, entries in load_batches(context, manifests, COLUMNS, ADDED_ONLY):
+        spec = find_spec(metadata, batch.partition_spec_id[0].as_py())
         targets = _targets(entries)
-        applies = pc.or_(targets.is_null(), pc.is_in(targets, value_set=paths.combine_chunks()))
+        keys = files.filter(pc.equal(files["spec_id"], spec.spec_id))["partition_key"].combine_chunks()
+        inside = pc.is_in(partition_keys(entries, spec), value_set=keys)
+        is_global = pc.and_(pc.equal(entries.content, EQUALITY_DELETES), spec.is_unpartitioned)
+        applies = pc.if_else(targets.is_null(), pc.or_(inside, is_global), pc.is_in(targets, value_set=paths))
         found.append(entries.filter(applies).select(NO_DELETES.column_names))
     return ManifestEntries.concat(found)
 
@@ -239,6 +272,10 @@ class _Scope:
     @classmethod
     def of(cls, entries: _DeleteEntries, chosen: Mask, groups: Longs) -> Self:
         return cls(entries.choose(chosen), groups[chosen])
+
+    @property
+    def locations(self) -> frozenset[str]:
+        return frozenset(self._entries.file_path.to_pylist())
 
     def newest(self, groups: Longs) -> Longs:
         """Return the highest sequence number among each group's deletes."""

@@ -117,6 +117,7 @@ class ScanPlan:
                     constants=decode_constants(row["constants"], self.version.schema),
                     residual_code=row["residual_code"],
                     file_size_bytes=row["file_size_in_bytes"],
+                    partition_key=row["partition_key"],
                     deletes=self.deletes.deletes_of(keys, number) if self.deletes and keys else (),
                 )
 
@@ -188,7 +189,7 @@ def plan_added_deletes(
         return NO_DELETES
     own = _added_by(manifests, snapshot, DELETE_MANIFEST)
     own = own.choose(prune_manifests(own, like.where, metadata, like.version.schema))
-    return added_deletes(context, own, like.files.file_path)
+    return added_deletes(context, metadata, own, like.files)
 
 
 @dataclass(frozen=True)

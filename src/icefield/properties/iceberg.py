@@ -37,7 +37,6 @@ NO_EFFECT: dict[str, str] = {
     "write.delete.avro.compression-codec": _DELETE_FILES,
     "write.delete.avro.compression-level": _DELETE_FILES,
     "write.delete.distribution-mode": _DISTRIBUTION,
-    "write.delete.granularity": "every delete file is of one data file",
     "write.delete.orc.block-size-bytes": _ORC,
     "write.delete.orc.compression-codec": _ORC,
     "write.delete.orc.compression-strategy": _ORC,

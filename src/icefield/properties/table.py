@@ -154,6 +154,14 @@ DELETE_FILE_FORMAT = Property(
     "parquet",
     "Position deletes are written as Parquet, in format version 3 as deletion vectors. Other formats are refused.",
 )
+BY_FILE, BY_PARTITION = "file", "partition"
+DELETE_GRANULARITY = Property(
+    "write.delete.granularity",
+    _one_of(BY_FILE, BY_PARTITION),
+    BY_FILE,
+    "What a position delete file of format version 2 holds: the deletes of one data file, so that a reader opens only "
+    "what it needs, or of all that a task changes in a partition, which makes fewer files. (Iceberg: partition.)",
+)
 GC_ENABLED = Property(
     "gc.enabled",
     _flag,
@@ -312,6 +320,7 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     OBJECT_STORAGE_PARTITIONED,
     FILE_FORMAT,
     DELETE_FILE_FORMAT,
+    DELETE_GRANULARITY,
     GC_ENABLED,
     TARGET_FILE_SIZE_BYTES,
     PARQUET_CODEC,

@@ -32,7 +32,13 @@ from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
-from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, delete_locations, open_entry
+from icefield.parquet.write.delete_files import (
+    DeleteDestination,
+    DeleteEntry,
+    data_files_of,
+    delete_locations,
+    open_entry,
+)
 from icefield.plan.partition.values import load_partition_values
 from icefield.plan.planned_files import PlannedFiles
 
@@ -63,9 +69,9 @@ class _Proposed:
 class RowDelta(FilesAction):
     """Deletes rows of planned files by position, removes other planned files, and adds files.
 
-    deletes: the delete files, one for each data file that loses rows. has_vectors: they are deletion vectors, which
-    include the positions that were deleted before. removed: the planned files to remove. place: where rewritten delete
-    files go.
+    deletes: the delete files of all data files that lose rows, at most one for each. has_vectors: they are deletion
+    vectors, which include the positions that were deleted before. removed: the planned files to remove. place: where
+    rewritten delete files go.
     """
 
     deletes: Sequence[DeleteEntry]
@@ -103,7 +109,7 @@ class RowDelta(FilesAction):
 
     @property
     def _touched(self) -> PlannedFiles:
-        return self.read_set.plan.files.at(str(entry["referenced_data_file"]) for entry in self.deletes)
+        return self.read_set.plan.files.at(path for entry in self.deletes for path in data_files_of(entry))
 
     def _propose_deletes(self, base: TableMetadata, context: WriteContext) -> _Proposed:
         """Return the deletes for a base, after checking that they do not conflict with concurrent ones."""
@@ -123,8 +129,10 @@ class RowDelta(FilesAction):
         writer = open_delete_writer(self.place, base, context.store, context.ambient)
         for path, positions in merged:
             writer.add(path, positions)
-        rewritten = {entry["referenced_data_file"]: entry for entry in writer.close()}
-        entries = [rewritten.get(entry["referenced_data_file"], entry) for entry in self.deletes]
+        rewritten = {path: entry for entry in writer.close() for path in data_files_of(entry)}
+        # Either vectors of one data file each, or position delete files that are all rewritten.
+        kept = [entry for entry in self.deletes if rewritten.keys().isdisjoint(data_files_of(entry))]
+        entries = [*kept, *rewritten.values()]
         return self._propose(entries, superseded, base, context)
 
     def _propose(
@@ -140,7 +148,7 @@ class RowDelta(FilesAction):
         self, changed: Sequence[ChangedFile], base: TableMetadata, context: WriteContext
     ) -> Iterator[tuple[str, Positions]]:
         """Yield all deletes of changed files, ours and concurrent ones, after checking that they share no row."""
-        own = {entry["referenced_data_file"]: open_entry(entry) for entry in self.deletes}
+        own = {path: open_entry(entry) for entry in self.deletes for path in data_files_of(entry)}
         for change in changed:
             # Only reading shows whether they delete one of our rows; a row added in its place would reappear.
             if self.files.columns.num_rows and (new := change.new_equality_deletes):

@@ -21,7 +21,13 @@ from icefield.model.partition import PartitionSpec
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead, wanted_deletes
 from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
-from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, as_delete_columns
+from icefield.parquet.write.delete_files import (
+    DeleteDestination,
+    DeleteEntry,
+    DeleteFileWriter,
+    as_delete_columns,
+    data_files_of,
+)
 from icefield.plan.plan import plan_scan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import ResolvedVersion
@@ -92,13 +98,16 @@ def as_added_files(
 
     partitions: the data files that they refer to, each batch of one spec, with their locations and partition values.
     """
-    by_path = {entry["referenced_data_file"]: entry for entry in entries}
+    by_path = {path: at for at, entry in enumerate(entries) for path in data_files_of(entry)}
     groups = []
     for spec, files in partitions:
         schema = base.schema_of_spec(spec)
-        own = [by_path[path] for path in files.file_path.to_pylist()]
-        if own:
-            columns = as_delete_columns(own, files.without(["file_path"]), spec, schema)
+        # A delete file has the partition of its data files: any one of them.
+        one_each = {by_path[path]: at for at, path in enumerate(files.file_path.to_pylist())}
+        if one_each:
+            own = [entries[at] for at in one_each]
+            values = files.take(list(one_each.values())).without(["file_path"])
+            columns = as_delete_columns(own, values, spec, schema)
             groups.append(AddedFiles(columns, ManifestShape(schema, spec, DELETE_MANIFEST)))
     return groups
 

@@ -45,6 +45,7 @@ class FileTask:
     residual_code: which conditions of the scan's filter metadata decides, for `icefield.expr.prune.residual.residual`.
     partition: the values of its partition, by name, if a reader needs them.
     file_size_bytes: the size of the whole file, if metadata has it; a file of another size is another file.
+    partition_key: the same for all files of its spec in the same partition.
     """
 
     location: str
@@ -59,6 +60,12 @@ class FileTask:
     end: int = MAX_BYTE
     partition: Mapping[str, Value | None] = field(default_factory=dict)
     file_size_bytes: int | None = None
+    partition_key: bytes = b""
+
+    @property
+    def partition_identity(self) -> tuple[int, bytes]:
+        """What distinguishes its partition from others: the spec, and the key of the values."""
+        return self.spec_id, self.partition_key
 
     @property
     def is_part(self) -> bool:

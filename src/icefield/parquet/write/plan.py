@@ -16,6 +16,8 @@ from icefield.parquet.write.row_check import RowCheck
 from icefield.properties.check import with_options
 from icefield.properties.iceberg import ENCRYPTION_KEY
 from icefield.properties.table import (
+    BY_PARTITION,
+    DELETE_GRANULARITY,
     DISTRIBUTE_HASH,
     DISTRIBUTE_NONE,
     DISTRIBUTE_RANGE,
@@ -37,7 +39,7 @@ class WritePlan:
 
     distribution: how rows are distributed over tasks. task_bytes: about how many bytes of rows a task then gets. order:
     the sort order for rows; a file whose rows have it records it. check: the filter that new rows must match; moved
-    rows are not new.
+    rows are not new. deletes_by_partition: whether position deletes of several data files of a partition share a file.
     """
 
     schema: Schema
@@ -51,6 +53,7 @@ class WritePlan:
     task_bytes: int | None = None
     order: SortOrder = UNSORTED
     check: RowCheck | None = None
+    deletes_by_partition: bool = False
 
 
 _plans: dict[tuple[object, ...], WritePlan] = {}  # most writes to a table have the settings of the previous one
@@ -92,6 +95,7 @@ def _plan_write(metadata: TableMetadata, options: Mapping[str, str], *, moves_ro
         modes=modes,
         distribution=_distribution(metadata, properties),
         task_bytes=TASK_BYTES.read(properties),
+        deletes_by_partition=DELETE_GRANULARITY.read(properties) == BY_PARTITION,
     )
 
 
