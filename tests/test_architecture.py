@@ -87,6 +87,7 @@ DOORS = {
         *("nan_columns", "add_files.describe", "read.deletes", "read.project", "read.read", "read.read_ahead"),
         *("read.stored_columns", "read.task", "write.conform", "write.data_files", "write.delete_files"),
         *(
+            "write.equality_deletes",
             "write.order_check",
             "write.plan",
             "write.partial_rows",

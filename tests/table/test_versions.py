@@ -19,7 +19,7 @@ from icefield.codec.manifest.columns import ALL
 from icefield.codec.manifest.decode import decode_manifest
 from icefield.codec.manifest.header import decode_manifest_header
 from icefield.codec.manifest.list import ManifestListHeader, decode_manifest_list, encode_manifest_list
-from icefield.commit.actions.upgrade import UpgradeTable
+from icefield.commit.actions.evolve import UpgradeTable
 from icefield.commit.snapshot.manifests import COUNTS
 from icefield.errors import InvalidInput, NoSuchTable, Unsupported
 from icefield.lake import Lake

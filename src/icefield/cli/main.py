@@ -60,6 +60,9 @@ COMMANDS = (
     CommandOnDemand("drop-view", "icefield.cli.commands.views", "Remove a view from the catalog; its files are kept."),
     CommandOnDemand("ingest", "icefield.cli.commands.ingest", "Append Parquet, CSV or JSON lines files to a table."),
     CommandOnDemand("add-files", "icefield.cli.commands.add_files", "Add existing Parquet files to a table."),
+    CommandOnDemand(
+        "convert-equality-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
+    ),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),
     CommandOnDemand("explain", "icefield.cli.commands.plans", "Explain what a query reads, and what prunes the rest."),

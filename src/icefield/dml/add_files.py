@@ -13,7 +13,7 @@ from pathlib import Path
 from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import Action, CommitTarget
 from icefield.commit.actions.append import AppendFiles
-from icefield.commit.actions.name_mapping import EnsureNameMapping
+from icefield.commit.actions.properties import EnsureNameMapping
 from icefield.commit.validate.added_files import RequireNewFiles, already_there
 from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput

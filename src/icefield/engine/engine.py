@@ -22,6 +22,7 @@ from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 
 if TYPE_CHECKING:
+    from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
     from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
 
 T = TypeVar("T")
@@ -72,6 +73,10 @@ class RowEngine(Protocol):
 
     def write(self, rows: Any, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> DataFiles:
         """Write rows, and the remaining rows of partially replaced files, to data files."""
+        ...
+
+    def upsert_by_equality(self, rows: Any, plan: "EqualityPlan") -> "EqualityFiles":
+        """Write rows, whose schema was checked, to data files, and their keys to equality delete files."""
         ...
 
     def upsert(self, source: "UpsertRows", plan: "UpsertPlan") -> "Upserted":

@@ -4,6 +4,7 @@ CountRows         how many rows of each file match
 FindMatches       whether any row of a file matches
 FindMinMax        the minimum or maximum of a column in each file
 DeleteRows        position deletes for the rows that match
+ConvertKeys       position deletes for the rows that equality deletes delete
 DeletePositions   position deletes for rows with known positions
 RewriteWithout    files without the rows at known positions
 MergeFiles        the rows of a group of files, in order, as fewer files
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import Site
 from icefield.errors import IcefieldError
-from icefield.expr.bind.bound import Bound, all_of, columns_of
+from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of
 from icefield.expr.prune.residual import residual
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import FileTask
@@ -29,7 +30,7 @@ from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.write import DataWriter
 from icefield.plan.min_max import Best, MinMax
 from icefield.storage.store import Store
-from icefield.types.metadata_columns import POSITION, with_free_names
+from icefield.types.metadata_columns import DELETED, POSITION, with_free_names
 from icefield.types.schema import Schema
 
 NO_POSITIONS = np.zeros(0, np.int64)
@@ -120,7 +121,35 @@ class DeleteRows:
                 )
                 if len(found):
                     before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
-                    writer.add(task.location, np.union1d(before, found))
+                    writer.add(task.location, np.union1d(before, found), task.partition_identity)
+            yield DeletedFiles(writer.close())
+        except BaseException:
+            writer.abort()
+            raise
+
+
+@dataclass(frozen=True)
+class ConvertKeys:
+    """Writes position deletes for the rows that equality deletes delete; only key columns are read.
+
+    has_vectors: as in DeleteRows.
+    """
+
+    schema: Schema
+    plan: WritePlan
+    has_vectors: bool
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
+        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
+        schema, (position, deleted) = with_free_names(self.schema, (POSITION, DELETED))
+        try:
+            for reader, task in site.read(tasks):
+                batches = reader.read(task, schema, [position, deleted], TRUE)
+                found = [b.column(position).filter(b.column(deleted)).to_numpy() for b in batches]
+                both: Positions = np.concatenate([NO_POSITIONS, *found])
+                before = reader.deleted_positions(task)
+                if len(by_key := np.setdiff1d(both, before)):
+                    writer.add(task.location, both if self.has_vectors else by_key, task.partition_identity)
             yield DeletedFiles(writer.close())
         except BaseException:
             writer.abort()
@@ -140,7 +169,7 @@ class DeletePositions:
         try:
             for task, positions in pairs:
                 before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
-                writer.add(task.location, np.union1d(before, positions))
+                writer.add(task.location, np.union1d(before, positions), task.partition_identity)
             yield DeletedFiles(writer.close())
         except BaseException:
             writer.abort()
@@ -221,7 +250,7 @@ def write_batches(plan: WritePlan, batches: Iterable[pa.RecordBatch], store: Sto
 
 def delete_destination(plan: WritePlan, name: str) -> DeleteDestination:
     """Return the settings of the delete files of a write, which go next to its data files."""
-    return DeleteDestination(plan.layout, f"{name}-{plan.write_id}")
+    return DeleteDestination(plan.layout, f"{name}-{plan.write_id}", plan.deletes_by_partition)
 
 
 def _names(where: Bound, schema: Schema) -> list[str]:

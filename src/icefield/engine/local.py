@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import FileWork, Site, T
+from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan, write_equality_here
 from icefield.engine.file_works import write_batches
 from icefield.engine.local_upsert import upsert_here
 from icefield.engine.rows import arrow_batches
@@ -56,6 +57,11 @@ class LocalEngine:
         return write_batches(
             plan, chain(batches, self._rows_that_stay(plan.schema, replaced)), self.store, local_name()
         )
+
+    def upsert_by_equality(self, rows: object, plan: EqualityPlan) -> EqualityFiles:
+        """Write Arrow data to data files, and its keys to equality delete files."""
+        _, batches = arrow_batches(rows)
+        return write_equality_here(map(check_text, batches), plan, self.store, local_name())
 
     def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
         """Match rows with planned files by key, and write the results."""

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import FileWork, T
+from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
 from icefield.engine.rows import arrow_batches
 from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
 from icefield.model.metadata import TableMetadata
@@ -19,6 +20,7 @@ from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.string_check import check_text
 from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.equality_upsert import write_equality
 from icefield.spark.file_work import group_files, run_work
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
@@ -58,6 +60,11 @@ class SparkRowEngine:
                 partial = FilesToRead(self.context, self.base, scan, scan.partial_files, plan.schema)
                 frames.append(read_files(self.session, partial, scan.where, Rows.NON_MATCHING))
         return write_frames(frames, plan, self.base.sort_order, self.context.store)
+
+    def upsert_by_equality(self, rows: object, plan: EqualityPlan) -> EqualityFiles:
+        """Write a DataFrame or Arrow data to data files, and its keys to equality delete files."""
+        frame = rows if isinstance(rows, DataFrame) else self._frame_of_whole_rows(rows)
+        return write_equality(frame, plan, self.base, self.context.store)
 
     def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
         """Match rows with planned files by key, and write the results."""

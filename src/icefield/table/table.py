@@ -15,17 +15,18 @@ import pyarrow as pa
 from icefield.arguments import check_arguments
 from icefield.codec.json.statistics import decode_statistics
 from icefield.commit.action import CommitTarget
-from icefield.commit.actions.evolve import EvolveTable
+from icefield.commit.actions.evolve import EvolveTable, UpgradeTable
 from icefield.commit.actions.location import ChangeLocation
 from icefield.commit.actions.properties import ChangeProperties
 from icefield.commit.actions.replace import ReplaceTable
 from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
-from icefield.commit.actions.upgrade import UpgradeTable
 from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.dml.add_files import Files, add_files
 from icefield.dml.compact import compact
+from icefield.dml.convert_deletes import convert_equality_deletes
 from icefield.dml.delta import DELETE, delete_matching, no_rows, upsert
+from icefield.dml.equality import UpsertMode, check_mode, upsert_by_equality
 from icefield.dml.evolution import TableEvolution
 from icefield.dml.write import OVERWRITE, TableWrite
 from icefield.engine.choose import EngineName
@@ -142,6 +143,7 @@ class Table(TableHistory, StaysInProcess):
         rows: object,
         on: Sequence[str] | None = None,
         *,
+        mode: UpsertMode | None = None,
         idempotency_key: IdempotencyKey | None = None,
         engine: EngineName | None = None,
     ) -> Snapshot | None:
@@ -151,12 +153,15 @@ class Table(TableHistory, StaysInProcess):
             rows: A Spark DataFrame or Arrow data, with each key at most once. Columns that they do not name keep their
                 value in replaced rows, and get their default in inserted ones.
             on: The key columns. By default the identifier fields of the table.
+            mode: `equality` writes equality deletes for the keys and reads nothing of the table, for streams. The rows
+                need all columns, and get new row ids. By default the property `write.merge.mode` decides.
             idempotency_key: As in `append`.
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame, or if much data
                 must be read and a Spark session is active.
         """
         write = self._begin(idempotency_key, engine=engine)
-        return landed.snapshot if (landed := write.landed) else upsert(write, rows, on)
+        change = upsert_by_equality if check_mode(mode) else upsert
+        return landed.snapshot if (landed := write.landed) else change(write, rows, on)
 
     def delete(
         self,
@@ -194,6 +199,19 @@ class Table(TableHistory, StaysInProcess):
             engine: As in `delete`.
         """
         return compact(self._begin(None, engine=engine), where)
+
+    def convert_equality_deletes(
+        self, where: Predicate | str | Any = None, *, engine: EngineName | None = None
+    ) -> Snapshot | None:
+        """Replace equality deletes by position deletes or deletion vectors, for faster scans. No row changes.
+
+        Drop deletes that apply to no data file. Return None if there is nothing to do.
+
+        Args:
+            where: Convert only the deletes of files that may hold rows which match this filter.
+            engine: As in `delete`.
+        """
+        return convert_equality_deletes(self._begin(None, engine=engine), where)
 
     def rewrite_manifests(self) -> Snapshot | None:
         """Merge small manifests, so that planning opens fewer. Return None if there are not at least two."""

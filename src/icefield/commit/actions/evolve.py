@@ -1,4 +1,6 @@
-"""Change schema, partition spec and sort order: steps that are applied again to the current version of the table.
+"""Change schema, partition specs, sort order and format version: only metadata changes.
+
+Steps are applied again to the current version of the table.
 
 Two writers that add different columns both succeed; a step that is not valid on the new base (its column was dropped,
 its name is taken) fails as it would have failed there in the first place.
@@ -9,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from icefield.codec.json.name_mapping import PROPERTY, encode_name_mapping, find_name_mapping, remap_schema
-from icefield.commit.action import ProposedChange, WriteContext
+from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.errors import InvalidInput
 from icefield.model.evolve_spec import known_field_id
 from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionField, check_spec
+from icefield.model.partition import PartitionField, PartitionSpec, check_spec
 from icefield.model.sort_order import UNSORTED
 from icefield.model.updates import (
     AddPartitionSpec,
@@ -21,6 +23,7 @@ from icefield.model.updates import (
     AddSortOrder,
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
+    AssertLastAssignedPartitionId,
     AssertTableUUID,
     Requirement,
     SetCurrentSchema,
@@ -28,6 +31,7 @@ from icefield.model.updates import (
     SetDefaultSpec,
     SetProperties,
     Update,
+    UpgradeFormatVersion,
 )
 from icefield.types.evolve import check_widening_of_source
 from icefield.types.schema import Schema, check_dotted_names
@@ -110,6 +114,48 @@ class EvolveTable:
         return ()
 
 
+@dataclass(frozen=True)
+class UpgradeTable:
+    """Upgrades a table to a format version, from any earlier one: older manifests are valid in newer tables.
+
+    (spec: Writer requirements, Row Lineage for Upgraded Tables)
+    """
+
+    format_version: int
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        return ProposedChange([UpgradeFormatVersion(self.format_version)], [AssertTableUUID(base.table_uuid)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+class AddUnpartitionedSpec:
+    """Adds a spec without fields, unless the table has one; the default spec stays as it is.
+
+    Equality deletes of such a spec apply to the files of all specs and partitions. (spec: Scan Planning)
+    """
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if find_unpartitioned_spec(base) is not None:
+            return NOTHING_TO_DO
+        # The id must be the one that files are written for: none may be assigned concurrently.
+        requirements: list[Requirement] = [
+            AssertTableUUID(base.table_uuid),
+            AssertDefaultSpecId(base.default_spec_id),
+            AssertLastAssignedPartitionId(base.last_partition_id),
+        ]
+        return ProposedChange([AddPartitionSpec(PartitionSpec((), _next_spec_id(base)))], requirements)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def find_unpartitioned_spec(base: TableMetadata) -> PartitionSpec | None:
+    """Return the spec of a table that has no fields at all, not even void ones."""
+    return next((spec for spec in base.specs if not spec.fields), None)
+
+
 def shape_updates(draft: Draft) -> list[Update]:
     """Return the updates from the base to the draft; an identical earlier schema, spec or order is reused."""
     return [*_schema_updates(draft), *_mapping_updates(draft), *_spec_updates(draft), *_order_updates(draft)]
@@ -142,8 +188,12 @@ def _spec_updates(draft: Draft) -> list[Update]:
     for known in draft.base.specs:
         if known.fields == draft.spec.fields:
             return [] if known.spec_id == draft.base.default_spec_id else [SetDefaultSpec(known.spec_id)]
-    fresh = max(s.spec_id for s in draft.base.specs) + 1
+    fresh = _next_spec_id(draft.base)
     return [AddPartitionSpec(replace(draft.spec, spec_id=fresh)), SetDefaultSpec(fresh)]
+
+
+def _next_spec_id(base: TableMetadata) -> int:
+    return max(spec.spec_id for spec in base.specs) + 1
 
 
 def _order_updates(draft: Draft) -> list[Update]:

@@ -1,12 +1,16 @@
-"""Change table properties. Changes of different keys do not conflict; for one key the last one wins."""
+"""Change table properties. Changes of different keys do not conflict; for one key the last one wins.
+
+A name mapping is a property too: it lets files without field ids be read.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icefield.commit.action import ProposedChange, WriteContext
+from icefield.codec.json.name_mapping import PROPERTY, encode_name_mapping, map_schema
+from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.commit.actions.location import check_paths
 from icefield.model.metadata import TableMetadata
-from icefield.model.updates import AssertTableUUID, RemoveProperties, SetProperties
+from icefield.model.updates import AssertCurrentSchemaId, AssertTableUUID, RemoveProperties, SetProperties
 from icefield.properties.check import check_properties
 
 
@@ -24,6 +28,19 @@ class ChangeProperties:
         return ProposedChange(
             [RemoveProperties(self.removals), SetProperties(self.updates)], [AssertTableUUID(base.table_uuid)]
         )
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+class EnsureNameMapping:
+    """Maps the columns by their current names, unless the table already has a mapping."""
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if PROPERTY in base.properties:
+            return NOTHING_TO_DO
+        mapping = encode_name_mapping(map_schema(base.schema))
+        return ProposedChange([SetProperties({PROPERTY: mapping})], [AssertCurrentSchemaId(base.current_schema_id)])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

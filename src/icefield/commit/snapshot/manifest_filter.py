@@ -4,7 +4,7 @@ The deletion vectors of a data file are removed with it. (spec: Deletion Vectors
 removed files, or apply only to older files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,13 +25,18 @@ from icefield.plan.planned_files import PlannedFiles
 
 @dataclass(frozen=True)
 class RemovedFiles:
-    """What to remove: planned data files, and the delete files that name one of `deletes_of` as their data file."""
+    """What to remove: planned data files and delete files.
+
+    deletes_of: of delete files, those that name one of these as their data file. delete_files: those at these
+    locations; not deletion vectors, several of which share a file.
+    """
 
     data: PlannedFiles
     deletes_of: frozenset[str] = frozenset()
+    delete_files: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.data.num_rows or self.deletes_of)
+        return bool(self.data.num_rows or self.deletes_of or self.delete_files)
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,9 @@ def remove_files(
         return ManifestFilterResult(None, [], paths)
     remover = _Remover(manifests, base, context, snapshot_id)
     planned = set(removed_files.data.manifest_path.to_pylist())
-    removed = remover.remove(DATA_MANIFEST, "file_path", paths, planned)
-    deletes = remover.remove(DELETE_MANIFEST, "referenced_data_file", set(removed_files.deletes_of), set())
+    removed = remover.remove(DATA_MANIFEST, {"file_path": paths}, planned)
+    named = {"referenced_data_file": removed_files.deletes_of, "file_path": removed_files.delete_files}
+    deletes = remover.remove(DELETE_MANIFEST, named, set())
     # A manifest with only deleted entries belongs to the snapshot that deleted them.
     kept = manifests.choose(remover.untouched & has_live_files(manifests))
     missing = paths - set(removed.file_path.to_pylist())
@@ -75,21 +81,21 @@ class _Remover:
         self.untouched = np.ones(manifests.num_rows, np.bool_)
         self.rewritten: list[ManifestRow] = []
 
-    def remove(self, content: int, column: str, names: set[str], likely: set[str]) -> ManifestEntries:
-        """Mark entries whose column is among the names as deleted, and return them; few manifests are opened."""
+    def remove(self, content: int, named: Mapping[str, Set[str]], likely: set[str]) -> ManifestEntries:
+        """Mark entries as deleted, and return them; few manifests are opened. named: values of some columns."""
         removed: list[ManifestEntries] = []
-        missing = set(names)
+        missing = {(column, name) for column, names in named.items() for name in names}
         for at in self._candidates(content, likely):
             if not missing:
                 break
             manifest = self._manifests.slice(at, 1)
             data, entries = load_entries(manifest, self._context)
-            status = _statuses(entries, column, pa.array(sorted(names), pa.string()))
+            status = _statuses(entries, named)
             hit = entries.filter(pc.equal(status, DELETED))
             if hit.num_rows == 0:
                 continue
             self.untouched[at] = False
-            missing -= set(hit[column].to_pylist())
+            missing -= {(column, name) for column in named for name in hit[column].to_pylist()}
             source = ManifestSource(manifest.manifest_path[0].as_py(), data, manifest, status)
             self.rewritten.append(rewrite_without(source, entries, self._base, self._context, self._snapshot_id))
             removed.append(hit.select(REMOVED.names))
@@ -113,8 +119,11 @@ REMOVED = pa.schema(
 )
 
 
-def _statuses(entries: ManifestEntries, column: str, names: pa.Array) -> pa.Array:
+def _statuses(entries: ManifestEntries, named: Mapping[str, Set[str]]) -> pa.Array:
     """Mark live entries as deleted or existing; entries that were deleted earlier are dropped. (spec: Manifests)"""
     live = pc.not_equal(entries.status, DELETED).combine_chunks()
-    hit = pc.is_in(entries[column].combine_chunks(), value_set=names)
+    hit = pa.array(np.zeros(entries.num_rows, np.bool_))
+    for column, names in named.items():
+        values = pa.array(sorted(names), pa.string())
+        hit = pc.or_(hit, pc.is_in(entries[column].combine_chunks(), value_set=values))
     return pc.if_else(live, pc.if_else(hit, DELETED, EXISTING), None).cast(pa.int32())

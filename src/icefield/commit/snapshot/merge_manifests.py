@@ -4,7 +4,7 @@ A commit only counts manifests until there are enough to merge; then the small o
 target size of the table. Data files are copied as encoded bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +35,16 @@ class Merged:
 
 
 def merge_manifests(
-    parent: Snapshot | None, base: TableMetadata, context: WriteContext, snapshot_id: int
+    parent: Snapshot | None,
+    base: TableMetadata,
+    context: WriteContext,
+    snapshot_id: int,
+    contents: Sequence[int] = (DATA_MANIFEST,),
 ) -> Merged | None:
-    """Merge the small data manifests of a snapshot; None if there are too few, or merging is disabled."""
+    """Merge the small manifests of a snapshot; None if there are too few, or merging is disabled.
+
+    contents: what the manifests hold that are merged, data or deletes.
+    """
     least = MANIFEST_MIN_COUNT_TO_MERGE.read(base.properties)
     if parent is None or not parent.manifest_list or not MANIFEST_MERGE.read(base.properties):
         return None
@@ -45,7 +52,8 @@ def merge_manifests(
         return None
     manifests = load_manifests(context.reading, parent)
     assert manifests is not None
-    bins = _bins(manifests, DATA_MANIFEST, MANIFEST_TARGET_SIZE_BYTES.read(base.properties))
+    target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties)
+    bins = [rows for content in contents for rows in _bins(manifests, content, target)]
     return None if sum(map(len, bins)) < least else _merge_bins(manifests, bins, base, context, snapshot_id)
 
 

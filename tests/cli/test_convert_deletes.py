@@ -1,0 +1,35 @@
+"""icefield convert-equality-deletes."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from tests.cli.conftest import Icefield
+
+import icefield as library
+
+
+def test_equality_deletes_become_position_deletes(icefield: Icefield, tmp_path: Path) -> None:
+    icefield("create", "a.t", "id long, n long")
+    assert "a.t has no equality deletes to convert" in icefield("convert-equality-deletes", "a.t").out
+    with library.connect(tmp_path / "lake") as lake:
+        table = lake.table("a.t")
+        table.append(pa.table({"id": [1, 2], "n": [0, 0]}))
+        table.upsert(pa.table({"id": [2], "n": [7]}), on=["id"], mode="equality")
+    done = icefield("convert-equality-deletes", "a.t", "--json")
+    assert done.code == 0
+    counts = {key: value for key, value in done.json.items() if key not in ("table", "snapshot-id")}
+    assert counts == {
+        "removed-equality-delete-files": 1,
+        "removed-delete-files": 1,
+        "added-delete-files": 1,
+        "added-position-deletes": 1,
+    }
+    assert sorted(row["n"] for row in icefield("query", "a.t", "--json").json) == [0, 7]
+    again = icefield("convert-equality-deletes", "a.t", "--where", "id = 1", "--json")
+    assert (again.code, again.json["snapshot-id"]) == (0, None)
+
+
+def test_a_missing_table_is_named(icefield: Icefield) -> None:
+    icefield("create", "a.t", "id long")
+    refused = icefield("convert-equality-deletes", "a.none")
+    assert (refused.code, "a.none" in refused.err) == (1, True)
