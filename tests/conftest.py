@@ -48,8 +48,10 @@ SLOW_NAMES = (
 )
 
 
-# So many cases of a test with parameters are run with less than the usual effort, times that effort.
-CASES_OF_A_TEST = 5
+# A test with parameters runs at most so many of its cases in `make test`, one in `make quick` and all in `make deep`.
+# The mark `every_case` is for lists that must be whole: planted bugs, stored tables, one case for each rule.
+CASES_OF_A_TEST = 20
+CASES_ON_SPARK = 8
 
 # Those that compile the kernels, for many seconds in a fresh clone: the others find them on disk.
 KERNELS = ("test_avro_engine.py", "test_manifest.py", "test_manifest_foreign.py", "test_manifest_list.py")
@@ -59,7 +61,6 @@ LONGEST = (
     "test_everywhere.py",
     "test_sessions.py",
     "test_write_attempts.py",
-    "test_write_retries.py",
     "test_examples.py",
     "test_concurrency.py",
     "test_bank.py",
@@ -130,18 +131,44 @@ def _is_slow(path: Path) -> bool:
     return path.relative_to(HERE).parts[0] in SLOW or path.name.startswith(SLOW_NAMES)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that take long, take a sample for `make quick`, and put the longest first."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that take long, and put the longest first."""
     for item in items:
         if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
-    if EFFORT < 1:
-        excluded = _excluded_marks(config)
-        possible = [item for item in items if not any(map(item.get_closest_marker, excluded))]
-        chosen = sample(possible, CASES_OF_A_TEST, lambda item: item.nodeid.partition("[")[0])
-        config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
-        items[:] = chosen
     items.sort(key=_place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """Make a sample of the cases of a test, drawn by its name."""
+    yield
+    test, calls = metafunc.definition, metafunc._calls
+    if len(calls) > 1 and _is_sampled(metafunc.config):
+        excluded = _excluded_marks(metafunc.config)
+        possible = [call for call in calls if excluded.isdisjoint(mark.name for mark in call.marks)]
+        metafunc._calls = sample(possible, _most_of(test, len(possible)), lambda _: test.nodeid) or calls
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how much of the suite runs."""
+    most = "one" if EFFORT < 1 else f"at most {CASES_OF_A_TEST}, on Spark {CASES_ON_SPARK}"
+    return f"cases of a test: {most if _is_sampled(config) else 'all'}"
+
+
+def _is_sampled(config: pytest.Config) -> bool:
+    """Return whether tests with parameters have a sample of their cases, as all that name no test, case or seed do."""
+    named = config.option.keyword or "ICEFIELD_SEEDS" in os.environ or any("::" in path for path in config.args)
+    return EFFORT <= 1 and not named
+
+
+def _most_of(test: pytest.Item, count: int) -> int:
+    """Return how many of so many cases of a test may run."""
+    if EFFORT < 1:
+        return 1
+    if test.get_closest_marker("every_case"):
+        return count
+    return CASES_ON_SPARK if test.get_closest_marker("spark") else CASES_OF_A_TEST
 
 
 def _place(item: pytest.Item) -> int:

@@ -4,7 +4,7 @@
     ICEFIELD_SEEDS=3:9   these seeds of random cases
     ICEFIELD_EFFORT=50   searches go so many times as far, and below 1 samples are smaller too: `make quick` sets 0.2
 
-A sample is drawn by a fixed seed, so that every run and every process of a run has the same one.
+A sample is drawn by a fixed seed, so that every run and every process of a run has the same one, whatever else it runs.
 """
 
 import os
@@ -35,8 +35,8 @@ def sample(cases: Sequence[Case], count: int, group: Group[Case] = lambda case: 
     places: dict[Hashable, list[int]] = {}
     for place, case in enumerate(cases):
         places.setdefault(group(case), []).append(place)
-    random, most = Random(0), at_most(count)
-    chosen = [place for some in places.values() for place in random.sample(some, min(most, len(some)))]
+    most = at_most(count)
+    chosen = [place for name, some in places.items() for place in Random(str(name)).sample(some, min(most, len(some)))]
     return [cases[place] for place in sorted(chosen)]
 
 

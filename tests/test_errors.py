@@ -21,6 +21,8 @@ from icefield.errors import (
     StorageError,
 )
 
+pytestmark = pytest.mark.every_case
+
 CLASSES = sorted(
     (c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, IcefieldError)), key=lambda c: c.__name__
 )

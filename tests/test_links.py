@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).parent.parent
 CODE = re.compile(r"^(```|~~~).*?^\1|^(?: {4}|\t)[^\n]*|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+[\"'][^)]*[\"'])?\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)

@@ -26,6 +26,8 @@ from icefield.errors import CatalogError, IcefieldError, InvalidInput
 from icefield.secrets import RedactedError, Secret, protect, redact, redact_error, reveal
 from icefield.storage.object_store.store import ObjectStore
 
+pytestmark = pytest.mark.every_case
+
 PLANTED = "pl4nted/S3cret+value=="
 CLOSED = "127.0.0.1:1"  # a port that nobody listens on
 

@@ -10,6 +10,8 @@ from tests.cli.conftest import Icefield
 from icefield.cli import lakes
 from icefield.cli.main import COMMANDS
 
+pytestmark = pytest.mark.every_case
+
 SCRIPT = Path(sys.executable).with_name("icefield")
 
 

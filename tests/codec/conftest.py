@@ -7,7 +7,8 @@ import pytest
 from icefield.codec.avro import engine as avro_engine
 
 
-@pytest.fixture(params=["plain", "compiled"])
+# To compile takes many seconds in a fresh clone, so that `make quick` does not.
+@pytest.fixture(params=["plain", pytest.param("compiled", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Force one engine for a whole test."""
     budget = 1 << 60 if request.param == "plain" else 0

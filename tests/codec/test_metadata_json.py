@@ -28,6 +28,8 @@ from icefield.model.snapshot import MAIN, Snapshot, SnapshotRef
 from icefield.model.updates import AddSnapshot, SetProperties, SetSnapshotRef
 from icefield.types.text import parse_schema
 
+pytestmark = pytest.mark.every_case
+
 AT = "s3://bucket/t/metadata/00001.metadata.json"
 PLAIN = TableMetadata(uuid.UUID(int=7), "s3://bucket/t", 3000, 1, (parse_schema("id long"),), 0)
 # Odd blanks, an order of keys and keys that are nobody's: all of it must come back as it is.

@@ -54,6 +54,8 @@ from icefield.types.datatypes import LongType, NestedField
 from icefield.types.schema import Schema
 from icefield.types.transforms import Bucket, Identity
 
+pytestmark = pytest.mark.every_case
+
 UUID = uuid.UUID("01234567-89ab-4def-8123-456789abcdef")
 BIG = (1 << 63) - 1
 SCHEMA = Schema((NestedField(1, "id", LongType(), required=True),), 3, (1,))

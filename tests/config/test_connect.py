@@ -17,6 +17,8 @@ from icefield.errors import InvalidInput, LocationRefused, Unsupported
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
 
+pytestmark = pytest.mark.every_case
+
 WITHOUT = """
 import sys
 sys.modules[{package!r}] = None

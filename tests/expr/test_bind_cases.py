@@ -17,6 +17,8 @@ from icefield.types.datatypes import IntegerType
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
 
+pytestmark = pytest.mark.every_case
+
 SCHEMA = parse_schema(
     "i int, l long, f float, d double, n decimal(9, 2), w decimal(38, 10), b boolean, s string, day date, at time, "
     "ts timestamp, tz timestamptz, u uuid, x binary, y fixed[2], p struct<q: int, r: struct<t: string>>, "

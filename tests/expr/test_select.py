@@ -10,6 +10,8 @@ from icefield.expr.query.schemas import SCHEMA_ARGUMENTS
 from icefield.expr.query.select import Parts, parse_query
 from icefield.expr.query.words import PLAIN_CALLS
 
+pytestmark = pytest.mark.every_case
+
 
 def written(sql: str) -> str:
     return parse_query(sql).write(lambda parts: "_".join(("T", *parts)), "S").replace("icefield_S_with_", "W")

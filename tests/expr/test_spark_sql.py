@@ -35,6 +35,8 @@ from icefield.types.datatypes import (
 from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
 
+pytestmark = pytest.mark.every_case
+
 MAX_FLOAT = 3.4028234663852886e38
 
 

@@ -24,6 +24,8 @@ from icefield.expr.parse.ast import (
 )
 from icefield.expr.parse.sql import parse_filter
 
+pytestmark = pytest.mark.every_case
+
 A = Column(("a",))
 
 

@@ -14,6 +14,8 @@ from tests.fuzz.apart import run_apart
 from tests.fuzz.harness import Decoder, check_sound, run
 from tests.fuzz.registry import DECODERS
 
+pytestmark = pytest.mark.every_case
+
 OURS = [decoder for decoder in DECODERS if not decoder.child]
 FOREIGN = [decoder for decoder in DECODERS if decoder.child]
 # A process loads for a second, so that each has several decoders, unless there is time.

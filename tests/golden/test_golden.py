@@ -21,6 +21,8 @@ from icefield.plan.manifest_list import load_manifests
 from icefield.table.scan import TableScan
 from icefield.types.arrow import arrow_schema, physical_array
 
+pytestmark = pytest.mark.every_case
+
 FOLDER = Path(__file__).parent
 # Tables that open, and whose rows are refused.
 REFUSED = {

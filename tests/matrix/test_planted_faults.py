@@ -23,6 +23,7 @@ from icefield.types.datatypes import NestedField, Type
 from icefield.types.text import parse_type
 
 pytestmark = [
+    pytest.mark.every_case,
     pytest.mark.spark,
     pytest.mark.skipif(chosen_place() is SparkPlace.CONNECT, reason="files are written through the JVM"),
 ]

@@ -10,6 +10,8 @@ from tests.effort import effort
 from icefield.errors import InvalidInput
 from icefield.model.names import TableName, parse_namespace, parse_table_name
 
+pytestmark = pytest.mark.every_case
+
 HOSTILE = {
     "empty": "",
     "only dots": "..",

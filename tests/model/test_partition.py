@@ -19,6 +19,8 @@ from icefield.types.schema import Schema
 from icefield.types.text import parse_schema
 from icefield.types.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Unknown, Void, Year
 
+pytestmark = pytest.mark.every_case
+
 SCHEMA = parse_schema(
     "id long not null, name string, ts timestamp, day date, ok boolean, price double, blob binary, u uuid, "
     "amount decimal(9, 2), tags list<string>, place struct<city string, seen timestamp, at struct<zip int>>, "

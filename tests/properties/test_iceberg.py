@@ -20,6 +20,8 @@ from icefield.properties.table import COLUMN_PROPERTIES, FORMAT_VERSION_KEY, OPT
 from icefield.storage.location import local_path
 from icefield.table.table import Table
 
+pytestmark = pytest.mark.every_case
+
 HERE = Path(__file__).parent
 LISTED = [line for line in (HERE / "iceberg_properties.txt").read_text().splitlines() if not line.startswith("#")]
 READ = {p.key for p in chain(TABLE_PROPERTIES, OPTIONAL_PROPERTIES)} | {p.prefix for p in COLUMN_PROPERTIES}

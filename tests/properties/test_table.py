@@ -18,6 +18,8 @@ from icefield.properties.table import (
     Property,
 )
 
+pytestmark = pytest.mark.every_case
+
 KEYS = [p.key for p in TABLE_PROPERTIES]
 
 

@@ -10,6 +10,8 @@ from tests.sim.planted import PLANTS, Plant
 from tests.sim.run import simulate
 from tests.sim.simulation import Failure
 
+pytestmark = pytest.mark.every_case
+
 NORMAL_SEEDS = 100
 SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", scaled(NORMAL_SEEDS)))
 CHUNK = 20

@@ -21,6 +21,8 @@ from icefield.types.datatypes import (
 )
 from icefield.types.text import parse_stored_type
 
+pytestmark = pytest.mark.every_case
+
 CASES = Path(__file__).with_name("verification")
 
 
