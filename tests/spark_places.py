@@ -26,6 +26,8 @@ from icefield.spark.session.session import LOGGING, session
 from tests.jvm import EXECUTOR_OPTIONS, OPTIONS
 
 VARIABLE = "ICEFIELD_SPARK"
+# The address of the server, where Spark runs behind Spark Connect.
+REMOTE = "ICEFIELD_SPARK_REMOTE"
 # Few, because the tests have few rows.
 SHUFFLE_PARTITIONS = "4"
 
@@ -119,7 +121,8 @@ def _cluster() -> Iterator[SparkSession]:
 @contextmanager
 def _connect() -> Iterator[SparkSession]:
     with running_server() as port:
-        SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+        os.environ[REMOTE] = f"sc://127.0.0.1:{port}"
+        SparkSession.builder.remote(os.environ[REMOTE]).getOrCreate()
         spark = session()
         yield spark
         spark.stop()

@@ -71,11 +71,9 @@ def test_postgres_and_s3_by_environment_and_again_by_arguments(tmp_path: Path) -
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_connect(tmp_path: Path) -> None:
-    from tests.spark_places import running_server  # noqa: PLC0415 - only this test loads pyspark
-
-    with running_server() as port:
-        check(FOLDER / "spark_connect.py", tmp_path, "--remote", f"sc://127.0.0.1:{port}")
+@pytest.mark.skipif(os.environ.get("ICEFIELD_SPARK") != "connect", reason="run by tests/spark/test_everywhere.py")
+def test_spark_connect(tmp_path: Path, spark: object) -> None:
+    check(FOLDER / "spark_connect.py", tmp_path, "--remote", os.environ["ICEFIELD_SPARK_REMOTE"])
 
 
 def test_every_example_is_listed() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.effort import seeds
+from tests.effort import DEEP, seeds
 
 from icefield.lake import Lake
 from icefield.model.snapshot import Snapshot
@@ -19,7 +19,7 @@ from icefield.table.table import Table
 pytestmark = pytest.mark.spark
 
 SEEDS = seeds(2, deep=60)
-STEPS = 6
+STEPS = 6 if DEEP else 4
 Engine = Literal["local", "spark"]
 ENGINES: tuple[Engine, Engine] = ("local", "spark")
 SHAPE = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.float64()), ("note", pa.string())])

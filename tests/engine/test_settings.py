@@ -118,8 +118,15 @@ def change(table: Table, engine: Engine, source: Any) -> list[object]:
     return seen
 
 
-# In a sample one group of the ordinary settings is tried, with version 3 alone.
-CASES = [(HOSTILE, 2), (HOSTILE, 3), *((each, v) for each in sample(SETTINGS, 1) for v in ((2, 3) if DEEP else (3,)))]
+# A sample has one group of the ordinary settings, and each version, which has a mode of its own, once.
+CASES = (
+    [(each, version) for version in (2, 3) for each in (HOSTILE, *SETTINGS)]
+    if DEEP
+    else [
+        (HOSTILE, 2),
+        (sample(SETTINGS, 1)[0], 3),
+    ]
+)
 
 
 @pytest.mark.parametrize(("settings", "version"), CASES, ids=[f"{'+'.join(each)}-{v}" for each, v in CASES])

@@ -1,6 +1,5 @@
 """Sessions in this process, one after the other and side by side, in a process of their own: see test_sessions.py."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -43,5 +42,4 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    os.chdir(sys.argv[1])
     main(Path(sys.argv[1]))

@@ -1,44 +1,49 @@
 """The tests of rows hold wherever Spark runs: in executor processes, and behind a server of Spark Connect.
 
-Here is the core of them, in a process of its own for each place; `make everywhere` runs all that need Spark.
+Here is the core of them for each place, in a process of its own; `make everywhere` runs all that need Spark.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.jvm import own_environment
 from tests.spark_places import VARIABLE, SparkPlace, chosen_place
 
 from icefield.errors import Unsupported
 from icefield.lake import Lake
 
 ROOT = Path(__file__).resolve().parents[2]
-CORE = (
+# What tasks do in another process, with another directory and other credentials.
+BY_TASKS = (
     "tests/spark/test_log_directory.py",
-    "tests/spark/test_version_3.py::test_metadata_columns_can_be_selected_and_filtered",
     "tests/spark/test_native_deletes.py::test_keys_and_positions_are_deleted_together",
     "tests/spark/test_rows.py::test_spark_rows_come_back_through_spark_and_arrow",
-    "tests/spark/test_rows.py::test_overwrite_by_filter_rewrites_in_spark",
     "tests/spark/test_rows.py::test_null_in_a_required_column_is_one_clear_error_and_leaves_no_file",
-    "tests/spark/test_filters.py::test_columns_filter_as_spark_does",
     "tests/spark/test_planning.py::test_a_plan_made_by_executors_is_the_same",
     "tests/spark/test_object_store.py::test_rows_are_written_read_replaced_and_deleted",
-    "tests/test_views.py::test_views_read_tables_and_views_of_any_namespace",
 )
+# What is planned here, where Spark Connect gives no access to the JVM.
+BY_PLANS = (
+    "tests/spark/test_version_3.py::test_metadata_columns_can_be_selected_and_filtered",
+    "tests/spark/test_rows.py::test_overwrite_by_filter_rewrites_in_spark",
+    "tests/spark/test_filters.py::test_columns_filter_as_spark_does",
+    "tests/test_views.py::test_views_read_tables_and_views_of_any_namespace",
+    "tests/test_examples.py::test_spark_connect",
+)
+CORE = {SparkPlace.CLUSTER: BY_TASKS, SparkPlace.CONNECT: (*BY_TASKS, *BY_PLANS)}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(chosen_place() is not SparkPlace.LOCAL, reason="this is a run at another place already")
-@pytest.mark.parametrize("place", [SparkPlace.CLUSTER, SparkPlace.CONNECT])
+@pytest.mark.parametrize("place", CORE)
 def test_the_core_holds(place: SparkPlace) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SPARK_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE[place]],
         cwd=ROOT,
-        env={**environment, VARIABLE: place},
+        env=own_environment(**{VARIABLE: place}),
         capture_output=True,
         text=True,
         check=False,

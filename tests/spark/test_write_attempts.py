@@ -14,7 +14,7 @@ from tests.jvm import EXECUTOR_OPTIONS, own_environment
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "250",
     "spark.speculation": "true",
     "spark.speculation.minTaskRuntime": "1s",
     "spark.speculation.multiplier": "1.1",
@@ -30,7 +30,7 @@ from icefield.spark.session.session import session
 
 MARKS = Path(sys.argv[1], "marks")
 MARKS.mkdir()
-ROWS = 24_000
+ROWS = 6_000
 
 
 def mark(name):
