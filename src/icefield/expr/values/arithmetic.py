@@ -28,6 +28,8 @@ from icefield.types.datatypes import (
 
 # Spark keeps so many digits of the fraction when a decimal has more than 38 digits.
 _MIN_ADJUSTED_SCALE = 6
+# When Spark negates a decimal, it rounds to so many digits.
+_NEGATED_DIGITS = 34
 
 
 def arithmetic(operator: str, left: Value, right: Value) -> Value:
@@ -43,11 +45,9 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
         kernel = _divide
     else:
         kernel = partial(_remainder if operator == "%" else _compute, operator=operator, kind=kind)
-    if _is_null(left) or _is_null(right):
-        return Constant(kind, None)
     # Doubles and floats do not overflow; decimals of up to 38 digits have a result type that holds every result.
     checked = operator in ("/", "%") or not isinstance(kind, FloatType | DoubleType)
-    return Call(kind, kernel, (left, right), checked)
+    return Call(kind, kernel, (left, right), checked, last_first=operator in ("/", "%"))
 
 
 def negative(value: Value) -> Value:
@@ -70,10 +70,9 @@ def as_comparable_decimals(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def _signed(value: Value, function: str, name: str) -> Value:
-    if not isinstance(value.type, NUMBERS):
+    is_long = isinstance(value.type, DecimalType) and value.type.precision > _NEGATED_DIGITS
+    if not isinstance(value.type, NUMBERS) or is_long:
         raise NeedsSpark(f"{name} of a {value.type}")
-    if _is_null(value):
-        return value
     return Call(value.type, partial(_apply_sign, function=function, kind=value.type), (value,), _is_whole(value.type))
 
 
@@ -83,10 +82,6 @@ def _apply_sign(array: pa.Array, function: str, kind: Type) -> pa.Array:
 
 def _is_whole(kind: Type) -> bool:
     return isinstance(kind, INTEGERS)
-
-
-def _is_null(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
 
 
 def _numbers(operator: str, left: Value, right: Value) -> tuple[Value, Value]:
@@ -99,7 +94,7 @@ def _numbers(operator: str, left: Value, right: Value) -> tuple[Value, Value]:
     if common is not None and not isinstance(common, NUMBERS):
         raise NeedsSpark(f"{kinds[0]} {operator} {kinds[1]}")
     if common is None or isinstance(common, DecimalType):
-        return _as_decimal(left), _as_decimal(right)
+        return _as_decimal(left, common), _as_decimal(right, common)
     return coerce(left, common), coerce(right, common)
 
 
@@ -109,7 +104,9 @@ def _has_decimal_only(left: Value, right: Value) -> bool:
     return has and all(isinstance(value.type, exact) for value in (left, right))
 
 
-def _as_decimal(value: Value) -> Value:
+def _as_decimal(value: Value, other: Type | None) -> Value:
+    if isinstance(value.type, UnknownType) and other is not None:
+        return cast(value, other)
     return cast(value, decimal_of(value.type)) if isinstance(value.type, INTEGERS) else value
 
 

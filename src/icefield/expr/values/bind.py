@@ -19,16 +19,25 @@ from icefield.expr.values.casts import cast
 from icefield.expr.values.coerce import NUMBERS, coerce, to_common_type
 from icefield.expr.values.compare import BOOLEAN, compare, extreme, is_in, is_nan, is_null, like
 from icefield.expr.values.constants import from_value
+from icefield.expr.values.fold import fold
 from icefield.expr.values.parse import parse
 from icefield.expr.values.scope import Scope
 from icefield.expr.values.syntax import Syntax
 from icefield.expr.values.value import And, Call, Choose, Coalesce, Column, ColumnReference, Constant, Or, Value
-from icefield.types.datatypes import BooleanType, DateType, StringType, UnknownType
+from icefield.types.datatypes import BooleanType, DateType, IntegerType, UnknownType
 
 
 def parse_value(given: object, scope: Scope) -> Value:
     """Bind a value: a string is SQL text, any other Python value and `lit(...)` a literal."""
     return bind(parse(given) if isinstance(given, str) else from_value(given), scope)
+
+
+def bind(written: Syntax, scope: Scope) -> Value:
+    """Bind a parsed expression."""
+    try:
+        return fold(_bind(written, scope))
+    except RecursionError as error:
+        raise InvalidInput("the expression is nested too deeply") from error
 
 
 def parse_condition(given: object, scope: Scope) -> Value:
@@ -41,8 +50,7 @@ def parse_condition(given: object, scope: Scope) -> Value:
     return value
 
 
-def bind(written: Syntax, scope: Scope) -> Value:
-    """Bind a parsed expression."""
+def _bind(written: Syntax, scope: Scope) -> Value:
     match written:
         case syntax.Name(parts):
             place = scope.find(parts)
@@ -50,14 +58,14 @@ def bind(written: Syntax, scope: Scope) -> Value:
         case syntax.Constant(kind, value):
             return Constant(kind, value)
         case syntax.Cast(value, kind):
-            bound = bind(value, scope)
+            bound = _bind(value, scope)
             return coerce(bound, kind) if isinstance(bound, Constant) else cast(bound, kind)
         case syntax.Case(branches, otherwise):
-            conditions = [_boolean(bind(condition, scope)) for condition, _ in branches]
-            values = [bind(value, scope) for _, value in branches]
-            return _choose(conditions, [*values, bind(otherwise, scope)])
+            conditions = [_branch_condition(_bind(condition, scope)) for condition, _ in branches]
+            values = [_bind(value, scope) for _, value in branches]
+            return _choose(conditions, [*values, _bind(otherwise, scope)])
         case syntax.Call(name, arguments):
-            return _call(name, tuple(bind(argument, scope) for argument in arguments))
+            return _call(name, tuple(_bind(argument, scope) for argument in arguments))
         case syntax.OnlySpark(part, hint):
             raise NeedsSpark(part, hint=hint)
         case syntax.Default():
@@ -71,6 +79,12 @@ def _call(name: str, arguments: tuple[Value, ...]) -> Value:
     return build(*arguments)
 
 
+def _branch_condition(value: Value) -> Value:
+    if isinstance(value.type, UnknownType):
+        raise NeedsSpark("a condition that is NULL")
+    return _boolean(value)
+
+
 def _boolean(value: Value) -> Value:
     if isinstance(value.type, BooleanType | UnknownType):
         return cast(value, BOOLEAN)
@@ -82,33 +96,29 @@ def _not(value: Value) -> Value:
 
 
 def _and(*parts: Value) -> Value:
-    return reduce(lambda left, right: _join(left, right, And, absorbing=False), map(_boolean, parts))
+    return reduce(lambda left, right: And(BOOLEAN, left, right), map(_boolean, parts))
 
 
 def _or(*parts: Value) -> Value:
-    return reduce(lambda left, right: _join(left, right, Or, absorbing=True), map(_boolean, parts))
-
-
-def _join(left: Value, right: Value, kind: type[And | Or], *, absorbing: bool) -> Value:
-    """Join two conditions; a literal TRUE or FALSE decides before anything is evaluated, as in Spark."""
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Constant) and one.value is not None:
-            return one if one.value is absorbing else other
-    return kind(BOOLEAN, left, right)
+    return reduce(lambda left, right: Or(BOOLEAN, left, right), map(_boolean, parts))
 
 
 def _choose(conditions: Sequence[Value], values: Sequence[Value]) -> Value:
     *chosen, otherwise = to_common_type(values)
+    if isinstance(otherwise.type, UnknownType):
+        raise NeedsSpark("CASE without a type")
     return Choose(otherwise.type, tuple(zip(conditions, chosen, strict=True)), otherwise)
 
 
 def _if(condition: Value, value: Value, otherwise: Value) -> Value:
-    return _choose([_boolean(condition)], [value, otherwise])
+    return _choose([_branch_condition(condition)], [value, otherwise])
 
 
 def _coalesce(*parts: Value) -> Value:
     common = to_common_type(parts)
-    return Coalesce(common[0].type, common) if len(common) > 1 else common[0]
+    if isinstance(common[0].type, UnknownType):
+        raise NeedsSpark("coalesce without a type")
+    return Coalesce(common[0].type, common)
 
 
 def _nullif(value: Value, other: Value) -> Value:
@@ -120,7 +130,7 @@ def _nvl2(test: Value, value: Value, otherwise: Value) -> Value:
 
 
 def _arithmetic(operator: str, left: Value, right: Value) -> Value:
-    if isinstance(left.type, DateType) and operator in ("+", "-"):
+    if isinstance(left.type, DateType) and isinstance(right.type, IntegerType) and operator in ("+", "-"):
         return functions.add_days(left, right) if operator == "+" else functions.subtract_days(left, right)
     return arithmetic(operator, left, right)
 
@@ -133,12 +143,6 @@ def _positive(value: Value) -> Value:
 
 def _like(value: Value, pattern: Value, escape: Value | None = None) -> Value:
     return like(value, pattern, "\\" if escape is None else str(escape.value))  # type: ignore[attr-defined]
-
-
-def _concat(*parts: Value) -> Value:
-    if any(not isinstance(part.type, StringType) for part in parts):
-        raise NeedsSpark("concat of values that are not strings")
-    return functions.concat(parts)
 
 
 _MANY = 1_000_000
@@ -166,8 +170,8 @@ _FUNCTIONS: dict[str, tuple[int, int, Build]] = {
     "nvl2": (3, 3, _nvl2),
     "greatest": (2, _MANY, lambda *values: extreme(values, greatest=True)),
     "least": (2, _MANY, lambda *values: extreme(values, greatest=False)),
-    "concat": (1, _MANY, _concat),
-    "||": (2, 2, _concat),
+    "concat": (1, _MANY, functions.concat),
+    "||": (2, 2, functions.concat),
     "trim": (1, 1, partial(functions.trim, "both")),
     "ltrim": (1, 1, partial(functions.trim, "left")),
     "rtrim": (1, 1, partial(functions.trim, "right")),

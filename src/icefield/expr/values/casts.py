@@ -23,6 +23,7 @@ from icefield.types.datatypes import (
     StringType,
     TimestampType,
     Type,
+    UnknownType,
 )
 
 WIDE_PRECISION = 76  # of Arrow's decimal256
@@ -36,13 +37,20 @@ def cast(value: Value, kind: Type) -> Value:
     """Return the value as another type."""
     if value.type == kind:
         return value
-    if isinstance(value, Constant) and value.value is None:
+    if isinstance(value.type, UnknownType) or (isinstance(value, Constant) and value.value is None):
         return Constant(kind, None)
+    if isinstance(kind, DoubleType) and _is_rounded(value):
+        raise NeedsSpark(f"a cast of an integer to float and then to {kind}")
     make = _CASTS.get((type(value.type), type(kind)))
     if make is None:
         raise NeedsSpark(f"a cast from {value.type} to {kind}")
     kernel, checked = make(value.type, kind)
     return Call(kind, kernel, (value,), checked)
+
+
+def _is_rounded(value: Value) -> bool:
+    """Return whether a value is an integer cast to float: cast further, Spark leaves the first of the casts out."""
+    return isinstance(value, Call) and isinstance(value.type, FloatType) and isinstance(value.children[0].type, _WHOLE)
 
 
 Cast = Callable[[Type, Type], tuple[Kernel, bool]]
@@ -133,7 +141,8 @@ def _decimal_to_whole(source: Type, kind: Type) -> tuple[Kernel, bool]:
 
 
 def _truncate_decimals(array: pa.Array, kind: Type) -> pa.Array:
-    whole = pc.round(array, ndigits=0, round_mode="towards_zero").cast(pa.int64())
+    wide = array.cast(pa.decimal256(array.type.precision + 1, array.type.scale))
+    whole = pc.round(wide, ndigits=0, round_mode="towards_zero").cast(pa.int64())
     return _cast_checked(whole, kind)
 
 

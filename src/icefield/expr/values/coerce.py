@@ -43,8 +43,8 @@ def coerce(value: Value, kind: Type) -> Value:
     """Cast a value implicitly; a string must be a literal, because casting a column of strings is left to Spark."""
     if value.type == kind:
         return value
-    if isinstance(value.type, StringType) and isinstance(value, Constant) and isinstance(kind, PrimitiveType):
-        return Constant(kind, from_text(str(value.value), kind).value)
+    if isinstance(value, Constant) and isinstance(value.value, str) and isinstance(kind, PrimitiveType):
+        return Constant(kind, from_text(value.value, kind).value)
     return cast(value, kind)
 
 

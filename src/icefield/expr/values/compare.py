@@ -47,14 +47,10 @@ def compare(operator: str, left: Value, right: Value) -> Value:
     _check_literal(left, right)
     _check_literal(right, left)
     left, right = to_common_type(as_comparable_decimals(left, right))
-    if isinstance(left.type, BooleanType) and operator not in ("=", "!=", "<=>"):
-        raise NeedsSpark(f"boolean {operator} boolean")
     if not isinstance(left.type, _EQUATABLE if operator in ("=", "!=", "<=>") else _ORDERED):
         raise NeedsSpark(f"{left.type} {operator} {right.type}")
     if operator == "<=>":
-        return Call(BOOLEAN, null_safe_equal, (left, right))
-    if any(isinstance(side, Constant) and side.value is None for side in (left, right)):
-        return Constant(BOOLEAN, None)
+        return Call(BOOLEAN, null_safe_equal, (left, right), strict=False)
     return Call(BOOLEAN, partial(_compare, operator=operator), (left, right))
 
 
@@ -75,14 +71,14 @@ def is_in(value: Value, items: Sequence[Value]) -> Value:
 
 def is_null(value: Value) -> Value:
     """Return `value IS NULL`."""
-    return Call(BOOLEAN, pa.Array.is_null, (value,))
+    return Call(BOOLEAN, pa.Array.is_null, (value,), strict=False)
 
 
 def is_nan(value: Value) -> Value:
     """Return `isnan(value)`: false for null."""
     if not isinstance(value.type, _FLOATING):
         raise NeedsSpark(f"isnan of a {value.type}")
-    return Call(BOOLEAN, _is_nan, (value,))
+    return Call(BOOLEAN, _is_nan, (value,), strict=False)
 
 
 def like(value: Value, pattern: Value, escape: str = "\\") -> Value:
@@ -105,9 +101,9 @@ def extreme(values: Sequence[Value], *, greatest: bool) -> Value:
     if len(values) < 2:
         raise NeedsSpark("greatest or least of one value")
     parts = to_common_type(values)
-    if not isinstance(parts[0].type, _ORDERED) or isinstance(parts[0].type, BooleanType):
+    if not isinstance(parts[0].type, _ORDERED):
         raise NeedsSpark(f"greatest or least of {parts[0].type}")
-    return Call(parts[0].type, partial(_extreme, operator=">" if greatest else "<"), parts)
+    return Call(parts[0].type, partial(_extreme, operator=">" if greatest else "<"), parts, strict=False)
 
 
 def _check_literal(literal: Value, other: Value) -> None:
@@ -128,8 +124,8 @@ def _compare(left: pa.Array, right: pa.Array, operator: str) -> pa.Array:
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    # Arrow compares neither UUIDs nor times of day by itself.
-    return physical_array(array) if not pa.types.is_date(array.type) else array
+    # Arrow does not compare UUIDs by itself, and booleans only for equality.
+    return array.cast(pa.int8()) if pa.types.is_boolean(array.type) else physical_array(array)
 
 
 def _compare_floats(left: pa.Array, right: pa.Array, operator: str) -> pa.Array:

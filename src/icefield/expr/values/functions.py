@@ -1,27 +1,27 @@
 """Functions of strings and dates."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.errors import NeedsSpark
+from icefield.expr.values.casts import cast
 from icefield.expr.values.value import Call, Constant, Value
-from icefield.types.datatypes import BinaryType, DateType, IntegerType, StringType, UnknownType
+from icefield.types.datatypes import BinaryType, DateType, IntegerType, StringType, Type, UnknownType
 
 _TRIM = {"both": "utf8_trim", "left": "utf8_ltrim", "right": "utf8_rtrim"}
 _MAX_INT = (1 << 31) - 1
 
 
-def concat(parts: Sequence[Value]) -> Value:
+def concat(*parts: Value) -> Value:
     """Return strings joined; null if one of them is."""
-    return Call(StringType(), _concat, tuple(parts))
+    return Call(StringType(), _concat, tuple(_as(StringType(), part, "concat") for part in parts), strict=False)
 
 
 def trim(where: str, value: Value) -> Value:
     """Return a string without blanks at its ends; other white space stays."""
-    _check(value, StringType, "trim")
+    value = _as(StringType(), value, "trim")
     return Call(StringType(), partial(_trim, where=where), (value,))
 
 
@@ -29,13 +29,13 @@ def length(value: Value) -> Value:
     """Return the number of characters of a string, or of bytes of a binary."""
     if isinstance(value.type, BinaryType):
         return Call(IntegerType(), pc.binary_length, (value,))
-    _check(value, StringType, "length")
+    value = _as(StringType(), value, "length")
     return Call(IntegerType(), pc.utf8_length, (value,))
 
 
 def substring(value: Value, start: Value, count: Value | None = None) -> Value:
     """Return a part of a string; positions count from 1, or from the end if they are negative."""
-    _check(value, StringType, "substring")
+    value = _as(StringType(), value, "substring")
     kernel = partial(_substring, start=_literal(start), count=_MAX_INT if count is None else _literal(count))
     return Call(StringType(), kernel, (value,))
 
@@ -52,20 +52,20 @@ def subtract_days(start: Value, days: Value) -> Value:
 
 def days_between(end: Value, start: Value) -> Value:
     """Return the number of days from a date to another."""
-    for value in (end, start):
-        _check(value, DateType, "datediff")
-    return Call(IntegerType(), _days_between, (end, start))
+    dates = tuple(_as(DateType(), value, "datediff") for value in (end, start))
+    return Call(IntegerType(), _days_between, dates)
 
 
 def _shifted(start: Value, days: Value, function: str) -> Value:
-    _check(start, DateType, "date_add")
-    _check(days, IntegerType, "date_add")
-    return Call(DateType(), partial(_shift, function=function), (start, days))
+    operands = (_as(DateType(), start, "date_add"), _as(IntegerType(), days, "date_add"))
+    return Call(DateType(), partial(_shift, function=function), operands)
 
 
-def _check(value: Value, kind: type[StringType | DateType | IntegerType], name: str) -> None:
-    if not isinstance(value.type, kind):
-        raise NeedsSpark(f"{name} of a {'null' if isinstance(value.type, UnknownType) else value.type}")
+def _as(kind: Type, value: Value, name: str) -> Value:
+    """Return the argument of a function, which must have its type or be null."""
+    if value.type != kind and not isinstance(value.type, UnknownType):
+        raise NeedsSpark(f"{name} of a {value.type}")
+    return cast(value, kind)
 
 
 def _literal(value: Value) -> int:

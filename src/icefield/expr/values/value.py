@@ -122,11 +122,17 @@ class Constant(Value):
 
 @dataclass(frozen=True)
 class Call(Value):
-    """A function of arrays: null where the function says so; `checked`: whether it raises for some values."""
+    """A function of arrays. `checked`: whether it raises for some values; `strict`: whether it is null if one is.
+
+    As in Spark, an argument of a strict function is not evaluated where the one before it is null; `last_first`: the
+    last argument is evaluated first.
+    """
 
     kernel: Kernel
     arguments: tuple[Value, ...]
     checked: bool = False
+    strict: bool = True
+    last_first: bool = False
 
     @property
     def children(self) -> tuple[Value, ...]:
@@ -137,7 +143,14 @@ class Call(Value):
         return self.checked or any(child.can_fail for child in self.children)
 
     def array(self, rows: Rows) -> pa.Array:
-        return self.kernel(*(argument.array(rows) for argument in self.arguments))
+        if not self.strict or len(self.arguments) == 1:
+            return self.kernel(*(argument.array(rows) for argument in self.arguments))
+        ordered = reversed(self.arguments) if self.last_first else iter(self.arguments)
+        found = [next(ordered).array(rows)]
+        for argument in ordered:
+            before = found[-1]
+            found.append(argument.array_where(rows, before.is_valid()) if before.null_count else argument.array(rows))
+        return self.kernel(*(reversed(found) if self.last_first else found))
 
 
 @dataclass(frozen=True)
