@@ -103,6 +103,18 @@ def type_of(text: object) -> str:
         ("concat(trim(name), '-', op)", ["a-del", "bé-upd", None]),
         ("op || '!' || op", ["del!del", "upd!upd", None]),
         ("length(name)", [3, 2, None]),
+        ("upper(op)", ["DEL", "UPD", None]),
+        ("upper(name)", [" A ", "BÉ", None]),
+        ("lower('ΑΣ Σß')", ["ας σß"] * 3),
+        ("startswith(op, 'd')", [True, False, None]),
+        ("endswith(name, 'é')", [False, True, None]),
+        ("contains(op, 'p')", [False, True, None]),
+        ("replace(op, 'd', 'dd')", ["ddel", "updd", None]),
+        ("year(day) * 100 + month(day)", [202601, 196912, None]),
+        ("day(day)", [31, 31, None]),
+        ("CAST(price AS STRING)", ["1.50", "-2.25", None]),
+        ("CAST(qty * 1.5 AS BIGINT)", [15, 6917529027641081856, None]),
+        ("if(NULL, 1, 2)", [2, 2, 2]),
         ("substring(name, -2, 1)", ["a", "b", None]),
         ("substr(name, 2)", ["a ", "é", None]),
         ("greatest(x, amount, 2)", [2.0, NAN, 7.0]),
@@ -187,7 +199,7 @@ def test_only_the_rows_that_need_a_value_can_fail(text: str, expected: list[Any]
 @pytest.mark.parametrize(
     "text",
     [
-        "upper(op)", "rand()", "x[0]", "(SELECT 1)", "op RLIKE 'a'", "EXISTS (SELECT 1)", "current_date", "now()",
+        "initcap(op)", "rand()", "x[0]", "(SELECT 1)", "op RLIKE 'a'", "EXISTS (SELECT 1)", "current_date", "now()",
         "TIMESTAMP '2026-01-01 00:00:00'", "atz = at", "atz = '2026-01-01 00:00:00'", "CAST(op AS INT)", "op = 1",
         "id + ", "INTERVAL 1 DAY", "'a\\101'", "'${x}'", "address = address", "CAST(atz AS DATE)", "op::int",
         "target.id < 99999999999999999999", "element_at(x, 1)", "sum(qty)", "x -> x", "1S", "f(x).y", "x COLLATE y",
@@ -257,6 +269,26 @@ def test_conditions_are_boolean() -> None:
     assert parse_condition("NULL", SCOPE).evaluate({}, 2).to_pylist() == [None, None]
     with pytest.raises(InvalidInput, match="has the type int, not boolean"):
         parse_condition("target.id", SCOPE)
+
+
+def test_the_time_of_the_statement() -> None:
+    scope = Scope(SCOPE.sides, now_micros=1_000_000)
+    expected = [datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)] * 3
+    for text in ("current_timestamp()", "CURRENT_TIMESTAMP", "now()"):
+        assert run(text, scope) == expected
+        with pytest.raises(NeedsSpark, match="the function"):
+            parse_value(text, SCOPE)
+    with pytest.raises(NeedsSpark, match="the function current_date"):
+        parse_value("current_date", scope)
+
+
+def test_letters_whose_case_is_not_settled_are_left_to_spark() -> None:
+    batch = pa.record_batch({"s": ["a", "\u0264"], "n": [1, 2]})
+    scope = Scope((Side("target", schema_from_arrow(batch.schema)),))
+    with pytest.raises(NeedsSpark, match=r"upper of the character U\+0264"):
+        parse_value("upper(s)", scope).evaluate({"target": batch}, 2)
+    guarded = parse_value("CASE WHEN n = 1 THEN upper(s) ELSE s END", scope)
+    assert guarded.evaluate({"target": batch}, 2).to_pylist() == ["A", "\u0264"]
 
 
 def test_references_say_what_is_read() -> None:

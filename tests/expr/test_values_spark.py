@@ -156,9 +156,11 @@ def test_random_expressions_are_those_of_spark(spark: "SparkSession", seed: int)
         frame = frame_of(spark, batch)
         with without_rules(spark, NOT_OPTIMIZED):
             bound = [case for case in found if case.type is not None]
-            wrong = [each for at in range(0, len(bound), CHUNK) for each in differences(frame, bound[at : at + CHUNK])]
+            differing = [
+                each for at in range(0, len(bound), CHUNK) for each in differences(frame, bound[at : at + CHUNK])
+            ]
         with without_rules(spark, NOT_OPTIMIZED, *SHORTCUTS):
-            wrong = [text for case, text in wrong if SPARK_FAILS not in text or differences(frame, [case])]
+            wrong = [text for case, text in differing if SPARK_FAILS not in text or differences(frame, [case])]
             failing = [case for case in found if case.failed][:FAILURES]
             silent = [case for case in failing if not spark_fails(frame, case)]
     wrong += [f"{case.text}: Spark does not fail for row {case.failed[0]}" for case in silent]

@@ -24,7 +24,7 @@ from icefield.expr.values.parse import parse
 from icefield.expr.values.scope import Scope
 from icefield.expr.values.syntax import Syntax
 from icefield.expr.values.value import And, Call, Choose, Coalesce, Column, ColumnReference, Constant, Or, Value
-from icefield.types.datatypes import BooleanType, DateType, IntegerType, UnknownType
+from icefield.types.datatypes import BooleanType, DateType, IntegerType, TimestamptzType, UnknownType
 
 
 def parse_value(given: object, scope: Scope) -> Value:
@@ -52,6 +52,10 @@ def parse_condition(given: object, scope: Scope) -> Value:
 
 def _bind(written: Syntax, scope: Scope) -> Value:
     match written:
+        case syntax.Call("current_timestamp" | "now", ()) if scope.now_micros is not None:
+            return Constant(TimestamptzType(), scope.now_micros)
+        case syntax.Name(parts) if scope.is_function(parts):
+            return _bind(syntax.Call(parts[0].lower(), ()), scope)
         case syntax.Name(parts):
             place = scope.find(parts)
             return Column(place.field.type, ColumnReference(place.side, place.field.field_id, place.path))
@@ -61,7 +65,7 @@ def _bind(written: Syntax, scope: Scope) -> Value:
             bound = _bind(value, scope)
             return coerce(bound, kind) if isinstance(bound, Constant) else cast(bound, kind)
         case syntax.Case(branches, otherwise):
-            conditions = [_branch_condition(_bind(condition, scope)) for condition, _ in branches]
+            conditions = [_case_condition(_bind(condition, scope)) for condition, _ in branches]
             values = [_bind(value, scope) for _, value in branches]
             return _choose(conditions, [*values, _bind(otherwise, scope)])
         case syntax.Call(name, arguments):
@@ -79,9 +83,9 @@ def _call(name: str, arguments: tuple[Value, ...]) -> Value:
     return build(*arguments)
 
 
-def _branch_condition(value: Value) -> Value:
+def _case_condition(value: Value) -> Value:
     if isinstance(value.type, UnknownType):
-        raise NeedsSpark("a condition that is NULL")
+        raise NeedsSpark("CASE WHEN NULL")  # which Spark refuses
     return _boolean(value)
 
 
@@ -111,7 +115,7 @@ def _choose(conditions: Sequence[Value], values: Sequence[Value]) -> Value:
 
 
 def _if(condition: Value, value: Value, otherwise: Value) -> Value:
-    return _choose([_branch_condition(condition)], [value, otherwise])
+    return _choose([_boolean(condition)], [value, otherwise])
 
 
 def _coalesce(*parts: Value) -> Value:
@@ -179,6 +183,18 @@ _FUNCTIONS: dict[str, tuple[int, int, Build]] = {
     "char_length": (1, 1, functions.length),
     "substring": (2, 3, functions.substring),
     "substr": (2, 3, functions.substring),
+    "upper": (1, 1, partial(functions.change_case, "upper")),
+    "ucase": (1, 1, partial(functions.change_case, "upper")),
+    "lower": (1, 1, partial(functions.change_case, "lower")),
+    "lcase": (1, 1, partial(functions.change_case, "lower")),
+    "startswith": (2, 2, partial(functions.find_text, "starts_with")),
+    "endswith": (2, 2, partial(functions.find_text, "ends_with")),
+    "contains": (2, 2, partial(functions.find_text, "match_substring")),
+    "replace": (3, 3, functions.replace_text),
+    "year": (1, 1, partial(functions.date_part, "year")),
+    "month": (1, 1, partial(functions.date_part, "month")),
+    "day": (1, 1, partial(functions.date_part, "day")),
+    "dayofmonth": (1, 1, partial(functions.date_part, "day")),
     "date_add": (2, 2, functions.add_days),
     "date_sub": (2, 2, functions.subtract_days),
     "datediff": (2, 2, functions.days_between),

@@ -27,9 +27,11 @@ from icefield.types.datatypes import (
 )
 
 WIDE_PRECISION = 76  # of Arrow's decimal256
-# Spark casts some decimals to integers through doubles, which are exact up to so many digits.
+# Spark casts some decimals to int through doubles, which are exact up to so many digits.
 _DOUBLE_DIGITS = 15
 _LONG_DIGITS = 19
+# Up to this scale Arrow writes decimals without an exponent, as Spark does.
+_PLAIN_SCALE = 6
 _FIRST_DAY, _LAST_DAY = -719162, 2932896  # 0001-01-01 and 9999-12-31
 
 
@@ -135,15 +137,22 @@ def _parse_decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _decimal_to_whole(source: Type, kind: Type) -> tuple[Kernel, bool]:
     assert isinstance(source, DecimalType)
-    if source.precision > _DOUBLE_DIGITS:
+    if isinstance(kind, IntegerType) and source.precision > _DOUBLE_DIGITS:
         raise NeedsSpark(f"a cast from {source} to {kind}")
-    return partial(_truncate_decimals, kind=kind), isinstance(kind, IntegerType)
+    return partial(_truncate_decimals, kind=kind), True
 
 
 def _truncate_decimals(array: pa.Array, kind: Type) -> pa.Array:
     wide = array.cast(pa.decimal256(array.type.precision + 1, array.type.scale))
-    whole = pc.round(wide, ndigits=0, round_mode="towards_zero").cast(pa.int64())
-    return _cast_checked(whole, kind)
+    whole = pc.round(wide, ndigits=0, round_mode="towards_zero")
+    return or_out_of_range(lambda: whole.cast(arrow_type(kind)), kind)
+
+
+def _decimal_to_text(source: Type, kind: Type) -> tuple[Kernel, bool]:
+    assert isinstance(source, DecimalType)
+    if source.scale > _PLAIN_SCALE:
+        raise NeedsSpark(f"a cast from {source} to {kind}")
+    return _unchecked(source, kind)
 
 
 def _date_to_text(_source: Type, _kind: Type) -> tuple[Kernel, bool]:
@@ -197,6 +206,7 @@ _CASTS: dict[tuple[type[Type], type[Type]], Cast] = {
     **{(source, StringType): _unchecked for source in (*_WHOLE, BooleanType)},
     **{(BooleanType, kind): _unchecked for kind in _WHOLE},
     (StringType, BinaryType): _unchecked,
+    (DecimalType, StringType): _decimal_to_text,
     (DateType, StringType): _date_to_text,
     (DateType, TimestampType): _date_to_timestamp,
     (TimestampType, DateType): _timestamp_to_date,

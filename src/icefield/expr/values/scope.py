@@ -17,7 +17,7 @@ TARGET, SOURCE = "target", "source"
 # Words that Spark reads as functions without parentheses if no column has the name.
 _FUNCTIONS = {
     *("current_catalog", "current_database", "current_date", "current_path", "current_schema", "current_time"),
-    *("current_timestamp", "current_user", "localtime", "localtimestamp", "now", "session_user", "user"),
+    *("current_timestamp", "current_user", "localtime", "localtimestamp", "session_user", "user"),
 }
 
 
@@ -40,10 +40,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Scope:
-    """The sides in scope; `hidden` names those that the statement has, but that this expression may not use."""
+    """The sides in scope, and the time of the statement for current_timestamp().
+
+    `hidden` names the sides that the statement has, but that this expression may not use.
+    """
 
     sides: tuple[Side, ...]
     hidden: tuple[str, ...] = ()
+    now_micros: int | None = None
 
     def find(self, parts: tuple[str, ...]) -> Place:
         """Find the column of a name."""
@@ -58,14 +62,17 @@ class Scope:
             raise InvalidInput(f"column {'.'.join(parts)!r} is ambiguous: {names}", hint="Name the side")
         return found_in[0] if found_in else self._unknown(parts)
 
+    def is_function(self, parts: tuple[str, ...]) -> bool:
+        """Return whether a name is a function that Spark calls without parentheses, and not a column."""
+        is_word = len(parts) == 1 and parts[0].lower() in _FUNCTIONS
+        return is_word and all(_find(parts, side) is None for side in self.sides)
+
     def side(self, name: str) -> Side:
         """Return the side of a name."""
         return next(side for side in self.sides if side.name == name)
 
     def _unknown(self, parts: tuple[str, ...]) -> Place:
         name = ".".join(parts)
-        if len(parts) == 1 and parts[0].lower() in _FUNCTIONS:
-            raise NeedsSpark(f"the function {parts[0]}")
         if len(parts) > 1 and parts[0].lower() in (hidden.lower() for hidden in self.hidden):
             usable = " and ".join(f"{side.name!r}" for side in self.sides)
             raise InvalidInput(f"column {name!r} cannot be used here: there is only a row of {usable}")
