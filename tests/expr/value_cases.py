@@ -72,7 +72,7 @@ LEAVES = {
     "binary": ["raw", "X'ff'", "X''"],
 }
 COMPARED = ["number", "number", "number", "string", "date", "timestamp", "timestamptz", "binary", "boolean"]
-# How a value of a type is made of others: {} is the type itself.
+# Shapes of expressions by type; {} is a place for an expression of the same type, {number} for a number.
 SHAPES = {
     "number": [
         *("{number} + {number}", "{number} - {number}", "{number} * {number}", "{number} / {number}"),
