@@ -106,9 +106,7 @@ def test_earlier_position_deletes_are_kept(lake: Lake, table: Table) -> None:
         assert sorted(f["record_count"] for f in files) == [1, 1, 1]
 
 
-def test_only_files_that_they_apply_to_are_read(
-    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_files_that_they_apply_to_are_read(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.append(rows((30, "c", 0)))
     newest = table.scan(where="id = 30").files()["file_path"].to_pylist()
     opened = note_reads(monkeypatch, "open_input")

@@ -5,6 +5,8 @@ import datetime as dt
 from tests.peers.case import TableCase
 from tests.peers.predicates import Predicate
 
+# It fails with an internal error on equality deletes in partitions of two specs ("Comparison on NULL values").
+DELETES_OF_TWO_SPECS = "by_key_evolved"
 EPOCH = dt.datetime(1970, 1, 1)
 
 

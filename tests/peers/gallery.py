@@ -1,8 +1,17 @@
 """A lake with the tables of `tables.py`, each written when it is first asked for."""
 
-from tests.peers.case import TableCase
+from typing import Protocol
 
 from icefield import Lake, Table
+
+
+class Buildable(Protocol):
+    """A table that can be written, under a name of its own."""
+
+    @property
+    def name(self) -> str: ...
+
+    def build(self, lake: Lake) -> Table: ...
 
 
 class Gallery:
@@ -12,7 +21,7 @@ class Gallery:
         self.lake = lake
         self._tables: dict[str, Table] = {}
 
-    def table(self, case: TableCase) -> Table:
+    def table(self, case: Buildable) -> Table:
         """Return a table, written."""
         if case.name not in self._tables:
             self._tables[case.name] = case.build(self.lake)

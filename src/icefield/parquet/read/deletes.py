@@ -62,6 +62,7 @@ class DeleteLoader:
         self._read_whole = read_whole
         self._key_schema = key_schema
         self._kept: OrderedDict[str, pa.Table] = OrderedDict()
+        self._indexed: tuple[list[DeleteFile], list[EqualityDeletes]] = ([], [])
 
     def load(self, task: FileTask) -> DeletedRows:
         """Load the deletes of a file."""
@@ -80,12 +81,17 @@ class DeleteLoader:
         return self._load(delete, self._key_schema(tuple(sorted(delete.equality_ids))))
 
     def _keys(self, task: FileTask) -> list[EqualityDeletes]:
-        """Return the keys of a file's deleted rows, one index for each set of key fields."""
-        groups: dict[tuple[int, ...], list[DeleteFile]] = {}
-        for delete in task.deletes:
-            if delete.kind is DeleteType.EQUALITY:
+        """Return the keys of a file's deleted rows, one index for each set of key fields.
+
+        Files of one snapshot and partition have the same equality deletes, so the last indexes are kept.
+        """
+        deletes = [delete for delete in task.deletes if delete.kind is DeleteType.EQUALITY]
+        if deletes != self._indexed[0]:
+            groups: dict[tuple[int, ...], list[DeleteFile]] = {}
+            for delete in deletes:
                 groups.setdefault(tuple(sorted(delete.equality_ids)), []).append(delete)
-        return [self._equality_of(ids, files) for ids, files in groups.items()]
+            self._indexed = deletes, [self._equality_of(ids, files) for ids, files in groups.items()]
+        return self._indexed[1]
 
     def _positions_in(self, delete: DeleteFile, task: FileTask) -> Positions:
         if delete.kind is DeleteType.VECTOR:
