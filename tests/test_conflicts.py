@@ -61,6 +61,7 @@ CHANGES: dict[str, ProposedChange] = {
     "overwrite partitions": lambda table, key, mark: table.overwrite_partitions(rows((key, mark))),
     "upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
     "merge-on-read upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
+    "equality upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id", "p"], mode="equality"),
     "compact": lambda table, key, mark: table.compact(),
     "rewrite manifests": lambda table, key, mark: table.rewrite_manifests(),
     "evolve": evolve,
@@ -80,7 +81,7 @@ def apply_to_model(model: list[Row], change: str, key: int, mark: int, seen: lis
         "upsert": lambda other: other == key,
         "replace": lambda other: True,
     }
-    name = change.removeprefix("merge-on-read ")
+    name = change.removeprefix("merge-on-read ").removeprefix("equality ")
     if name in taken:
         model = [row for row in model if not (taken[name](row[0]) and row in seen)]
     return [*model, (key, mark)] if name in ("append", "overwrite", "overwrite partitions", "upsert") else model
@@ -114,6 +115,7 @@ ABOUT_ROWS = (
     "overwrite partitions",
     "upsert",
     "merge-on-read upsert",
+    "equality upsert",
 )
 
 

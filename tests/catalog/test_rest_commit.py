@@ -135,6 +135,26 @@ def test_every_kind_of_change_goes_through(lake: Lake, table: Table) -> None:
     assert set(again.metadata.refs) == {"main", "first"}
 
 
+def test_an_equality_upsert_adds_a_spec_that_is_not_the_default(server: RestServer, lake: Lake) -> None:
+    table = lake.create_table("a.t", "id long, p string", partition_by=["p"])
+    table.append(pa.table({"id": [1, 2], "p": ["a", "b"]}))
+    table.upsert(pa.table({"id": [2, 3], "p": ["c", "c"]}), on=["id"], mode="equality")
+    again = lake.table("a.t")
+    assert ids_of(again) == [1, 2, 3]
+    assert ([len(spec.fields) for spec in again.metadata.specs], again.spec.spec_id) == ([1, 0], 0)
+    # Another spec gets the id that the files were written for.
+    other = lake.create_table("a.u", "id long, p string", partition_by=["p"])
+
+    def evolve() -> None:
+        with lake.table("a.u").evolve() as change:
+            change.add_partition_field("bucket(4, id)")
+
+    server.fail("POST", "/tables/u", before(evolve))
+    with pytest.raises(ConcurrentChange, match="partition spec 1 was concurrently changed"):
+        other.upsert(pa.table({"id": [2, 3], "p": ["c", "c"]}), on=["id"], mode="equality")
+    assert (ids_of(other), len(other.metadata.specs)) == ([], 2)
+
+
 def test_what_was_just_added_is_meant_by_minus_one(server: RestServer, table: Table) -> None:
     with table.evolve() as change:
         change.add_column("s", "string")

@@ -26,6 +26,7 @@ def prepare(lake: Lake) -> None:
     t.append(rows(1, 2))
     t.append(rows(3, 4))
     u.append(rows(3, 4))
+    u.upsert(rows(3), on=["id"], mode="equality")
 
 
 def rows(*ids: int) -> pa.Table:
@@ -46,6 +47,14 @@ def delete(lake: Lake) -> None:
 
 def change_rows(lake: Lake) -> None:
     lake.table("a.t").upsert(rows(3, 10), on=["id"], idempotency_key="row-delta")  # a delete file and a data file
+
+
+def upsert_by_equality(lake: Lake) -> None:
+    lake.table("a.t").upsert(rows(3, 11), on=["id"], mode="equality", idempotency_key="equality")
+
+
+def convert(lake: Lake) -> None:
+    lake.table("a.u").convert_equality_deletes()
 
 
 def expire(lake: Lake) -> None:
@@ -76,6 +85,8 @@ OPERATIONS = {
     "overwrite": Operation(overwrite),
     "delete": Operation(delete),
     "row delta": Operation(change_rows),
+    "equality upsert": Operation(upsert_by_equality),
+    "conversion": Operation(convert),
     "expiry": Operation(expire),
     "evolve": Operation(evolve, repeatable=False),
     "create": Operation(create, repeatable=False),
