@@ -129,6 +129,10 @@ def type_of(text: object) -> str:
         ("datediff(day, DATE '1970-01-01')", [20484, -1, None]),
         ("raw > X'7f'", [False, True, None]),
         ("key = key", [True, True, None]),
+        ("key = '00000000-0000-0000-0000-000000000001'", [True, False, None]),
+        ("price / 3", [Decimal("0.500000"), Decimal("-0.750000"), None]),
+        ("price / target.id", [Decimal("1.5000000000000"), Decimal("-1.1250000000000"), None]),
+        ("coalesce(price / nullif(amount, 5), 1)", InvalidInput),
         ("CAST(target.id AS STRING)", ["1", "2", None]),
         ("CAST(x AS INT)", InvalidInput),
         ("CAST(price AS DECIMAL(3,1))", [Decimal("1.5"), Decimal("-2.3"), None]),
@@ -148,9 +152,9 @@ def test_values(text: str, expected: Any) -> None:
         assert found == expected or str(found) == str(expected)  # NaN
 
 
-def test_a_division_by_decimals_is_exact_or_left_to_spark() -> None:
+def test_a_division_of_decimals_is_exact_or_left_to_spark() -> None:
     with pytest.raises(NeedsSpark, match="decimal"):
-        parse_value("price / 3", SCOPE)
+        parse_value("CAST(qty AS DECIMAL(38, 18)) / CAST(qty AS DECIMAL(38, 18))", SCOPE)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Numbers: + - * / %, minus, abs. Integers overflow with an error, and so does a division by zero, as in ANSI mode."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -39,7 +40,7 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
     kernel: Kernel
     if isinstance(left.type, DecimalType) and isinstance(right.type, DecimalType):
         kind = _decimal_type(operator, left.type, right.type)
-        kernel = partial(_compute_decimals, operator=operator, kind=kind)
+        kernel = partial(_divide_decimals if operator == "/" else _compute_decimals, operator=operator, kind=kind)
     elif operator == "/":
         left, right, kind = cast(left, DoubleType()), cast(right, DoubleType()), DoubleType()
         kernel = _divide
@@ -124,6 +125,9 @@ def _decimal_type(operator: str, left: DecimalType, right: DecimalType) -> Decim
         precision = whole + scale + 1
     elif operator == "*":
         scale, precision = left.scale + right.scale, left.precision + right.precision + 1
+    elif operator == "/" and sum(_division_sizes(left, right)) <= WIDE_PRECISION:
+        scale = max(_MIN_ADJUSTED_SCALE, left.scale + right.precision + 1)
+        precision = left.precision - left.scale + right.scale + scale
     else:
         raise NeedsSpark(f"{left} {operator} {right}")
     if precision > WIDE_PRECISION:
@@ -139,6 +143,26 @@ def _compute_decimals(left: pa.Array, right: pa.Array, operator: str, kind: Deci
     wide = [each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (left, right)]
     found = or_out_of_range(lambda: _CHECKED[operator](*wide), kind)
     return fit_decimal(found, kind)
+
+
+def _division_sizes(left: DecimalType, right: DecimalType) -> tuple[int, int]:
+    """Return the integral digits and the scale of Arrow's quotient, with a digit more than Spark's has.
+
+    Arrow gives it the scale s1 + p2 - s2 + 1 and drops the other digits, as Spark does before it rounds.
+    """
+    scale = max(left.scale + right.precision + 2, _MIN_ADJUSTED_SCALE + 1)
+    return left.precision - left.scale + right.scale, scale
+
+
+def _divide_decimals(left: pa.Array, right: pa.Array, operator: str, kind: DecimalType) -> pa.Array:
+    assert operator == "/"
+    _check_divisor(left, right)
+    ours, theirs = (DecimalType(each.type.precision, each.type.scale) for each in (left, right))
+    raised = _division_sizes(ours, theirs)[1] - theirs.precision + theirs.scale - 1 - ours.scale
+    dividend = left.cast(pa.decimal256(ours.precision + raised, ours.scale + raised))
+    # Where the dividend is null the divisor may be 0.
+    divisor = pc.if_else(pc.equal(right, pa.scalar(Decimal(0), right.type)), None, right)
+    return fit_decimal(pc.divide(dividend, divisor.cast(pa.decimal256(theirs.precision, theirs.scale))), kind)
 
 
 def _compute(left: pa.Array, right: pa.Array, operator: str, kind: Type) -> pa.Array:
@@ -167,7 +191,9 @@ def _remainder(left: pa.Array, right: pa.Array, operator: str, kind: Type) -> pa
 
 
 def _check_divisor(left: pa.Array, right: pa.Array) -> None:
-    zero = pc.and_(pc.equal(right, pa.scalar(0, right.type)), left.is_valid())
+    zero = pc.and_(
+        pc.equal(right, pa.scalar(Decimal(0) if pa.types.is_decimal(right.type) else 0, right.type)), left.is_valid()
+    )
     if pc.any(zero).as_py():
         raise InvalidInput("division by zero", hint="Guard it with nullif(divisor, 0) or CASE WHEN divisor <> 0")
 

@@ -17,7 +17,7 @@ from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.values import syntax
 from icefield.expr.values.bind import bind, parse_value
 from icefield.expr.values.casts import cast
-from icefield.expr.values.coerce import NUMBERS
+from icefield.expr.values.coerce import NUMBERS, coerce
 from icefield.expr.values.parse import parse
 from icefield.expr.values.scope import Scope, Side
 from icefield.expr.values.value import Call, Column, ColumnReference, Constant, Rows, Value
@@ -72,7 +72,7 @@ def bind_update(assignments: Mapping[str, object], scope: Scope, target: Side) -
         field = _find_target(name, target)
         if field.field_id in named:
             raise InvalidInput(f"column {target.schema.name_of(field.field_id)!r} is assigned more than once")
-        named[field.field_id] = _assigned(given, field, scope, target.schema.name_of(field.field_id))
+        named[field.field_id] = bind_assignment(given, field, scope, target.schema.name_of(field.field_id))
     _check_conflicts(named, target.schema)
     roots = {target.schema.ids_by_path[target.schema.paths[field_id][:1]]: None for field_id in named}
     return {root: _updated(target.schema.by_id[root], named, target) for root in roots}
@@ -87,11 +87,19 @@ def bind_insert(assignments: Mapping[str, object], scope: Scope, schema: Schema)
             raise InvalidInput(f"cannot insert into {name!r}: it is inside a column", hint="Assign the whole column")
         if field.field_id in named:
             raise InvalidInput(f"column {field.name!r} is assigned more than once")
-        named[field.field_id] = _assigned(given, field, scope, field.name)
+        named[field.field_id] = bind_assignment(given, field, scope, field.name)
     return {
         field.field_id: named.get(field.field_id) or assign(default_value(field), field, field.name)
         for field in schema.fields
     }
+
+
+def bind_assignment(given: object, field: NestedField, scope: Scope, name: str) -> Value:
+    """Bind the value that is assigned to one column, or to a field of a struct. name: of the column in errors."""
+    written = parse(given) if isinstance(given, str) else None
+    if isinstance(written, syntax.Default):
+        return assign(default_value(field), field, name)
+    return assign(parse_value(given, scope) if written is None else bind(written, scope), field, name)
 
 
 def assign(value: Value, field: NestedField, name: str) -> Value:
@@ -120,13 +128,6 @@ def _find_target(name: str, target: Side) -> NestedField:
         if side.lower() != target.name.lower():
             raise
         return target.schema.find_field(column)
-
-
-def _assigned(given: object, field: NestedField, scope: Scope, name: str) -> Value:
-    written = parse(given) if isinstance(given, str) else None
-    if isinstance(written, syntax.Default):
-        return assign(default_value(field), field, name)
-    return assign(parse_value(given, scope) if written is None else bind(written, scope), field, name)
 
 
 def _check_conflicts(named: Mapping[int, Value], schema: Schema) -> None:
@@ -168,7 +169,7 @@ def _converted(value: Value, kind: Type, name: str) -> Value:
         raise InvalidInput(
             f"cannot assign a {value.type} to column {name!r} of type {kind}", hint=f"Write CAST(... AS {kind})"
         )
-    return cast(value, kind)
+    return coerce(value, kind)
 
 
 def _can_assign(source: Type, kind: Type) -> bool:

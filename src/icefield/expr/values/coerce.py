@@ -23,12 +23,13 @@ from icefield.types.datatypes import (
     TimestamptzType,
     Type,
     UnknownType,
+    UUIDType,
 )
 
 INTEGERS = (IntegerType, LongType)
 NUMBERS = (*INTEGERS, FloatType, DoubleType, DecimalType)
 _RISING = (IntegerType, LongType, FloatType, DoubleType)
-_FROM_STRINGS = (BooleanType, DateType, TimestampType, TimestamptzType, BinaryType)
+_FROM_STRINGS = (BooleanType, DateType, TimestampType, TimestamptzType, BinaryType, UUIDType)
 
 
 def to_common_type(values: Iterable[Value]) -> tuple[Value, ...]:

@@ -215,6 +215,13 @@ def _boolean_of_text(text: str) -> bool:
     return {"true": True, "false": False}[text]
 
 
+def _uuid_of_text(text: str) -> uuid.UUID:
+    # To Spark a UUID is a string in this form.
+    if str(uuid.UUID(text)) != text:
+        raise ValueError
+    return uuid.UUID(text)
+
+
 def _date_of_text(text: str) -> int:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         raise ValueError
@@ -267,6 +274,7 @@ _FROM_TEXT: dict[type[PrimitiveType], Callable[[str], Value]] = {
     TimestampType: _timestamp_of_text,
     TimestamptzType: _timestamptz_of_text,
     BinaryType: str.encode,
+    UUIDType: _uuid_of_text,
 }
 _FROM_PYTHON: tuple[tuple[Any, Callable[[Any], Constant]], ...] = (
     (type(None), lambda _value: NULL),
