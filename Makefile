@@ -29,15 +29,17 @@ help:
 demo: environment
 	@.venv/bin/icefield demo $(ARGS)
 
-# The suite runs even where lint fails: one run shows everything, and the closing line of pytest comes last.
+# The suite runs even where lint fails: one run shows everything. Lint takes one core for as long as mypy has no cache, so
+# that it runs beside the suite; what it finds is shown as one block, and the closing line of pytest comes last.
 test: environment
 	@status=0; \
-	$(MAKE) lint || status=1; \
+	{ found=$$($(MAKE) lint 2>&1) || { printf '\nlint:\n%s\n' "$$found"; false; }; } & lint=$$!; \
 	.venv/bin/python -m pytest -m 'not interop' $(PARALLEL) --durations=20 $(ARGS) || status=1; \
+	wait $$lint || { echo 'lint failed, see above' >&2; status=1; }; \
 	exit $$status
 
 quick: environment
-	@ICEFIELD_EFFORT=0.2 .venv/bin/python -m pytest -m 'not interop and not spark and not slow' $(PARALLEL) $(ARGS)
+	@ICEFIELD_EFFORT=0.1 .venv/bin/python -m pytest -m 'not interop and not spark and not slow' $(PARALLEL) $(ARGS)
 
 deep: environment
 	@ICEFIELD_DEEP=1 .venv/bin/python -m pytest -m 'not interop' $(PARALLEL) --durations=20 $(ARGS)

@@ -2,7 +2,7 @@
 
     ICEFIELD_DEEP=1      every case of the suites that have a sample, and searches that go DEEP_EFFORT times as far
     ICEFIELD_SEEDS=3:9   these seeds of random cases
-    ICEFIELD_EFFORT=50   searches go so many times as far, and below 1 samples are smaller too: `make quick` sets 0.2
+    ICEFIELD_EFFORT=50   searches go so many times as far, and below 1 samples are smaller too: `make quick` sets 0.1
 
 A sample is drawn by a fixed seed, so that every run and every process of a run has the same one, whatever else it runs.
 """

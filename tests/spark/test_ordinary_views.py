@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERIES = Path(__file__).with_name("ordinary_views.sql").read_text(encoding="utf8").strip("\n").split("\n;;\n")
-SAMPLE = 15
+SAMPLE = 8
 ORDERS = (
     "id long, ts timestamptz, d date, customer string, amount decimal(9, 2), qty int, tags list<string>, "
     "attrs map<string, string>, addr struct<city: string, zip: int>, price double, `odd name` string, "

@@ -29,7 +29,7 @@ from icefield.types.text import parse_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.every_case, pytest.mark.spark]
 
 # One of twelve mutated queries is accepted.
 ACCEPTED = 1_500 if DEEP else 6
