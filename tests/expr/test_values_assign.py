@@ -3,11 +3,13 @@
 import datetime
 import pickle
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.expr.value_cases import ASSIGNABLE, TYPES
 
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.values.assign import bind_insert, bind_update
@@ -134,6 +136,17 @@ def test_store_assignment(column: str, value: object, expected: Any) -> None:
             updated({column: value})
     else:
         assert list(updated({column: value}).values()) == [expected]
+
+
+@pytest.mark.parametrize(("source", "target"), [(source, target) for source in TYPES for target in TYPES])
+def test_types_that_can_be_assigned(source: str, target: str) -> None:
+    column = Side("target", Schema((NestedField(1, "given", TYPES[source]), NestedField(2, "set", TYPES[target]))))
+    if target not in ASSIGNABLE[source]:
+        with pytest.raises(InvalidInput, match="cannot assign a .* to column 'set'"):
+            bind_update({"set": "given"}, Scope((column,)), column)
+    else:
+        with suppress(NeedsSpark):
+            bind_update({"set": "given"}, Scope((column,)), column)
 
 
 def test_an_error_names_the_column() -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.effort import scaled, seeds
 from tests.expr.test_spark_meaning import session_settings
-from tests.expr.value_cases import LEAVES, expression, rows
+from tests.expr.value_cases import ASSIGNABLE, LEAVES, TYPES, expression, rows
 
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.values.bind import parse_value
@@ -165,6 +166,21 @@ def test_random_expressions_are_those_of_spark(spark: "SparkSession", seed: int)
             silent = [case for case in failing if not spark_fails(frame, case)]
     wrong += [f"{case.text}: Spark does not fail for row {case.failed[0]}" for case in silent]
     assert not wrong, "\n".join(wrong)
+
+
+def test_spark_assigns_the_types_that_we_assign(spark: "SparkSession", tmp_path: Path) -> None:
+    columns = ", ".join(f"c{i} {word}" for i, word in enumerate(TYPES))
+    spark.sql(f"CREATE TABLE assigned ({columns}) USING parquet LOCATION '{tmp_path}'")
+    try:
+        for source, assignable in ASSIGNABLE.items():
+            plans = {
+                target: spark.sql(f"EXPLAIN INSERT INTO assigned (c{i}) SELECT CAST(NULL AS {source})").collect()[0][0]
+                for i, target in enumerate(TYPES)
+            }
+            # The text of a statement that is refused is an error.
+            assert {target for target, plan in plans.items() if "Physical Plan" in plan} == assignable
+    finally:
+        spark.sql("DROP TABLE assigned")
 
 
 def test_the_comparison_can_fail(spark: "SparkSession") -> None:

@@ -6,6 +6,20 @@ from random import Random
 
 import pyarrow as pa
 
+from icefield.types.datatypes import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
 from icefield.types.values.binary import scaled
 
 INTS = [0, 1, -1, 2, 7, -10, 2**31 - 1, -(2**31), None]
@@ -55,6 +69,29 @@ def rows(random: Random, count: int) -> pa.Table:
             "raw": pa.array(shuffled([b"", b"a", b"\xff", b"\x00\x01", None]), pa.binary()),
         }
     )
+
+
+NUMBERS = ("int", "bigint", "float", "double", "decimal(9, 2)")
+MOMENTS = ("date", "timestamp_ntz", "timestamp")
+TYPES: dict[str, PrimitiveType] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "decimal(9, 2)": DecimalType(9, 2),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp_ntz": TimestampType(),
+    "timestamp": TimestamptzType(),
+}
+# The types to which a value of a type can be assigned; Spark refuses the others.
+ASSIGNABLE = {
+    **{word: {word, "string"} for word in ("boolean", "string", "binary")},
+    **{word: {*NUMBERS, "string"} for word in NUMBERS},
+    **{word: {*MOMENTS, "string"} for word in MOMENTS},
+}
 
 
 LEAVES = {
