@@ -3,15 +3,17 @@
 import datetime
 import math
 import pickle
+import re
 import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from icefield.errors import InvalidInput, NeedsSpark
-from icefield.expr.values.bind import parse_condition, parse_value
+from icefield.expr.values.bind import _FUNCTIONS, parse_condition, parse_value
 from icefield.expr.values.constants import lit
 from icefield.expr.values.scope import Scope, Side
 from icefield.types.arrow import schema_from_arrow
@@ -30,6 +32,7 @@ TARGET = pa.record_batch(
         "atz": pa.array([0, -1, None], pa.timestamp("us", "UTC")),
         "flag": pa.array([True, False, None]),
         "raw": pa.array([b"a", b"\xff", None]),
+        "code": pa.array([b"ab", b"cd", None], pa.binary(2)),
         "key": pa.array([uuid.UUID(int=1).bytes, uuid.UUID(int=2).bytes, None], pa.uuid()),
         "address": pa.array([{"city": "Rome", "zip": 1}, None, {"city": None, "zip": 2}]),
     }
@@ -129,6 +132,8 @@ def type_of(text: object) -> str:
         ("datediff(day, DATE '1970-01-01')", [20484, -1, None]),
         ("raw > X'7f'", [False, True, None]),
         ("key = key", [True, True, None]),
+        ("code = code", [True, True, None]),
+        ("code < X'6363'", [True, False, None]),
         ("key = '00000000-0000-0000-0000-000000000001'", [True, False, None]),
         ("price / 3", [Decimal("0.500000"), Decimal("-0.750000"), None]),
         ("price / target.id", [Decimal("1.5000000000000"), Decimal("-1.1250000000000"), None]),
@@ -293,6 +298,15 @@ def test_letters_whose_case_is_not_settled_are_left_to_spark() -> None:
         parse_value("upper(s)", scope).evaluate({"target": batch}, 2)
     guarded = parse_value("CASE WHEN n = 1 THEN upper(s) ELSE s END", scope)
     assert guarded.evaluate({"target": batch}, 2).to_pylist() == ["A", "\u0264"]
+
+
+def test_the_page_lists_every_function() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "expressions.md").read_text()
+    words = {name.lower().replace("\\|", "|") for name in re.findall(r"`([^` ]+)`", page)}
+    spelled = {"and", "or", "not", "in", "like", "||"}
+    by_operator = {"negative", "positive"}
+    assert _FUNCTIONS.keys() - by_operator <= words
+    assert spelled <= words
 
 
 def test_references_say_what_is_read() -> None:

@@ -46,8 +46,7 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
         kernel = _divide
     else:
         kernel = partial(_remainder if operator == "%" else _compute, operator=operator, kind=kind)
-    # Doubles and floats do not overflow; decimals of up to 38 digits have a result type that holds every result.
-    checked = operator in ("/", "%") or not isinstance(kind, FloatType | DoubleType)
+    checked = operator in ("/", "%") or not _holds_every_result(kind)
     return Call(kind, kernel, (left, right), checked, last_first=operator in ("/", "%"))
 
 
@@ -140,9 +139,18 @@ def _decimal_type(operator: str, left: DecimalType, right: DecimalType) -> Decim
 
 
 def _compute_decimals(left: pa.Array, right: pa.Array, operator: str, kind: DecimalType) -> pa.Array:
+    if _holds_every_result(kind):
+        # Arrow's result has the same type, and no result is out of range.
+        return _CHECKED[operator](left, right)
     wide = [each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (left, right)]
     found = or_out_of_range(lambda: _CHECKED[operator](*wide), kind)
     return fit_decimal(found, kind)
+
+
+def _holds_every_result(kind: Type) -> bool:
+    if isinstance(kind, DecimalType):
+        return kind.precision < MAX_DECIMAL_PRECISION
+    return isinstance(kind, FloatType | DoubleType)
 
 
 def _division_sizes(left: DecimalType, right: DecimalType) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from icefield.types.datatypes import (
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IntegerType,
     LongType,
@@ -61,6 +62,8 @@ def wider_type(left: Type, right: Type) -> Type:
         return wider_number(left, right)
     if {type(left), type(right)} == {DateType, TimestampType}:
         return TimestampType()
+    if {type(left), type(right)} <= {FixedType, BinaryType}:
+        return BinaryType()
     raise NeedsSpark(f"an expression of {left} and {right}")
 
 
