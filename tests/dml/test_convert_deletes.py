@@ -226,6 +226,19 @@ def test_it_does_not_conflict_with_what_others_commit_first(
     assert files_of(lake) >= reachable(table)
 
 
+def test_of_two_conversions_one_does_it_and_the_other_leaves_nothing(lake: Lake, table: Table) -> None:
+    made: list[object] = []
+    race(
+        lake,
+        lambda: made.append(lake.table("t.t").convert_equality_deletes()),
+        lambda: made.append(table.convert_equality_deletes()),
+    )
+    assert [snapshot is None for snapshot in made] == [False, True]
+    assert (rows_of(table), len(delete_files_of(table)), len(table.snapshots())) == (EXPECTED, 2, 5)
+    data = {location for location in files_of(lake) if "/data/" in location}
+    assert data <= reachable(table)
+
+
 # What a writer that planned before the conversion does after it; None: it fails.
 PLANNED: dict[str, tuple[dict[str, str], Other, list[Row] | None]] = {
     "delete": ({}, lambda t: t.delete("id = 3"), [r for r in EXPECTED if r[0] != 3]),

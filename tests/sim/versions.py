@@ -112,6 +112,17 @@ def compact(actor: Actor) -> None:
     actor.attempt(f"compact {table}", {table.name: effect}, table.compact, idle_if=lambda _: True)
 
 
+def convert_equality_deletes(actor: Actor) -> None:
+    table = actor.branch()
+    effect = rewritten(ref_of(table))
+    actor.attempt(
+        f"convert equality deletes of {table}",
+        {table.name: effect},
+        table.convert_equality_deletes,
+        idle_if=lambda _: True,
+    )
+
+
 def rewrite_manifests(actor: Actor) -> None:
     table = actor.branch()
     effect = rewritten(ref_of(table))

@@ -171,3 +171,15 @@ def upsert(actor: Actor) -> None:
     rows = tuple(dict(actor.rows()).items())
     effect = upserted(rows, ref_of(table))
     actor.attempt(f"upsert {rows} into {table}", {table.name: effect}, lambda: table.upsert(arrow(rows), on=["id"]))
+
+
+def equality_upsert(actor: Actor) -> None:
+    """Replace rows by key without reading them; it deletes whatever was committed before."""
+    table = actor.branch()
+    rows = tuple(dict(actor.rows()).items())
+    effect = upserted(rows, ref_of(table))
+    actor.attempt(
+        f"upsert {rows} into {table} by equality deletes",
+        {table.name: effect},
+        lambda: table.upsert(arrow(rows), on=["id"], mode="equality"),
+    )

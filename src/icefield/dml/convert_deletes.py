@@ -10,6 +10,7 @@ import numpy as np
 
 from icefield.commit.actions.convert_deletes import ConvertDeletes
 from icefield.commit.snapshot.manifests import AddedFiles
+from icefield.commit.validate.references import remove_unreferenced
 from icefield.dml.write import TableWrite, Verb
 from icefield.engine.file_works import ConvertKeys, delete_destination
 from icefield.engine.local import local_name
@@ -51,8 +52,11 @@ def convert_equality_deletes(write: TableWrite, where: Predicate | str | Any) ->
     if action.changes_nothing:
         return None
     made = write.commit(lambda: action, write.no_files, delete_locations(deletes))
-    # Another writer may have done the same concurrently.
-    return made if made is not None and made.snapshot_id == action.snapshot_id else None
+    if made is not None and made.snapshot_id == action.snapshot_id:
+        return made
+    # Another writer converted or removed the same files concurrently.
+    remove_unreferenced(write.reading, delete_locations(deletes), write.head.load().metadata, write.base)
+    return None
 
 
 def _files_with_key_deletes(plan: ScanPlan) -> PlannedFiles:

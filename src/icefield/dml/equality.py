@@ -87,7 +87,8 @@ def _delete_specs(write: TableWrite, key_ids: frozenset[int]) -> tuple[TableWrit
     in_use = live_spec_ids(write.reading, base.ref_head(write.target.ref)) | {base.default_spec_id}
     specs = [spec for spec in base.specs if spec.spec_id in in_use]
     if all(_is_determined(spec, key_ids) for spec in specs):
-        return write, specs
+        everywhere = [spec for spec in specs if spec.is_unpartitioned]  # with void fields only
+        return write, everywhere[:1] or specs
     add = AddUnpartitionedSpec()
     if find_unpartitioned_spec(base) is None:
         base = propose_all([add], base, WriteContext.of(write.head.backend))

@@ -3,7 +3,7 @@
 The engine that found the deleted rows writes the position deletes before the commit. It does not conflict: on a base
 that others have changed,
 
-- a data file that was removed or rewritten loses its new deletes,
+- a data file that was removed or rewritten, or whose equality deletes another writer converted, gets no new deletes,
 - a data file whose position deletes have changed has both (a deletion vector is written again with all positions),
 - an equality delete file is removed only if every data file that it applies to was converted; others stay.
 
@@ -111,13 +111,17 @@ class ConvertDeletes(FilesAction):
         self, plan: ScanPlan, base: TableMetadata, context: WriteContext
     ) -> tuple[list[DeleteEntry], frozenset[str]]:
         """Return the new delete files for a base, and the data files whose earlier position deletes they include."""
-        there = plan.files.paths
-        live = [entry for entry in self.deletes if not there.isdisjoint(data_files_of(entry))]
+        own = {path: open_entry(entry) for entry in self.deletes for path in data_files_of(entry)}
+        planned = {task.location: task for task in self.read_set.plan.tasks(self.converted.at(own))}
+        # Another writer may have removed the file, or have converted its deletes.
+        now = {
+            task.location: task
+            for task in plan.tasks(plan.files.at(own))
+            if _equality_deletes(task) & _equality_deletes(planned[task.location])
+        }
+        live = [entry for entry in self.deletes if not now.keys().isdisjoint(data_files_of(entry))]
         if not base.has_row_ids:
             return live, frozenset()
-        own = {path: open_entry(entry) for entry in live for path in data_files_of(entry) if path in there}
-        planned = {task.location: task for task in self.read_set.plan.tasks(self.converted.at(own))}
-        now = {task.location: task for task in plan.tasks(plan.files.at(own))}
         superseded = frozenset(path for path, task in now.items() if has_position_deletes(task))
         stale = [
             path
