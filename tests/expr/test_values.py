@@ -169,6 +169,7 @@ def test_a_division_of_decimals_is_exact_or_left_to_spark() -> None:
         ("99999999999999999999", "decimal(20, 0)"), ("1D", "double"), ("1e0", "double"), ("1.5F", "float"),
         ("target.id + qty", "long"), ("target.id + f", "double"), ("f + f", "float"), ("f / f", "double"),
         ("price + price", "decimal(10, 2)"), ("price * 2", "decimal(11, 2)"), ("price + target.id", "decimal(13, 2)"),
+        ("price + +2", "decimal(13, 2)"), ("price + (1 + 1)", "decimal(13, 2)"),
         ("price * x", "double"), ("coalesce(target.id, 1.5)", "decimal(11, 1)"), ("coalesce(target.id, '1')", "long"),
         ("CASE WHEN flag THEN f ELSE 1 END", "double"), ("if(flag, NULL, day)", "date"), ("NULL + 1", "int"),
     ],

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.effort import scaled, seeds
 from tests.expr.test_spark_meaning import session_settings
-from tests.expr.value_cases import ASSIGNABLE, LEAVES, TYPES, expression, rows
+from tests.expr.value_cases import ASSIGNABLE, LEAVES, TYPES, chain, expression, rows
 
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.values.bind import parse_value
@@ -35,7 +35,13 @@ SPARK_FAILS = "Spark fails"
 # With these Spark does not evaluate parts that it finds to be without effect, or in another order, so that
 # it fails for other rows.
 SHORTCUTS = (
-    *("PushFoldableIntoBranches", "ReorderAssociativeOperator", "SimplifyConditionals", "SimplifyBinaryComparison"),
+    *(
+        "BooleanSimplification",
+        "PushFoldableIntoBranches",
+        "ReorderAssociativeOperator",
+        "SimplifyConditionals",
+        "SimplifyBinaryComparison",
+    ),
     *("UnwrapCastInBinaryComparison", "OptimizeIn", "ReplaceNullWithFalseInPredicate"),
 )
 
@@ -89,7 +95,8 @@ def cases(random: Random, batch: pa.RecordBatch, count: int) -> tuple[list[Case]
     scope = Scope((Side("target", schema_from_arrow(batch.schema)),))
     found, outcomes = [], Counter[str]()
     for _ in range(count):
-        text = expression(random, random.choice(list(LEAVES)), random.randint(1, 4))
+        is_chain = random.random() < 0.2
+        text = chain(random) if is_chain else expression(random, random.choice(list(LEAVES)), random.randint(1, 4))
         try:
             found.append(Case(text, scope, batch))
             outcomes["failed" if found[-1].failed else "evaluated"] += 1

@@ -172,6 +172,37 @@ def expression(random: Random, kind: str, depth: int) -> str:
     return filled(random, shape, kind, depth)
 
 
+def chain(random: Random) -> str:
+    """Return operators in a row without parentheses, so that their precedence decides."""
+
+    def joined(operands: list[str], operators: list[str]) -> str:
+        text = random.choice(operands)
+        for _ in range(random.randint(0, 3)):
+            text += f" {random.choice(operators)} {random.choice(operands)}"
+        return text
+
+    def number() -> str:
+        return joined(["at", "- at", "-1", "- -2", "3", "f", "+ 2", "1.5"], ["+", "-", "*", "% 7 +", "+", "-"])
+
+    def text() -> str:
+        return joined(["s", "t", "'a'", "'b' 'c'"], ["||"])
+
+    def test() -> str:
+        side = random.choice([number, number, text])
+        tail = random.choice(
+            [
+                *(f"{sign} {side()}" for sign in ("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>")),
+                *(f"BETWEEN {side()} AND {side()}", f"NOT BETWEEN {side()} AND {side()}", f"IN ({side()}, {side()})"),
+                *("IS NULL", "IS NOT NULL", f"IS DISTINCT FROM {side()}", f"NOT IN ({side()}, {side()})"),
+                *(f"= {side()} IS NULL", f"< {side()} = b", f"= {side()} IS NOT TRUE"),
+            ]
+        )
+        return random.choice(["b", "NOT c", "! b", f"{side()} {tail}", f"NOT {side()} {tail}", f"{side()} {tail}"])
+
+    kind = random.choice([number, text, test, test, test])
+    return joined([test() for _ in range(4)], ["AND", "OR"]) if kind is test else kind()
+
+
 def filled(random: Random, shape: str, kind: str, depth: int) -> str:
     """Replace the types in a shape by expressions."""
 

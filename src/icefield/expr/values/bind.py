@@ -10,6 +10,7 @@ Raises InvalidInput for a wrong expression, NeedsSpark for a part whose result c
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.errors import InvalidInput, NeedsSpark
@@ -142,7 +143,12 @@ def _arithmetic(operator: str, left: Value, right: Value) -> Value:
 def _positive(value: Value) -> Value:
     if not isinstance(value.type, NUMBERS):
         raise NeedsSpark(f"+ of a {value.type}")
-    return value
+    # A call, because the types of decimals depend on what is a literal.
+    return Call(value.type, _same, (value,))
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
 
 
 def _like(value: Value, pattern: Value, escape: Value | None = None) -> Value:
