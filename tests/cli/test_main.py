@@ -32,7 +32,8 @@ def loaded_after(*calls: tuple[str, ...], folder: Path) -> set[str]:
     return set(done.stderr.rpartition("\n")[2].split("|")) - {""}
 
 
-def test_help_names_every_command_and_its_purpose(icefield: Icefield) -> None:
+def test_help_names_every_command_and_its_purpose(icefield: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # a line for each
     shown = icefield("--help")
     assert shown.code == 0
     for command in COMMANDS:
