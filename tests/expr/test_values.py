@@ -76,6 +76,8 @@ def type_of(text: object) -> str:
         ("price + target.id", [Decimal("2.50"), Decimal("-0.25"), None]),
         ("abs(price)", [Decimal("1.50"), Decimal("2.25"), None]),
         ("price < x", [False, True, None]),
+        # Arrow's own cast is 6111780.0200000005.
+        ("CAST(6111780.02 AS DOUBLE)", [6111780.02] * 3),
         ("x = x", [True, True, None]),
         ("x > 100", [False, True, None]),
         ("x <=> NULL", [False, False, True]),
@@ -200,6 +202,19 @@ def test_a_value_that_spark_refuses_is_an_error(text: str) -> None:
         ("amount = 0 OR 10 / amount > 1.5", [True, True, False]),
         ("coalesce(nullif(amount, 0), qty * 2)", [20, 5, 7]),
         ("CASE WHEN amount = 0 THEN 0 WHEN 10 / amount > 1.5 THEN 1 ELSE 2 END", [0, 1, 2]),
+        ("CASE WHEN amount >= 0 THEN 1 ELSE 1 / 0 END", [1.0, 1.0, 1.0]),
+        # An operand is not evaluated beside a null; of a division the divisor comes first.
+        ("nullif(target.id, 2) + qty * 2", [21, None, None]),
+        ("nullif(target.id, 2) < qty * 2", [True, None, None]),
+        ("qty * 2 / nullif(target.id, 2)", [20.0, None, None]),
+        ("qty * 2 % nullif(target.id, 2)", [0, None, None]),
+        # A literal decides before a row is read.
+        ("1 / amount + NULL", [None, None, None]),
+        ("1 / 0 + NULL", [None, None, None]),
+        ("1 / amount > 0 AND FALSE", [False, False, False]),
+        ("TRUE OR 1 / amount > 0", [True, True, True]),
+        ("coalesce(NULL, 1D, 1 / amount)", [1.0, 1.0, 1.0]),
+        ("CASE WHEN TRUE THEN 1D ELSE 1 / amount END", [1.0, 1.0, 1.0]),
     ],
 )
 def test_only_the_rows_that_need_a_value_can_fail(text: str, expected: list[Any]) -> None:
@@ -210,8 +225,12 @@ def test_only_the_rows_that_need_a_value_can_fail(text: str, expected: list[Any]
     "text",
     [
         "initcap(op)", "rand()", "x[0]", "(SELECT 1)", "op RLIKE 'a'", "EXISTS (SELECT 1)", "current_date", "now()",
+        "TIMESTAMP '2026-01-01 00:00:00 Europe/Rome'", "TIMESTAMP_NTZ '2026-01-31 10:30:00.123456789'", "current_user",
         "TIMESTAMP '2026-01-01 00:00:00'", "atz = at", "atz = '2026-01-01 00:00:00'", "CAST(op AS INT)", "op = 1",
         "id + ", "INTERVAL 1 DAY", "'a\\101'", "'${x}'", "address = address", "CAST(atz AS DATE)", "op::int",
+        "-CAST(qty AS DECIMAL(38, 2))", "abs(CAST(qty AS DECIMAL(38, 2)))", "CAST(CAST(qty AS FLOAT) AS DOUBLE)",
+        "x IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)", "CAST(x AS STRING)",
+        "CAST(x AS DECIMAL(9, 2))", "CAST(price * 10000000 AS INT)", "CASE WHEN NULL THEN 1 END", "day + NULL",
         "target.id < 99999999999999999999", "element_at(x, 1)", "sum(qty)", "x -> x", "1S", "f(x).y", "x COLLATE y",
     ],
 )  # fmt: skip
@@ -239,6 +258,12 @@ def test_what_could_differ_is_left_to_spark(text: str) -> None:
 )  # fmt: skip
 def test_a_wrong_expression_is_one_clear_error(text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
+        parse_value(text, SCOPE)
+
+
+@pytest.mark.parametrize("text", ["1 / 0", "2147483647 + 1", "target.id + 1 % 0", "nullif(1, 1) + abs(-2147483648)"])
+def test_a_constant_that_fails_needs_no_rows(text: str) -> None:
+    with pytest.raises(InvalidInput, match="out of range|division by zero"):
         parse_value(text, SCOPE)
 
 
