@@ -1,12 +1,10 @@
 """Assign values to columns: UPDATE SET and INSERT VALUES, as Spark's ANSI policy of store assignment does it.
 
 Numbers are cast to numbers with an error on overflow, anything whose text is certain to strings; a string is not cast
-to anything. Setting a field of a struct keeps its other fields; where the struct is null, it becomes one with its
-other fields null. (Spark: AssignmentUtils, Cast.canANSIStoreAssign)
+to anything. (Spark: Cast.canANSIStoreAssign)
 Raises InvalidInput, where Spark refuses; NeedsSpark, where only Spark knows the result.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,9 +16,10 @@ from icefield.expr.values import syntax
 from icefield.expr.values.bind import bind, parse_value
 from icefield.expr.values.casts import cast
 from icefield.expr.values.coerce import NUMBERS, coerce
+from icefield.expr.values.fold import fold
 from icefield.expr.values.parse import parse
-from icefield.expr.values.scope import Scope, Side
-from icefield.expr.values.value import Call, Column, ColumnReference, Constant, Rows, Value
+from icefield.expr.values.scope import Scope
+from icefield.expr.values.value import Call, Constant, Rows, Value
 from icefield.types.arrow import arrow_type, struct_array
 from icefield.types.datatypes import (
     BinaryType,
@@ -39,7 +38,6 @@ from icefield.types.datatypes import (
     UnknownType,
     UUIDType,
 )
-from icefield.types.schema import Schema
 
 _MOMENTS = (DateType, TimestampType, TimestamptzType)
 
@@ -61,45 +59,12 @@ class Struct(Value):
         return struct_array(self.type.fields, [field.array(rows) for field in self.fields])
 
 
-def bind_update(assignments: Mapping[str, object], scope: Scope, target: Side) -> dict[int, Value]:
-    """Bind the assignments of UPDATE SET: the new value of each column that changes, by field id.
-
-    Columns are named by dotted name, also fields of structs, with or without the name of the side. All assignments
-    see the old values.
-    """
-    named: dict[int, Value] = {}
-    for name, given in assignments.items():
-        field = _find_target(name, target)
-        if field.field_id in named:
-            raise InvalidInput(f"column {target.schema.name_of(field.field_id)!r} is assigned more than once")
-        named[field.field_id] = bind_assignment(given, field, scope, target.schema.name_of(field.field_id))
-    _check_conflicts(named, target.schema)
-    roots = {target.schema.ids_by_path[target.schema.paths[field_id][:1]]: None for field_id in named}
-    return {root: _updated(target.schema.by_id[root], named, target) for root in roots}
-
-
-def bind_insert(assignments: Mapping[str, object], scope: Scope, schema: Schema) -> dict[int, Value]:
-    """Bind the values of INSERT: a value for every column, its default or null where none is assigned."""
-    named: dict[int, Value] = {}
-    for name, given in assignments.items():
-        field = schema.find_field(name)
-        if len(schema.paths[field.field_id]) > 1:
-            raise InvalidInput(f"cannot insert into {name!r}: it is inside a column", hint="Assign the whole column")
-        if field.field_id in named:
-            raise InvalidInput(f"column {field.name!r} is assigned more than once")
-        named[field.field_id] = bind_assignment(given, field, scope, field.name)
-    return {
-        field.field_id: named.get(field.field_id) or assign(default_value(field), field, field.name)
-        for field in schema.fields
-    }
-
-
 def bind_assignment(given: object, field: NestedField, scope: Scope, name: str) -> Value:
-    """Bind the value that is assigned to one column, or to a field of a struct. name: of the column in errors."""
+    """Bind the value that is assigned to a column, or to a field of a struct. name: of the column in errors."""
     written = parse(given) if isinstance(given, str) else None
     if isinstance(written, syntax.Default):
         return assign(default_value(field), field, name)
-    return assign(parse_value(given, scope) if written is None else bind(written, scope), field, name)
+    return fold(assign(parse_value(given, scope) if written is None else bind(written, scope), field, name))
 
 
 def assign(value: Value, field: NestedField, name: str) -> Value:
@@ -110,7 +75,7 @@ def assign(value: Value, field: NestedField, name: str) -> Value:
     if isinstance(converted, Constant):
         _require(converted.value is not None, name)
         return converted
-    return Call(field.type, partial(_check_present, name=name), (converted,), checked=True)
+    return Call(field.type, partial(_check_present, name=name), (converted,), checked=True, strict=False)
 
 
 def default_value(field: NestedField) -> Value:
@@ -120,42 +85,6 @@ def default_value(field: NestedField) -> Value:
     return Constant(field.type, None if isinstance(field.write_default, EmptyStruct) else field.write_default)
 
 
-def _find_target(name: str, target: Side) -> NestedField:
-    try:
-        return target.schema.find_field(name)
-    except InvalidInput:
-        side, _, column = name.partition(".")
-        if side.lower() != target.name.lower():
-            raise
-        return target.schema.find_field(column)
-
-
-def _check_conflicts(named: Mapping[int, Value], schema: Schema) -> None:
-    paths = {schema.paths[field_id] for field_id in named}
-    for path in paths:
-        if any(path[:size] in paths for size in range(1, len(path))):
-            raise InvalidInput(f"column {'.'.join(path)!r} is assigned as a whole and in part")
-    for field_id in named:
-        if field_id in schema.repeated_ids:
-            raise InvalidInput(f"cannot assign to {schema.name_of(field_id)!r}: it is inside a list or map")
-
-
-def _updated(field: NestedField, named: Mapping[int, Value], target: Side) -> Value:
-    """Return the new value of a column of which at least one field is assigned."""
-    if field.field_id in named:
-        return named[field.field_id]
-    assert isinstance(field.type, StructType)
-    return Struct(field.type, tuple(_updated_or_kept(inner, named, target) for inner in field.type.fields))
-
-
-def _updated_or_kept(field: NestedField, named: Mapping[int, Value], target: Side) -> Value:
-    path = target.schema.paths[field.field_id]
-    if any(target.schema.paths[field_id][: len(path)] == path for field_id in named):
-        return _updated(field, named, target)
-    old = Column(field.type, ColumnReference(target.name, field.field_id, path))
-    return assign(old, field, ".".join(path))
-
-
 def _converted(value: Value, kind: Type, name: str) -> Value:
     if value.type == kind:
         return value
@@ -163,9 +92,11 @@ def _converted(value: Value, kind: Type, name: str) -> Value:
         return Constant(kind, None) if isinstance(value, Constant) else cast(value, kind)
     if not isinstance(value.type, PrimitiveType) or not isinstance(kind, PrimitiveType):
         return _converted_nested(value, kind, name)
+    if isinstance(value.type, FixedType):
+        value = cast(value, BinaryType())
     if isinstance(kind, FixedType) and isinstance(value.type, BinaryType):
         return Call(kind, partial(_check_length, length=kind.length, name=name), (value,), checked=True)
-    if not _can_assign(value.type, kind):
+    if value.type != kind and not _can_assign(value.type, kind):
         raise InvalidInput(
             f"cannot assign a {value.type} to column {name!r} of type {kind}", hint=f"Write CAST(... AS {kind})"
         )
