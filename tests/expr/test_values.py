@@ -348,3 +348,14 @@ def test_slices_and_empty_batches() -> None:
     value = parse_value("CASE WHEN amount > 0 THEN 10 / amount ELSE target.id END", SCOPE)
     assert value.evaluate({"target": TARGET.slice(1, 1), "source": SOURCE.slice(1, 1)}, 1).to_pylist() == [2.0]
     assert value.evaluate({"target": TARGET.slice(0, 0), "source": SOURCE.slice(0, 0)}, 0).to_pylist() == []
+
+
+def test_columns_in_other_arrow_types_of_the_same_values() -> None:
+    scope = Scope((Side("target", schema_from_arrow(pa.schema({"s": pa.string(), "n": pa.int32()}))),))
+    batch = pa.record_batch(
+        {"s": pa.array(["a", None, "a"]).dictionary_encode(), "n": pa.array([1, 2, None], pa.int16())}
+    )
+    value = parse_value("concat(s, CAST(n + 1 AS STRING))", scope)
+    assert value.evaluate({"target": batch}, 3).to_pylist() == ["a2", None, None]
+    large = pa.record_batch({"s": pa.array(["b"], pa.large_string()), "n": pa.array([1], pa.int32())})
+    assert value.evaluate({"target": large}, 1).to_pylist() == ["b2"]
