@@ -7,6 +7,7 @@ from tests.effort import effort
 
 from icefield.errors import InvalidInput
 from icefield.properties.check import check_properties
+from icefield.properties.property import Property
 from icefield.properties.table import (
     COMMIT_RETRIES,
     METADATA_DELETE_AFTER_COMMIT,
@@ -15,7 +16,6 @@ from icefield.properties.table import (
     PARQUET_CODEC,
     TABLE_PROPERTIES,
     TARGET_FILE_SIZE_BYTES,
-    Property,
 )
 
 pytestmark = pytest.mark.every_case

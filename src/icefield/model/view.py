@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from icefield.errors import InvalidInput
 from icefield.model.names import Namespace
-from icefield.properties.table import Property
+from icefield.properties.property import Property
 from icefield.types.schema import Schema
 
 VIEW_FORMAT_VERSION = 1

@@ -8,7 +8,6 @@ ENCRYPTION_KEY = "encryption.key-id"
 _OWN_READER = "Spark's own Parquet reader, or Arrow, reads the files, with settings of its own"
 _ORC = "icefield writes Parquet, never ORC"
 _DELETE_FILES = "delete files are small, and written with settings of icefield's own"
-_NO_UPDATE = "icefield has no update verb"
 _PLANNING = "icefield chooses where to plan by the size of the manifests"
 _HIVE = "icefield does not use Hive's metastore"
 _UNKNOWN_OUTCOME = "how an unknown commit outcome is resolved is not configurable"
@@ -73,8 +72,6 @@ NO_EFFECT: dict[str, str] = {
     "write.spark.fanout.enabled": "a writing task always has a file open for every partition",
     "write.summary.partition-limit": "snapshot summaries have totals only; see inspect('partitions')",
     "write.update.distribution-mode": _DISTRIBUTION,
-    "write.update.isolation-level": _NO_UPDATE,
-    "write.update.mode": _NO_UPDATE,
     "write.upsert.enabled": "it is a setting of Flink; use the verb upsert",
     "write.wap.enabled": "write to a branch and publish it instead",
 }

@@ -4,125 +4,51 @@ Keys and meanings are Iceberg's where Iceberg has them. Where a default differs 
 Raises InvalidInput for a value that does not parse.
 """
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
-
-from icefield.errors import InvalidInput
-
-T = TypeVar("T")
+from icefield.properties.property import (
+    ColumnProperty,
+    Property,
+    flag,
+    metrics_mode,
+    natural,
+    one_of,
+    positive,
+    probability,
+)
 
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 FORMAT_VERSION_KEY = "format-version"  # other engines take the version from here, and store it elsewhere
-_METRICS_MODE = re.compile(r"none|counts|full|truncate\(0*[1-9]\d{0,8}\)")
-
-
-@dataclass(frozen=True)
-class Property(Generic[T]):
-    """A table property with its parser and default."""
-
-    key: str
-    parse: Callable[[str], T]
-    default: T
-    doc: str
-
-    def read(self, properties: Mapping[str, str]) -> T:
-        """Return the value set in the properties, or the default."""
-        text = properties.get(self.key)
-        if text is None:
-            return self.default
-        try:
-            return self.parse(text)
-        except ValueError as error:
-            raise InvalidInput(f"table property {self.key} cannot be {text!r}: {error}", hint=self.doc) from error
-
-
-@dataclass(frozen=True)
-class ColumnProperty(Generic[T]):
-    """A property that every column may have: its key is the prefix and the column's name, dots and all."""
-
-    prefix: str
-    parse: Callable[[str], T]
-    default: T
-    doc: str
-
-    def of(self, column: str) -> Property[T]:
-        """Return the property of one column."""
-        return Property(self.prefix + column, self.parse, self.default, self.doc)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError("it must be at least 1")
-    return number
-
-
-def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError("it cannot be negative")
-    return number
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text.lower() not in words:
-            raise ValueError(f"it must be one of {', '.join(words)}")
-        return text.lower()
-
-    return parse
-
-
-def _flag(text: str) -> bool:
-    return _one_of("true", "false")(text) == "true"
-
-
-def _probability(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1:
-        raise ValueError("it must be between 0 and 1")
-    return number
-
-
-def _metrics_mode(text: str) -> str:
-    word = text.strip().lower()
-    if not _METRICS_MODE.fullmatch(word):
-        raise ValueError("it must be none, counts, truncate(n) or full")
-    return word
 
 
 COMMIT_RETRIES = Property(
     "commit.retry.num-retries",
-    _natural,
+    natural,
     100,
     "How often a commit is retried after a conflict. (Iceberg: 4, which loses appends under contention.)",
 )
 COMMIT_TOKENS_KEPT = Property(
     "icefield.idempotency-keys.kept",
-    _natural,
+    natural,
     100,
     "How many of the newest plain keys of each branch are remembered after their snapshots have expired.",
 )
 COMMIT_RETRY_MIN_WAIT_MS = Property(
-    "commit.retry.min-wait-ms", _positive, 10, "The upper bound of the first random wait."
+    "commit.retry.min-wait-ms", positive, 10, "The upper bound of the first random wait."
 )
-COMMIT_RETRY_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", _positive, 2_000, "The upper bound of later waits.")
+COMMIT_RETRY_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", positive, 2_000, "The upper bound of later waits.")
 COMMIT_RETRY_TOTAL_MS = Property(
-    "commit.retry.total-timeout-ms", _positive, 1_800_000, "How long a commit is retried in total."
+    "commit.retry.total-timeout-ms", positive, 1_800_000, "How long a commit is retried in total."
 )
 PREVIOUS_VERSIONS_MAX = Property(
-    "write.metadata.previous-versions-max", _positive, 100, "How many old metadata files the metadata log keeps."
+    "write.metadata.previous-versions-max", positive, 100, "How many old metadata files the metadata log keeps."
 )
 METADATA_DELETE_AFTER_COMMIT = Property(
     "write.metadata.delete-after-commit.enabled",
-    _flag,
+    flag,
     True,
     "Remove metadata files that leave the metadata log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
 )
 METADATA_CODEC = Property(
-    "write.metadata.compression-codec", _one_of("none", "gzip"), "none", "The compression of metadata files."
+    "write.metadata.compression-codec", one_of("none", "gzip"), "none", "The compression of metadata files."
 )
 DATA_PATH: Property[str | None] = Property(
     "write.data.path", str, None, "Where new data and delete files go; `data` in the table's location if it is not set."
@@ -135,176 +61,198 @@ METADATA_PATH: Property[str | None] = Property(
 )
 OBJECT_STORAGE = Property(
     "write.object-storage.enabled",
-    _flag,
+    flag,
     False,
     "Spread new files over hashed directories, so that an object store does not throttle one prefix.",
 )
 OBJECT_STORAGE_PARTITIONED = Property(
-    "write.object-storage.partitioned-paths", _flag, True, "Whether hashed paths include the partition."
+    "write.object-storage.partitioned-paths", flag, True, "Whether hashed paths include the partition."
 )
 FILE_FORMAT = Property(
     "write.format.default",
-    _one_of("parquet"),
+    one_of("parquet"),
     "parquet",
     "Data files are written as Parquet. Other formats are refused.",
 )
 DELETE_FILE_FORMAT = Property(
     "write.delete.format.default",
-    _one_of("parquet"),
+    one_of("parquet"),
     "parquet",
     "Position deletes are written as Parquet, in format version 3 as deletion vectors. Other formats are refused.",
 )
 BY_FILE, BY_PARTITION = "file", "partition"
 DELETE_GRANULARITY = Property(
     "write.delete.granularity",
-    _one_of(BY_FILE, BY_PARTITION),
+    one_of(BY_FILE, BY_PARTITION),
     BY_FILE,
     "What a position delete file of format version 2 holds: the deletes of one data file, so that a reader opens only "
     "what it needs, or of all that a task changes in a partition, which makes fewer files. (Iceberg: partition.)",
 )
 GC_ENABLED = Property(
     "gc.enabled",
-    _flag,
+    flag,
     True,
     "Whether snapshots may expire and files may be deleted; false for a table whose files other tables refer to.",
 )
 TARGET_FILE_SIZE_BYTES = Property(
-    "write.target-file-size-bytes", _positive, 512 * 1024 * 1024, "Data files are closed at about this size."
+    "write.target-file-size-bytes", positive, 512 * 1024 * 1024, "Data files are closed at about this size."
 )
 PARQUET_CODEC = Property(
     "write.parquet.compression-codec",
-    _one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
+    one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
     "zstd",
     "The compression of data pages.",
 )
 PARQUET_ROW_GROUP_BYTES = Property(
-    "write.parquet.row-group-size-bytes", _positive, 128 * 1024 * 1024, "Row groups are closed at about this size."
+    "write.parquet.row-group-size-bytes", positive, 128 * 1024 * 1024, "Row groups are closed at about this size."
 )
 PARQUET_LEVEL: Property[int | None] = Property(
     "write.parquet.compression-level", int, None, "The compression level; by default the codec's own."
 )
 PARQUET_PAGE_BYTES = Property(
-    "write.parquet.page-size-bytes", _positive, 1024 * 1024, "Data pages are closed at about this size."
+    "write.parquet.page-size-bytes", positive, 1024 * 1024, "Data pages are closed at about this size."
 )
-PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", _positive, 20_000, "The maximum rows of a data page.")
-PARQUET_PAGE_VERSION = Property("write.parquet.page-version", _one_of("v1", "v2"), "v1", "The version of data pages.")
+PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", positive, 20_000, "The maximum rows of a data page.")
+PARQUET_PAGE_VERSION = Property("write.parquet.page-version", one_of("v1", "v2"), "v1", "The version of data pages.")
 PARQUET_DICTIONARY_BYTES = Property(
     "write.parquet.dict-size-bytes",
-    _positive,
+    positive,
     2 * 1024 * 1024,
     "The maximum size of a dictionary; further values are plainly encoded.",
 )
 PARQUET_DICTIONARY: ColumnProperty[bool | None] = ColumnProperty(
     "write.parquet.dict-encoding-enabled.column.",
-    _flag,
+    flag,
     None,
     "Whether a column is dictionary-encoded; if it is not set, where values repeat.",
 )
 BLOOM_FILTER_MAX_BYTES = Property(
-    "write.parquet.bloom-filter-max-bytes", _positive, 1024 * 1024, "The maximum size of a Bloom filter."
+    "write.parquet.bloom-filter-max-bytes", positive, 1024 * 1024, "The maximum size of a Bloom filter."
 )
 BLOOM_FILTER = ColumnProperty(
-    "write.parquet.bloom-filter-enabled.column.", _flag, False, "Whether a column gets Bloom filters."
+    "write.parquet.bloom-filter-enabled.column.", flag, False, "Whether a column gets Bloom filters."
 )
 BLOOM_FILTER_FPP = ColumnProperty(
     "write.parquet.bloom-filter-fpp.column.",
-    _probability,
+    probability,
     0.01,
     "The false positive probability of a column's Bloom filters.",
 )
 BLOOM_FILTER_NDV: ColumnProperty[int | None] = ColumnProperty(
     "write.parquet.bloom-filter-ndv.column.",
-    _positive,
+    positive,
     None,
     "The number of distinct values of a column in a row group; if it is not set, the number of its rows.",
 )
 DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE = "none", "hash", "range"
 DISTRIBUTION_MODE: Property[str | None] = Property(
     "write.distribution-mode",
-    _one_of(DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE),
+    one_of(DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE),
     None,
     "How Spark distributes rows before they are written: none, hash (by partition) or range (by partition and "
     "order). If it is not set: hash where the table is partitioned, else range where it is ordered, else none.",
 )
 TASK_BYTES: Property[int | None] = Property(
     "write.spark.advisory-partition-size-bytes",
-    _positive,
+    positive,
     None,
     "How much one task writes after rows were distributed; by default enough to fill a file.",
 )
 MANIFEST_CODEC = Property(
     "write.avro.compression-codec",
-    _one_of("gzip", "uncompressed", "snappy", "zstd"),
+    one_of("gzip", "uncompressed", "snappy", "zstd"),
     "gzip",
     "The compression of manifests and manifest lists; gzip is what every engine reads.",
 )
 METRICS_DEFAULT = Property(
     "write.metadata.metrics.default",
-    _metrics_mode,
+    metrics_mode,
     "truncate(16)",
     "The column statistics that are kept: none, counts, truncate(n) or full.",
 )
 
 MAX_INFERRED_COLUMNS: Property[int | None] = Property(
     "write.metadata.metrics.max-inferred-column-defaults",
-    _natural,
+    natural,
     None,
     "How many columns get statistics if write.metadata.metrics.default is not set, the table's own columns before "
     "those inside structs. (Iceberg: 100, which leaves the columns of wide tables without pruning.)",
 )
-METRICS_OF_COLUMN = ColumnProperty(METRICS_COLUMN_PREFIX, _metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc)
+METRICS_OF_COLUMN = ColumnProperty(METRICS_COLUMN_PREFIX, metrics_mode, METRICS_DEFAULT.default, METRICS_DEFAULT.doc)
 
-MANIFEST_MERGE = Property("commit.manifest-merge.enabled", _flag, True, "Merge small manifests while appending.")
+MANIFEST_MERGE = Property("commit.manifest-merge.enabled", flag, True, "Merge small manifests while appending.")
 MANIFEST_MIN_COUNT_TO_MERGE = Property(
-    "commit.manifest.min-count-to-merge", _positive, 100, "The least number of manifests to merge."
+    "commit.manifest.min-count-to-merge", positive, 100, "The least number of manifests to merge."
 )
 MANIFEST_TARGET_SIZE_BYTES = Property(
-    "commit.manifest.target-size-bytes", _positive, 8 * 1024 * 1024, "The target size of merged manifests."
+    "commit.manifest.target-size-bytes", positive, 8 * 1024 * 1024, "The target size of merged manifests."
 )
 MAX_SNAPSHOT_AGE_MS = Property(
-    "history.expire.max-snapshot-age-ms", _positive, 5 * 24 * 3600 * 1000, "The age at which snapshots expire."
+    "history.expire.max-snapshot-age-ms", positive, 5 * 24 * 3600 * 1000, "The age at which snapshots expire."
 )
 MIN_SNAPSHOTS_TO_KEEP = Property(
-    "history.expire.min-snapshots-to-keep", _positive, 1, "How many snapshots of a branch never expire."
+    "history.expire.min-snapshots-to-keep", positive, 1, "How many snapshots of a branch never expire."
 )
 MAX_REF_AGE_MS = Property(
-    "history.expire.max-ref-age-ms", _positive, (1 << 63) - 1, "The age at which a branch or tag expires."
+    "history.expire.max-ref-age-ms", positive, (1 << 63) - 1, "The age at which a branch or tag expires."
 )
 SPLIT_TARGET_SIZE_BYTES = Property(
-    "read.split.target-size", _positive, 128 * 1024 * 1024, "The target size of one task."
+    "read.split.target-size", positive, 128 * 1024 * 1024, "The target size of one task."
 )
 SPLIT_LOOKBACK = Property(
-    "read.split.planning-lookback", _positive, 10, "How many tasks are filled at once; more fills them better."
+    "read.split.planning-lookback", positive, 10, "How many tasks are filled at once; more fills them better."
 )
 SPLIT_OPEN_FILE_COST_BYTES = Property(
-    "read.split.open-file-cost", _natural, 4 * 1024 * 1024, "The cost of opening a file, in bytes."
+    "read.split.open-file-cost", natural, 4 * 1024 * 1024, "The cost of opening a file, in bytes."
 )
-COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
+COPY_ON_WRITE, MERGE_ON_READ, AUTO_MODE = "copy-on-write", "merge-on-read", "auto"
+_MODES = (COPY_ON_WRITE, MERGE_ON_READ)
 DELETE_MODE = Property(
     "write.delete.mode",
-    _one_of(COPY_ON_WRITE, MERGE_ON_READ),
+    one_of(*_MODES),
     COPY_ON_WRITE,
     "How rows are deleted: copy-on-write rewrites data files, merge-on-read writes delete files.",
 )
-MERGE_MODE = Property("write.merge.mode", _one_of(COPY_ON_WRITE, MERGE_ON_READ), COPY_ON_WRITE, "The same for upserts.")
+UPDATE_MODE = Property("write.update.mode", one_of(*_MODES), COPY_ON_WRITE, "The same for the old rows of an update.")
+MERGE_MODE = Property("write.merge.mode", one_of(*_MODES), COPY_ON_WRITE, "The same for merges and upserts.")
+# Iceberg Java refuses to write to a table whose write.*.mode has any other value.
+OWN_DELETE_MODE: Property[str | None] = Property(
+    "icefield.delete.mode",
+    one_of(*_MODES, AUTO_MODE),
+    None,
+    "Overrides write.delete.mode for Icefield. auto decides for each data file: a small one, or one that loses many of "
+    "its rows, is rewritten, others get delete files.",
+)
+OWN_UPDATE_MODE: Property[str | None] = Property(
+    "icefield.update.mode", one_of(*_MODES, AUTO_MODE), None, "The same for write.update.mode."
+)
+OWN_MERGE_MODE: Property[str | None] = Property(
+    "icefield.merge.mode", one_of(*_MODES, AUTO_MODE), None, "The same for write.merge.mode."
+)
 SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 DELETE_ISOLATION = Property(
     "write.delete.isolation-level",
-    _one_of(SERIALIZABLE, SNAPSHOT),
+    one_of(SERIALIZABLE, SNAPSHOT),
     SERIALIZABLE,
     "serializable: a delete fails if rows that it would match were added concurrently; snapshot: those rows stay.",
 )
 OVERWRITE_ISOLATION = Property(
     "write.overwrite.isolation-level",
-    _one_of(SERIALIZABLE, SNAPSHOT),
+    one_of(SERIALIZABLE, SNAPSHOT),
     SERIALIZABLE,
     "The same for overwrites of the rows that match a filter.",
 )
+UPDATE_ISOLATION = Property(
+    "write.update.isolation-level",
+    one_of(SERIALIZABLE, SNAPSHOT),
+    SERIALIZABLE,
+    "The same for updates.",
+)
 MERGE_ISOLATION = Property(
     "write.merge.isolation-level",
-    _one_of(SERIALIZABLE, SNAPSHOT),
+    one_of(SERIALIZABLE, SNAPSHOT),
     SERIALIZABLE,
-    "The same for upserts; the keys that an upsert inserts count as read under either.",
+    "The same for merges and upserts; the keys that they look for before they insert count as read under either.",
 )
 
 TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
@@ -344,7 +292,9 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST_BYTES,
     DELETE_MODE,
+    UPDATE_MODE,
     MERGE_MODE,
+    UPDATE_ISOLATION,
     MERGE_ISOLATION,
 )
 
@@ -356,6 +306,9 @@ OPTIONAL_PROPERTIES: tuple[Property[int | None] | Property[str | None], ...] = (
     DATA_PATH,
     METADATA_PATH,
     MAX_INFERRED_COLUMNS,
+    OWN_DELETE_MODE,
+    OWN_UPDATE_MODE,
+    OWN_MERGE_MODE,
 )
 COLUMN_PROPERTIES: tuple[
     ColumnProperty[bool]
