@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from icefield.errors import InvalidInput, NeedsSpark
+from icefield.expr.parse.builder import lit
 from icefield.expr.values.bind import _FUNCTIONS, parse_condition, parse_value
-from icefield.expr.values.constants import lit
 from icefield.expr.values.scope import Scope, Side
 from icefield.types.arrow import schema_from_arrow
 

@@ -58,6 +58,13 @@ Literal = (
 )
 
 
+@dataclass(frozen=True)
+class Lit:
+    """A literal where text would be SQL."""
+
+    value: Literal
+
+
 class Operator(Enum):
     """A comparison; the value is its SQL spelling."""
 

@@ -12,6 +12,7 @@ from icefield.expr.parse.ast import (
     IsNaN,
     IsNull,
     Like,
+    Lit,
     Literal,
     Not,
     NullSafeEqual,
@@ -26,6 +27,11 @@ def col(name: str) -> "ColumnTerm":
     if not name:
         raise InvalidFilter("a column needs a name")
     return ColumnTerm(Column(tuple(name.split("."))))
+
+
+def lit(value: Literal) -> Lit:
+    """Return a literal for `update` and `merge`, where a plain string is SQL text."""
+    return Lit(value)
 
 
 class ColumnTerm:

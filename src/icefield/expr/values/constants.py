@@ -7,7 +7,6 @@ import datetime
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.bind.literals import checked_text
-from icefield.expr.parse.ast import Date, Literal, Time, Timestamp
+from icefield.expr.parse.ast import Date, Lit, Time, Timestamp
 from icefield.expr.parse.datetimes import from_python, parse_date, parse_timestamp
 from icefield.expr.values.syntax import Constant
 from icefield.types.datatypes import (
@@ -47,18 +46,6 @@ _ESCAPE = re.compile(r"\\(u0024|.)", re.DOTALL)
 # Escapes that every version of Spark reads alike; before % and _ the backslash stays, for LIKE.
 _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "%": "\\%", "_": "\\_", "u0024": "$"}
 _NUMBER = re.compile(r"(?P<digits>[\d.]+)(?P<exponent>[eE][+-]?\d+)?(?P<suffix>[A-Za-z]*)")
-
-
-@dataclass(frozen=True)
-class PythonLiteral:
-    """A Python value as a literal, where a string alone would be SQL text."""
-
-    value: Literal
-
-
-def lit(value: Literal) -> PythonLiteral:
-    """Use a Python value as a literal: `lit("text")` is a string, while "text" is an SQL expression."""
-    return PythonLiteral(value)
 
 
 def from_number(text: str, *, negative: bool = False) -> Constant:
@@ -116,7 +103,7 @@ def from_text(text: str, kind: PrimitiveType) -> Constant:
 
 def from_value(value: object) -> Constant:
     """Convert a Python value; its type is the one that Spark gives the same literal."""
-    plain: Any = value.value if isinstance(value, PythonLiteral) else value
+    plain: Any = value.value if isinstance(value, Lit) else value
     if isinstance(plain, np.generic):
         plain = plain.item()
     for kinds, convert in _FROM_PYTHON:
