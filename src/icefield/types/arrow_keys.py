@@ -27,24 +27,28 @@ class KeyIndex:
 
     def __init__(self, columns: Sequence[pa.Array], rows: int) -> None:
         self._values: list[pa.Array] = []
-        self._steps: list[pa.Array] = []
-        codes = np.zeros(rows, np.int64)
+        # The distinct pairs of a number of the columns before and a value; the first column needs none.
+        self._steps: list[pa.Array | None] = []
+        codes: Codes | None = None
         for column in map(comparable, columns):
-            values = column.unique()
-            combined = pa.array(codes * len(values) + _positions(column, values))
-            step = combined.unique()
+            values, found = _numbered(column)
+            step = None
+            if codes is not None:
+                step, found = _numbered(pa.array(codes * len(values) + found))
             self._values.append(values)
             self._steps.append(step)
-            codes = _positions(combined, step)
-        self.codes: Codes = codes
+            codes = found
+        self.codes: Codes = np.zeros(rows, np.int64) if codes is None else codes
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> Codes:
         """Return the number of each row, or NOT_FOUND; a column may be narrower than in the index."""
         codes = np.zeros(rows, np.int64)
         for column, values, step in zip(columns, self._values, self._steps, strict=True):
             found = _positions(comparable(column).cast(values.type), values)
-            combined = pa.array(codes * len(values) + found, mask=(codes < 0) | (found < 0))
-            codes = _positions(combined, step)
+            if step is not None:
+                combined = pa.array(codes * len(values) + found, mask=(codes < 0) | (found < 0))
+                found = _positions(combined, step)
+            codes = found
         return codes
 
 
@@ -87,6 +91,12 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     elif types.is_integer(column.type) or types.is_temporal(kind):
         column = column.view(pa.binary(LONG_BYTES))
     return column.cast(pa.binary())
+
+
+def _numbered(column: pa.Array) -> tuple[pa.Array, Codes]:
+    """Return the distinct values in order, and the number of each value."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
 
 def _positions(column: pa.Array, values: pa.Array) -> Codes:

@@ -117,7 +117,8 @@ class OpenFile:
         inherited = (
             positions + task.first_row_id if field.field_id == ROW_ID.field_id else np.full(rows, task.sequence_number)
         )
-        return pc.coalesce(batch.column(field.name), pa.array(inherited, pa.int64()))
+        stored, whole = batch.column(field.name), pa.array(inherited, pa.int64())
+        return whole if stored.null_count == rows else pc.coalesce(stored, whole)
 
 
 def _fragment(source: pa.NativeFile, int96_unit: str) -> Any:

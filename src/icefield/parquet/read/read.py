@@ -71,6 +71,12 @@ class TableReader:
         batches = self._matching(task, query.wanted, where, query.matches)
         return batches if query.narrow is None else map(query.narrow.project, batches)
 
+    def read_candidates(
+        self, task: FileTask, schema: Schema, select: Sequence[str], where: Bound
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected columns of the rows that may match: the live rows of row groups that may hold matches."""
+        return self._open_rows(task, self._prepared(schema, select, TRUE).wanted, where, self._deletes.load(task))
+
     def read_non_matching(self, task: FileTask, schema: Schema, where: Bound) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows that do not match, with all columns: those for which the filter is false or null."""
         rest = complement(where)
