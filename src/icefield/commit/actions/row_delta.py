@@ -4,8 +4,8 @@ The engine that found the rows writes the delete files before the commit. They h
 only for data files from which another writer deleted rows since the plan.
 
 What must be true at commit time: the data files are still there, and no one else deleted one of the same rows (two
-updates of one row conflict, and so do an update and a delete). Deletes of other rows of the same file do not conflict.
-Concurrently added rows are handled as for an overwrite.
+updates of one row conflict, and so do an update and a delete). Deletes of other rows of the same file do not conflict,
+unless the file is rewritten. Concurrently added rows are handled as for an overwrite.
 """
 
 from collections.abc import Iterator, Sequence
@@ -70,18 +70,20 @@ class RowDelta(FilesAction):
     """Deletes rows of planned files by position, removes other planned files, and adds files.
 
     deletes: the delete files of all data files that lose rows, at most one for each. has_vectors: they are deletion
-    vectors, which include the positions that were deleted before. removed: the planned files to remove. place: where
-    rewritten delete files go.
+    vectors, which include the positions that were deleted before. removed: the planned files to remove. carried: those
+    of them whose rows were copied to the new files, changed or not. place: where rewritten delete files go.
     """
 
     deletes: Sequence[DeleteEntry]
     has_vectors: bool
     removed: PlannedFiles
+    carried: PlannedFiles
     place: DeleteDestination
     _undisturbed: _Proposed | None = field(init=False, default=None)
 
     def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         self.read_set.check_added_rows(base, context)
+        self.read_set.check_deleted_rows(base, context, self.carried)
         manifests, snapshot_id = self._manifests.write(base, context)
         proposed = self._propose_deletes(base, context)
         columns = DataFiles.concat(group.columns for group in proposed.files)
