@@ -10,16 +10,15 @@
 No session is started implicitly: without one, the local engine does large work too, file by file in bounded memory.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from icefield.cache.reading import ReadContext
+from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.engine.engine import EngineUse, RowEngine
 from icefield.engine.local import LOCAL, LocalEngine
-from icefield.engine.local_upsert import open_arrow_rows
+from icefield.engine.merge_source import arrow_source_keys, open_arrow_source
 from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spark_engine
-from icefield.engine.upsert import UpsertRows
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.storage.store import Store, is_reachable
@@ -40,11 +39,16 @@ class EngineChoice:
     sessions: SessionChoice
     asked: EngineName | None = None
 
-    def use(self, work_bytes: int, store: Store, rows: object = None) -> EngineUse:
-        """Return the engine for an operation that reads this many bytes of files in a store."""
+    def use(self, work_bytes: int, store: Store, rows: object = None, needs_spark: str | None = None) -> EngineUse:
+        """Return the engine for an operation that reads this many bytes of files in a store.
+
+        needs_spark: what only Spark can evaluate.
+        """
         self._check_asked(rows)
         if is_spark(rows):
             return EngineUse(SPARK, "the rows are a DataFrame")
+        if needs_spark is not None:
+            return self._use_spark(needs_spark)
         if self.asked is not None and self.asked != AUTO:
             return EngineUse(self.asked, "the caller chose it")
         if self.asked is None and self.sessions.engine != AUTO:
@@ -57,6 +61,14 @@ class EngineChoice:
             return EngineUse(LOCAL, f"{work_bytes:,} bytes to open, but Spark cannot reach them")
         return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
 
+    def _use_spark(self, needs_spark: str) -> EngineUse:
+        if self.asked == LOCAL or not (self.asked == SPARK or has_session(self.sessions.session)):
+            raise InvalidInput(
+                f"only Spark can evaluate {needs_spark}",
+                hint="Omit engine='local'" if self.asked == LOCAL else "Start a Spark session, or pass engine='spark'",
+            )
+        return EngineUse(SPARK, f"only Spark can evaluate {needs_spark}")
+
     def open(self, use: EngineUse, context: ReadContext, base: TableMetadata, rows: object = None) -> RowEngine:
         """Return the engine for one version of a table. rows: if it is a DataFrame, its session is used."""
         if use.name == LOCAL:
@@ -65,13 +77,20 @@ class EngineChoice:
         engine: RowEngine = load_spark_engine().row_engine(context, base, chosen or self.sessions.session)
         return engine
 
-    def open_upsert(self, rows: object, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
-        """Prepare rows to upsert on their engine, or return None if there are none."""
+    def open_source(self, rows: object, base: TableMetadata) -> MergeSource:
+        """Prepare the source rows of a merge on their engine, so that they can be read twice."""
         self._check_asked(rows)
         if is_spark(rows):
-            opened: UpsertRows | None = load_spark_engine().open_upsert(rows, on, base)
+            opened: MergeSource = load_spark_engine().open_source(rows, base)
             return opened
-        return open_arrow_rows(rows, on, base.schema)
+        return open_arrow_source(rows)
+
+    def source_keys(self, source: MergeSource, merge: Merge, base: TableMetadata) -> SourceKeys:
+        """Find what the keys of the source rows tell about the rows of the table that they can match."""
+        if is_spark(source.rows):
+            found: SourceKeys = load_spark_engine().source_keys(source, merge, base)
+            return found
+        return arrow_source_keys(source, merge, base.schema)
 
     def _check_asked(self, rows: object) -> None:
         if self.asked is not None:

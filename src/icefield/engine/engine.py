@@ -22,8 +22,8 @@ from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 
 if TYPE_CHECKING:
+    from icefield.engine.change import Changed, ChangePlan, Clause, Merge, MergeSource
     from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
-    from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -75,12 +75,16 @@ class RowEngine(Protocol):
         """Write rows, and the remaining rows of partially replaced files, to data files."""
         ...
 
-    def upsert_by_equality(self, rows: Any, plan: "EqualityPlan") -> "EqualityFiles":
-        """Write rows, whose schema was checked, to data files, and their keys to equality delete files."""
+    def merge(self, source: "MergeSource", merge: "Merge", plan: "ChangePlan") -> "Changed":
+        """Match source rows with the rows of planned files, and apply the clauses."""
         ...
 
-    def upsert(self, source: "UpsertRows", plan: "UpsertPlan") -> "Upserted":
-        """Match rows with planned files by key, and write the results."""
+    def change_matching(self, clause: "Clause", plan: "ChangePlan") -> "Changed":
+        """Apply a clause to the rows of planned files that match the filter of the plan and its condition."""
+        ...
+
+    def upsert_by_equality(self, rows: Any, plan: "EqualityPlan") -> "EqualityFiles":
+        """Write rows, whose schema was checked, to data files, and their keys to equality delete files."""
         ...
 
 

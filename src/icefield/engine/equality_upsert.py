@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from icefield.codec.manifest.rows import DataFiles
-from icefield.engine.upsert import index_keys
+from icefield.engine.keys import index_keys
 from icefield.parquet.write.conform import conform_columns
 from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.write import DataWriter

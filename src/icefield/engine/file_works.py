@@ -3,15 +3,11 @@
 CountRows         how many rows of each file match
 FindMatches       whether any row of a file matches
 FindMinMax        the minimum or maximum of a column in each file
-DeleteRows        position deletes for the rows that match
 ConvertKeys       position deletes for the rows that equality deletes delete
-DeletePositions   position deletes for rows with known positions
-RewriteWithout    files without the rows at known positions
 MergeFiles        the rows of a group of files, in order, as fewer files
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +16,6 @@ import pyarrow.compute as pc
 
 from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.engine import Site
-from icefield.errors import IcefieldError
 from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of
 from icefield.expr.prune.residual import residual
 from icefield.parquet.read.deletes import Positions
@@ -99,40 +94,10 @@ class DeletedFiles:
 
 
 @dataclass(frozen=True)
-class DeleteRows:
-    """Writes position deletes for the rows that match; the positions stay on the engine's side.
-
-    has_vectors: whether the table uses deletion vectors, which include the positions that were deleted before.
-    """
-
-    schema: Schema
-    where: Bound
-    plan: WritePlan
-    has_vectors: bool
-
-    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
-        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
-        schema, (position,) = with_free_names(self.schema, (POSITION,))
-        try:
-            for reader, task in site.read(tasks):
-                batches = reader.read(task, schema, [position], residual(self.where, task.residual_code))
-                found: Positions = np.concatenate(
-                    [NO_POSITIONS, *(batch.column(position).to_numpy() for batch in batches)]
-                )
-                if len(found):
-                    before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
-                    writer.add(task.location, np.union1d(before, found), task.partition_identity)
-            yield DeletedFiles(writer.close())
-        except BaseException:
-            writer.abort()
-            raise
-
-
-@dataclass(frozen=True)
 class ConvertKeys:
     """Writes position deletes for the rows that equality deletes delete; only key columns are read.
 
-    has_vectors: as in DeleteRows.
+    has_vectors: whether the table uses deletion vectors, which include the positions that were deleted before.
     """
 
     schema: Schema
@@ -153,46 +118,6 @@ class ConvertKeys:
             yield DeletedFiles(writer.close())
         except BaseException:
             writer.abort()
-            raise
-
-
-@dataclass(frozen=True)
-class DeletePositions:
-    """Writes position deletes for rows with known positions."""
-
-    plan: WritePlan
-    has_vectors: bool
-
-    def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[DeletedFiles]:
-        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
-        reader = site.files.reader(site.store)
-        try:
-            for task, positions in pairs:
-                before = reader.deleted_positions(task) if self.has_vectors else NO_POSITIONS
-                writer.add(task.location, np.union1d(before, positions), task.partition_identity)
-            yield DeletedFiles(writer.close())
-        except BaseException:
-            writer.abort()
-            raise
-
-
-@dataclass(frozen=True)
-class RewriteWithout:
-    """Rewrites each file without the rows at some positions."""
-
-    plan: WritePlan
-
-    def run(self, pairs: Iterable[tuple[FileTask, Positions]], site: Site) -> Iterator[DataFiles]:
-        reader, done = site.files.reader(site.store), list[DataFiles]()
-        try:
-            for number, (task, positions) in enumerate(pairs):
-                batches = reader.read_without(task, self.plan.schema, positions)
-                done.append(write_batches(self.plan, batches, site.store, f"{site.name}-{number}"))
-                yield done[-1]
-        except BaseException:
-            for location in (path for files in done for path in files.paths):
-                with suppress(IcefieldError):
-                    site.store.delete(location)
             raise
 
 

@@ -10,12 +10,13 @@ from itertools import chain
 import pyarrow as pa
 
 from icefield.codec.manifest.rows import DataFiles
+from icefield.engine.change import Changed, ChangePlan, Clause, Merge, MergeSource
+from icefield.engine.change_files import change_files
 from icefield.engine.engine import FileWork, Site, T
 from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan, write_equality_here
 from icefield.engine.file_works import write_batches
-from icefield.engine.local_upsert import upsert_here
+from icefield.engine.local_merge import merge_here
 from icefield.engine.rows import arrow_batches
-from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
 from icefield.expr.prune.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
@@ -63,9 +64,14 @@ class LocalEngine:
         _, batches = arrow_batches(rows)
         return write_equality_here(map(check_text, batches), plan, self.store, local_name())
 
-    def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
-        """Match rows with planned files by key, and write the results."""
-        return upsert_here(source, plan, self._site(0), self.base)
+    def merge(self, source: MergeSource, merge: Merge, plan: ChangePlan) -> Changed:
+        """Match source rows with the rows of planned files, and apply the clauses."""
+        return merge_here(source, merge, plan, self._site(0))
+
+    def change_matching(self, clause: Clause, plan: ChangePlan) -> Changed:
+        """Apply a clause to the rows of planned files that match the filter of the plan and its condition."""
+        work = change_files(clause, plan)
+        return Changed.total(self.run(work, self.group(plan.scan.tasks(plan.scan.files))))
 
     def _site(self, number: int) -> Site:
         return Site(self.store, TableFiles.of(self.base), local_name(number))

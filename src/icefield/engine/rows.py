@@ -76,8 +76,12 @@ class SparkEngine(Protocol):
         """Return the engine for the rows of one version of a table: an `icefield.engine.engine.RowEngine`."""
         ...
 
-    def open_upsert(self, frame: Any, on: Sequence[str] | None, base: TableMetadata) -> Any:
-        """Prepare a DataFrame to upsert: an `icefield.engine.upsert.UpsertRows`, or None if it has no rows."""
+    def open_source(self, frame: Any, base: TableMetadata) -> Any:
+        """Prepare a DataFrame as the source of a merge: an `icefield.engine.change.MergeSource`."""
+        ...
+
+    def source_keys(self, source: Any, merge: Any, base: TableMetadata) -> Any:
+        """Find the keys of a source: an `icefield.engine.change.SourceKeys`."""
         ...
 
     def read(
@@ -126,9 +130,14 @@ def is_spark(value: object) -> bool:
     return type(value).__module__.split(".")[0] == "pyspark"
 
 
+def filter_text(column: Any) -> str:
+    """Convert a Spark Column to filter text. Raises InvalidFilter if it is more than a filter can say."""
+    return load_spark_engine().filter_text(column)
+
+
 def bind_filter(where: Predicate | str | Any, schema: Schema) -> Bound:
     """Bind a filter, which may be a Spark Column."""
-    return bind(load_spark_engine().filter_text(where) if is_spark(where) else where, schema)
+    return bind(filter_text(where) if is_spark(where) else where, schema)
 
 
 def as_schema(value: object) -> Schema:
@@ -155,6 +164,12 @@ def as_schema(value: object) -> Schema:
 def hold_rows(rows: object) -> object:
     """Return rows whose schema can be read before the rows: a stream of Arrow data can be opened only once."""
     return rows if is_spark(rows) else pa.RecordBatchReader.from_batches(*arrow_batches(rows))
+
+
+def hold_table(rows: object) -> pa.Table:
+    """Return Arrow data in any form as a table, which can be read again."""
+    columns, batches = arrow_batches(rows)
+    return pa.Table.from_batches(batches, columns)
 
 
 def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -1,26 +1,15 @@
-"""The parts of an upsert that do not depend on the engine: keys of the rows, the filter for files, and the results.
-
-    rows to upsert -> keys -> filter that all rows with one of the keys match -> plan
-    planned files and rows, matched by key -> new rows, positions of the rows that they replace
-
-Raises InvalidInput for keys that are not unique.
-"""
+"""Key columns of upserts, the range of keys as a filter, and the errors for keys that are not unique."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.validate.read_set import KeyRows
 from icefield.errors import InvalidInput
-from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, one_of
+from icefield.expr.bind.bound import Bound, Compare, Reference, all_of
 from icefield.expr.parse.ast import Operator
-from icefield.parquet.write.delete_files import DeleteEntry
-from icefield.parquet.write.plan import WritePlan
-from icefield.plan.plan import ScanPlan
 from icefield.types.arrow import python_values
 from icefield.types.arrow_keys import KeyIndex
 from icefield.types.datatypes import DoubleType, FloatType, PrimitiveType
@@ -29,52 +18,9 @@ from icefield.types.schema import Schema
 MAX_LISTED_KEYS = 200
 
 
-@dataclass(frozen=True)
-class UpsertRows:
-    """Rows to upsert.
-
-    rows: an Arrow table, or a DataFrame that returns the same rows each time. incoming: the columns that they have,
-    with their own types. columns: the key columns. where: a filter that all rows with one of the keys match. keys:
-    None if there are too many for this process.
-    """
-
-    rows: Any
-    incoming: Schema
-    columns: tuple[str, ...]
-    where: Bound
-    keys: KeyRows | None = None
-
-
-@dataclass(frozen=True)
-class UpsertPlan:
-    """The inputs of an upsert.
-
-    settings: for new files, which keep the lineage of replaced rows. deletes: settings for delete files; None for
-    copy-on-write.
-    """
-
-    scan: ScanPlan
-    settings: WritePlan
-    deletes: WritePlan | None
-    has_vectors: bool
-
-
-@dataclass(frozen=True)
-class Upserted:
-    """The result of an upsert.
-
-    files: new data files. deletes: with merge-on-read, delete files for the replaced rows. touched: the data files that
-    held those rows.
-    """
-
-    files: DataFiles
-    deletes: Sequence[DeleteEntry]
-    touched: frozenset[str]
-
-
 def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema) -> tuple[str, ...]:
     """Return the key columns, checked against the table and the rows."""
-    columns = tuple(on) if on is not None else _identifier_columns(schema)
+    columns = tuple(on) if on is not None else identifier_columns(schema)
     if isinstance(on, str) or not columns:
         raise InvalidInput("upsert needs key columns", hint="Pass on=['id'], or set identifier fields on the table")
     named = {f.name for f in incoming.fields}
@@ -85,7 +31,8 @@ def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema)
     return columns
 
 
-def _identifier_columns(schema: Schema) -> tuple[str, ...]:
+def identifier_columns(schema: Schema) -> tuple[str, ...]:
+    """Return the identifier fields of a table. Raises InvalidInput for one inside a struct."""
     paths = [schema.paths[i] for i in schema.identifier_field_ids]
     for path in paths:
         if len(path) > 1:
@@ -119,36 +66,8 @@ def duplicate_key(key: dict[str, object]) -> InvalidInput:
     return InvalidInput(f"two rows to upsert have the key {key}", hint="Keep one row for each key")
 
 
-def two_rows_with_key(key: dict[str, object]) -> InvalidInput:
-    """Build the error for a duplicate key in the table: its rows may differ in columns that the source lacks."""
-    return InvalidInput(
-        f"two rows of the table have the key {key}, so it is ambiguous whose values to keep",
-        hint="Include all columns in the rows to upsert",
-    )
-
-
-def key_filter(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
-    """Build a filter that all rows with one of the keys match: few keys by their values, many by their range."""
-    parts: list[Bound] = []
-    for name in columns:
-        reference = _key_reference(name, schema)
-        found = python_values(_distinct(rows.column(name).combine_chunks()), reference.type)
-        values = [value for value in found if value is not None]
-        if len(values) <= MAX_LISTED_KEYS:
-            parts.append(one_of(reference, values))
-        else:
-            parts += _range(reference, values)
-    return all_of(*parts)
-
-
-def _distinct(column: pa.Array) -> pa.Array:
-    if isinstance(column.type, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(column.type, column.storage.unique())
-    return column.unique()
-
-
 def key_range(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
-    """Build the same filter from the range of each key column; `rows` have the minima and maxima."""
+    """Build a filter from the range of each key column; `rows` have the minima and maxima."""
     parts: list[Bound] = []
     for name in columns:
         reference = _key_reference(name, schema)

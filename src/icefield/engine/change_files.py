@@ -1,0 +1,64 @@
+"""DELETE and UPDATE by a filter, file by file, on any engine: no row leaves the task that reads its file."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from icefield.engine.apply_clauses import ClauseResults, Places
+from icefield.engine.bind_clauses import ClauseBinder, columns_of_side
+from icefield.engine.change import Changed, ChangePlan, ChangeSettings, Clause
+from icefield.engine.engine import Site
+from icefield.engine.row_values import BoundClause, Rows, Side
+from icefield.expr.bind.bound import Bound
+from icefield.expr.prune.residual import residual
+from icefield.expr.values.scope import TARGET
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.plan import WritePlan
+from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
+from icefield.types.schema import Schema
+
+
+@dataclass(frozen=True)
+class ChangeFiles:
+    """Applies a clause to the rows that match a filter, and the clause's condition; picklable."""
+
+    schema: Schema
+    where: Bound
+    clause: BoundClause
+    settings: ChangeSettings
+
+    @property
+    def plan(self) -> WritePlan:
+        """The settings of new data files."""
+        return self.settings.rows
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[Changed]:
+        """Run it, and yield the result of the group; after an error, the files that it wrote are removed."""
+        schema, (position, row_id) = with_free_names(self.schema, (POSITION, ROW_ID))
+        keeps_ids = ROW_ID.field_id in self.settings.rows.schema.by_id and bool(self.clause.assigned)
+        names = {position, *columns_of_side(TARGET, self.clause.columns), *([row_id] if keeps_ids else [])}
+        select = [schema.name_of(f.field_id) for f in schema.fields if f.name in names]
+        results = ClauseResults(self.settings, site, TARGET)
+        try:
+            for number, (reader, task) in enumerate(site.read(tasks)):
+                for batch in reader.read(task, schema, select, residual(self.where, task.residual_code)):
+                    rows = Rows({TARGET: Side(batch, np.arange(batch.num_rows))}, batch.num_rows)
+                    places = Places(
+                        np.full(batch.num_rows, number),
+                        batch.column(position).to_numpy(),
+                        batch.column(row_id) if keeps_ids else None,
+                    )
+                    results.apply([self.clause], rows, places)
+                results.end_file(number, task)
+            yield results.close()
+        except BaseException:
+            results.abort()
+            raise
+
+
+def change_files(clause: Clause, plan: ChangePlan) -> ChangeFiles:
+    """Return the work of a clause. Raises NeedsSpark for an expression that only Spark evaluates."""
+    schema = plan.scan.version.schema
+    (bound,) = ClauseBinder(schema, plan.settings.rows.schema, TARGET).bind([clause], clause.when)
+    return ChangeFiles(schema, plan.scan.where, bound, plan.settings)
