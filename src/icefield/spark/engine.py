@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefield.cache.reading import ReadContext
-from icefield.engine.upsert import UpsertRows
+from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.expr.bind.bound import columns_of
 from icefield.expr.query.select import Parts, Query
 from icefield.lake import Lake
@@ -15,6 +15,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import readable_schema
 from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.change import source
 from icefield.spark.data_source.data_source import register
 from icefield.spark.filters.filters import filter_text
 from icefield.spark.planning import SparkCluster, planning_executor
@@ -24,7 +25,6 @@ from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
 from icefield.spark.session.session import find_session, session
 from icefield.spark.types import schema_from_spark
-from icefield.spark.upsert import open_frame
 from icefield.spark.views.view import conform_to_view, run_query
 from icefield.storage.store import check_reachable
 from icefield.types.schema import Schema
@@ -60,10 +60,14 @@ class Engine:
         check_reachable(context.store)
         return SparkRowEngine(session(chosen), context, base)
 
-    def open_upsert(self, frame: DataFrame, on: Sequence[str] | None, base: TableMetadata) -> UpsertRows | None:
-        """Prepare a DataFrame to upsert."""
+    def open_source(self, frame: DataFrame, base: TableMetadata) -> MergeSource:
+        """Prepare a DataFrame as the source of a merge."""
         session(frame.sparkSession)
-        return open_frame(frame, on, base)
+        return source.open_frame(frame)
+
+    def source_keys(self, opened: MergeSource, merge: Merge, base: TableMetadata) -> SourceKeys:
+        """Find the keys of a source."""
+        return source.frame_source_keys(opened, merge, base.schema)
 
     def read(
         self,

@@ -15,14 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from icefield.codec.manifest.rows import DataFiles
 from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
-from icefield.engine.upsert import duplicate_key, null_in_key
+from icefield.engine.keys import duplicate_key, null_in_key
 from icefield.model.metadata import TableMetadata
 from icefield.model.sort_order import UNSORTED
 from icefield.parquet.write.plan import WritePlan
+from icefield.spark.keyed_frame import KeyedFrame
 from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import schema_from_spark
-from icefield.spark.upsert import SourceFrame
 from icefield.spark.write.write import remove_files_of_write, write_frames
 from icefield.storage.store import Store
 
@@ -30,7 +30,7 @@ from icefield.storage.store import Store
 def write_equality(frame: DataFrame, plan: EqualityPlan, base: TableMetadata, store: Store) -> EqualityFiles:
     """Write the rows of a frame, whose schema was checked. After an error, remove the files."""
     check_workers(frame.sparkSession)
-    source = SourceFrame.of(frame, schema_from_spark(frame.schema), plan.columns, base.schema)
+    source = KeyedFrame.of(frame, schema_from_spark(frame.schema), plan.columns, base.schema)
     with explained_worker_errors():
         # An eager checkpoint: later reads use its contents, or the job fails.
         source = replace(source, frame=source.frame.localCheckpoint(eager=True))
@@ -52,7 +52,7 @@ def _write_keys(keys: DataFrame, settings: WritePlan, store: Store) -> DataFiles
     return write_frames([together], settings, UNSORTED, store)
 
 
-def _check_keys(source: SourceFrame, columns: tuple[str, ...]) -> None:
+def _check_keys(source: KeyedFrame, columns: tuple[str, ...]) -> None:
     """Raise InvalidInput for a key that is null or occurs twice."""
     names = source.key_names
     is_null = reduce(or_, (F.col(name).isNull() for name in names))

@@ -8,10 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.rows import DataFiles
+from icefield.engine.change import Changed, ChangePlan, Clause, Merge, MergeSource
+from icefield.engine.change_files import change_files
 from icefield.engine.engine import FileWork, T
 from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
 from icefield.engine.rows import arrow_batches
-from icefield.engine.upsert import Upserted, UpsertPlan, UpsertRows
+from icefield.errors import NeedsSpark
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
@@ -20,13 +22,15 @@ from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.string_check import check_text
 from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.change.change import SparkChange, change_matching
+from icefield.spark.change.merge import SparkMerge
+from icefield.spark.change.source import conform_columns, frame_of_source
 from icefield.spark.equality_upsert import write_equality
 from icefield.spark.file_work import group_files, run_work
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.read.task import Rows
 from icefield.spark.types import schema_from_spark
-from icefield.spark.upsert import SourceFrame, SparkUpsert
 from icefield.spark.write.write import write_frames
 from icefield.types.arrow import arrow_schema
 
@@ -66,13 +70,28 @@ class SparkRowEngine:
         frame = rows if isinstance(rows, DataFrame) else self._frame_of_whole_rows(rows)
         return write_equality(frame, plan, self.base, self.context.store)
 
-    def upsert(self, source: UpsertRows, plan: UpsertPlan) -> Upserted:
-        """Match rows with planned files by key, and write the results."""
-        opened = source.rows
-        if not isinstance(opened, SourceFrame):
-            frame = frame_of_arrow(self.session, opened.to_reader(), source.incoming)
-            opened = SourceFrame.of(frame, source.incoming, source.columns, self.base.schema)
-        return SparkUpsert(opened, source, plan, self.base, self.context).run()
+    def merge(self, source: MergeSource, merge: Merge, plan: ChangePlan) -> Changed:
+        """Match source rows with planned files, and apply the clauses."""
+        rows = conform_columns(frame_of_source(self.session, source), source, merge, self.base.schema)
+        count = rows.count() if source.row_count is None else source.row_count
+        names = tuple(f.name for f in source.incoming.fields)
+        return SparkMerge(self._change(plan), rows, names, merge, count).run()
+
+    def change_matching(self, clause: Clause, plan: ChangePlan) -> Changed:
+        """Apply a clause to the rows of planned files that match its condition."""
+        change = self._change(plan)
+        try:
+            work = change_files(clause, plan)
+        except NeedsSpark:
+            return change_matching(change, clause)
+        try:
+            return Changed.total(self.run(work, self.group(plan.scan.tasks(plan.scan.files))))
+        except BaseException:
+            change.remove_files()
+            raise
+
+    def _change(self, plan: ChangePlan) -> SparkChange:
+        return SparkChange(self.session, self.context, self.base, plan)
 
     def _frame_of_whole_rows(self, rows: object) -> DataFrame:
         given, batches = arrow_batches(rows)

@@ -9,7 +9,7 @@ Metadata columns are derived from the row's position: the reader returns its num
 which a small table of the files is joined if more than the position is needed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,7 +59,9 @@ _OF_FILES = (FILE.field_id, SPEC_ID.field_id, PARTITION_ID, ROW_ID.field_id, LAS
 class FilesToRead:
     """Some files of a plan, and the columns to read from them: the table's, and metadata columns.
 
-    reading: which names of the files Spark may use.
+    reading: which names of the files Spark may use. restrict: keeps some rows before they get metadata columns: it is
+    passed a DataFrame and the names that the other columns have in it, and may add columns. kept: those of its columns
+    that the result has too, after the others.
     """
 
     context: ReadContext
@@ -68,6 +70,8 @@ class FilesToRead:
     files: PlannedFiles
     schema: Schema
     reading: Reading = UNKNOWN
+    restrict: "Callable[[DataFrame, Sequence[str]], DataFrame] | None" = None
+    kept: tuple[str, ...] = ()
 
 
 def read_native(
@@ -96,16 +100,49 @@ class _NativeScan:
         self._row_number = self._choose_row_number()
 
     def read(self, where: Bound, rows: Rows) -> DataFrame:
-        frame = self._with_own_insides(self._with_metadata_columns(self._with_positions(self._open())))
+        frame = self._with_own_insides(self._with_positions(self._open()))
+        is_late = self._request.restrict is not None and not self._key_fields
+        if not is_late:
+            frame = self._with_metadata_columns(self._with_files(frame))
         if where != TRUE or rows is Rows.NON_MATCHING:
             frame, paths = self._with_plain_paths(frame, where)
             matches = spark_sql(where, lambda reference: paths[reference.field_id])
             frame = frame.where(matches if rows is Rows.MATCHING else f"NOT coalesce({matches}, false)")
         frame = self._without_deleted(frame)
+        logical: dict[int, str] = {}
+        if self._request.restrict is not None:
+            frame, logical = self._restricted(frame, self._request.restrict)
+        if is_late:
+            frame = self._with_metadata_columns(self._with_files(frame))
         pairs = zip(self._read.fields, self._request.schema.fields, strict=True)
         return select_all(
-            frame, [to_logical_as(read.name, f, metadata=self._logical_metadata(read)) for read, f in pairs]
+            frame,
+            [
+                F.col(logical[f.field_id]).alias(f.name, metadata=NO_ID)
+                if f.field_id in logical
+                else to_logical_as(read.name, f, metadata=self._logical_metadata(read))
+                for read, f in pairs
+            ]
+            + list(self._request.kept),
         )
+
+    def _restricted(
+        self, frame: DataFrame, restrict: "Callable[[DataFrame, Sequence[str]], DataFrame]"
+    ) -> tuple[DataFrame, dict[int, str]]:
+        """Keep some rows; return the names of the logical columns too. All names in the frame are generated ones."""
+        own = [read for read in self._read.fields if not is_metadata_column(read.field_id)]
+        names = {read.field_id: self._free.of("logical", read.field_id) for read in own}
+        logical = [
+            to_logical_as(read.name, replace(read, name=names[read.field_id]), metadata=self._logical_metadata(read))
+            for read in own
+        ]
+        hidden = [self._physical_name(f) for f in LINEAGE if f.field_id in self._wanted]
+        if self._row_number is not None:
+            hidden += [self._free.row, *([self._free.key] if self._has_key else [])]
+        if self._key_fields:  # the files were joined before
+            hidden += [self._free.first_row, self._free.sequence]
+            hidden += [read.name for read in self._read.fields if is_metadata_column(read.field_id)]
+        return restrict(select_all(frame, [*logical, *hidden]), list(names.values())), names
 
     def _logical_metadata(self, read: NestedField) -> Mapping[str, str] | None:
         """Return the metadata of a column without the id that it was found by."""
@@ -179,9 +216,15 @@ class _NativeScan:
     def _with_positions(self, frame: DataFrame) -> DataFrame:
         if self._row_number is None:
             return frame
-        keys = [f"{FILE_KEY} AS {self._free.key}"] if self._needs_files or self._deletes else []
-        numbered = frame.selectExpr("*", *keys, f"{self._row_number} AS {self._free.row}")
-        return numbered.join(F.broadcast(self._files()), self._free.key) if self._needs_files else numbered
+        keys = [f"{FILE_KEY} AS {self._free.key}"] if self._has_key else []
+        return frame.selectExpr("*", *keys, f"{self._row_number} AS {self._free.row}")
+
+    @property
+    def _has_key(self) -> bool:
+        return self._needs_files or self._deletes is not None
+
+    def _with_files(self, frame: DataFrame) -> DataFrame:
+        return frame.join(F.broadcast(self._files()), self._free.key) if self._needs_files else frame
 
     def _files(self) -> DataFrame:
         """Return what rows inherit from their files, for the wanted columns."""

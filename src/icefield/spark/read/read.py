@@ -18,8 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql.types import StructType
 
+from icefield.ambient import SystemAmbient
 from icefield.codec.json.name_mapping import find_name_mapping
 from icefield.errors import Unsupported
 from icefield.expr.bind.bound import Bound, Compare, Reference, all_of, any_of
@@ -34,7 +36,7 @@ from icefield.plan.tasks import pack_tasks
 from icefield.spark.read.file_names import REBASED_TYPES, Demands, Reading, group_by_names, has_refused_item
 from icefield.spark.read.log_directory import BLOCK_BYTES
 from icefield.spark.read.native_deletes import are_few, choose_for_spark, load_deletes
-from icefield.spark.read.native_read import FilesToRead, read_native
+from icefield.spark.read.native_read import FilesToRead, FreeNames, read_native
 from icefield.spark.read.task import TASK_SCHEMA, ReadTask, Rows, is_shown_otherwise
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import logical_field
@@ -169,7 +171,19 @@ def _read_by_tasks(spark: SparkSession, request: FilesToRead, where: Bound, rows
     packs = pack_tasks(request.context, request.metadata, request.scan, request.files, request.schema)
     packed = [(pickle.dumps(tasks),) for tasks in packs]
     frame = spark.createDataFrame(packed, TASK_SCHEMA).repartition(len(packed))
-    return frame.mapInArrow(task, _shown_schema(request.schema))
+    read = frame.mapInArrow(task, _shown_schema(request.schema))
+    return read if request.restrict is None else _restricted(read, request)
+
+
+def _restricted(frame: DataFrame, request: FilesToRead) -> DataFrame:
+    # By position: Spark does not distinguish names that differ only by case.
+    free, fields = FreeNames(SystemAmbient().random_uuid().hex), request.schema.fields
+    names = [free.of(f.field_id) for f in fields]
+    own = [name for name, f in zip(names, fields, strict=True) if not is_metadata_column(f.field_id)]
+    assert request.restrict is not None
+    kept = request.restrict(frame.toDF(*names), own)
+    own_names = [F.col(name).alias(f.name) for name, f in zip(names, fields, strict=True)]
+    return kept.select(*own_names, *request.kept)
 
 
 def _part(request: FilesToRead, chosen: Mask) -> FilesToRead:

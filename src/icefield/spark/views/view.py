@@ -6,26 +6,22 @@ over Spark Connect, where a query is analysed again for each action. No job runs
 Raises InvalidInput for a query that Spark rejects, SchemaMismatch for a result that no longer matches the view.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.expr.query.select import Parts, Query
+from icefield.spark.session.analysis_errors import first_line, logged_once
 from icefield.spark.types import NO_ID, plain_type, schema_from_spark
 from icefield.spark.views.guard import check_plan, check_session
 from icefield.types.datatypes import NestedField, StringType, Type, UUIDType, children, with_children
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
-
-_POSITION = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
 
 
 def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFrame], scope: str) -> DataFrame:
@@ -36,11 +32,11 @@ def run_query(spark: SparkSession, query: Query, frames: Mapping[Parts, DataFram
     text = f"SELECT * FROM (\n{query.write(names.__getitem__, scope)}\n)"  # noqa: S608 - it is a query that is run
     check_session(spark, query)
     try:
-        with _faults_are_told_once():
+        with logged_once():
             check_plan(spark, text, scope)
             return spark.sql(_as_template(text, given), **given) if given else spark.sql(text)
     except AnalysisException as error:
-        raise InvalidInput(f"Spark cannot read the query: {_first_line(error)}") from error
+        raise InvalidInput(f"Spark cannot read the query: {first_line(error)}") from error
     except Exception as error:
         if "StackOverflowError" in str(error):
             raise InvalidInput("the query is too large for Spark to parse") from error
@@ -99,20 +95,3 @@ def _shown(kind: Type) -> Type:
         return StringType()
     inner = tuple(replace(child, type=_shown(child.type)) for child in children(kind))
     return with_children(kind, inner) if inner else kind
-
-
-def _first_line(error: AnalysisException) -> str:
-    lines = (line.strip() for line in str(error).splitlines())
-    # The position refers to the text that Spark got, which the user did not write.
-    return _POSITION.sub("", next(filter(None, lines), "no reason given"))
-
-
-@contextmanager
-def _faults_are_told_once() -> Iterator[None]:
-    """Keep pyspark from logging, with its stack, the error that it raises."""
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    was, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = was

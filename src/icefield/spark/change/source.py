@@ -1,0 +1,178 @@
+"""A DataFrame as the source of a MERGE: safe to read twice, and what its keys tell about the rows that they can match.
+
+The source is checkpointed: if its plan is not deterministic (`rand()`, a limit without an order, a table that changes),
+a row could match in one read and not in another, and would be inserted although it exists. If Spark loses part of the
+checkpoint, the job fails; it is never recomputed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql.types import StructType
+
+from icefield.engine.bind_clauses import field_at
+from icefield.engine.change import KeyPair, Merge, MergeSource, SourceColumn, SourceKeys
+from icefield.engine.keys import duplicate_key, key_range, null_in_key
+from icefield.engine.merge_source import arrow_source_keys, key_columns
+from icefield.errors import SchemaMismatch
+from icefield.expr.bind.bound import TRUE
+from icefield.parquet.write.conform import check_schema
+from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.change.expressions import expressions_of, is_mentioned
+from icefield.spark.keyed_frame import KeysTask
+from icefield.spark.session.worker_errors import explained_worker_errors
+from icefield.spark.session.workers import check_workers
+from icefield.spark.types import logical_field, schema_from_spark
+from icefield.spark.write.distribute import NumberedFrame
+from icefield.types.datatypes import (
+    DoubleType,
+    FloatType,
+    LongType,
+    NestedField,
+    TimestampNsType,
+    TimestamptzNsType,
+    UUIDType,
+    walk,
+)
+from icefield.types.schema import Schema
+
+MOST_KEYS_HERE = 100_000  # collected to this process, to plan by exact keys
+ROW_NUMBER = "n"
+_NUMBER_ID = 1 << 30
+
+
+def open_frame(frame: DataFrame) -> MergeSource:
+    """Read a DataFrame once."""
+    incoming = schema_from_spark(frame.schema)
+    check_workers(frame.sparkSession)
+    plain = NumberedFrame.of(frame).frame
+    # By its number a row is known in all branches of a plan. The checkpoint fixes it.
+    numbered = plain.select("*", F.monotonically_increasing_id().alias(ROW_NUMBER))
+    with explained_worker_errors():
+        # An eager checkpoint: later reads use its contents, or the job fails.
+        return MergeSource(numbered.localCheckpoint(eager=True), incoming)
+
+
+def frame_of_source(session: SparkSession, source: MergeSource) -> DataFrame:
+    """Return the numbered columns of a source, and the number of each row."""
+    if isinstance(source.rows, DataFrame):
+        return source.rows
+    fields = [*source.incoming.fields, NestedField(_NUMBER_ID, ROW_NUMBER, LongType())]
+    named = [replace(f, name=f"c{at}") for at, f in enumerate(fields[:-1])]
+    table: pa.Table = source.rows
+    numbered = table.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
+    return frame_of_arrow(session, numbered.to_reader(), Schema((*named, fields[-1])))
+
+
+def conform_columns(frame: DataFrame, source: MergeSource, merge: Merge, schema: Schema) -> DataFrame:
+    """Return a source with columns as the table has them, where Spark's own cast gives something else.
+
+    A uuid has several spellings, and nanoseconds are numbers to Spark. A column that an expression mentions stays as it
+    is, because the expression is about the type that the source has. frame: of `frame_of_source`.
+    """
+    given = {f.name: (at, f) for at, f in enumerate(source.incoming.fields)}
+    written = [*expressions_of(merge.clauses), *([] if merge.on is None else [merge.on])]
+    chosen = {
+        at: wanted
+        for name, wanted in _wanted_fields(merge, schema).items()
+        for at, own in [given[name]]
+        if _is_written_otherwise(own, wanted) and not is_mentioned(name, written)
+    }
+    if not chosen:
+        return frame
+    made = Schema(tuple(replace(f, name=f"k{at}", required=False) for at, f in chosen.items()))
+    shape = StructType([*frame.schema.fields, *map(logical_field, made.fields)])
+    both = frame.mapInArrow(KeysTask(tuple(chosen), made), shape)
+    names = {f"c{at}": f"k{at}" for at in chosen}
+    return both.select(*(F.col(names.get(name, name)).alias(name) for name in frame.columns))
+
+
+def _wanted_fields(merge: Merge, schema: Schema) -> dict[str, NestedField]:
+    """Return the columns of the table that source columns are compared with or copied to, if each is one only."""
+    pairs: list[tuple[str, tuple[str, ...]]] = [(key.source, (key.target,)) for key in merge.keys]
+    pairs += [
+        (assignment.value.path[0], assignment.path)
+        for clause in merge.clauses
+        for assignment in clause.assignments
+        if isinstance(assignment.value, SourceColumn) and len(assignment.value.path) == 1
+    ]
+    found: dict[str, set[NestedField]] = {}
+    for name, path in pairs:
+        found.setdefault(name, set()).add(field_at(schema, path))
+    return {name: fields.pop() for name, fields in found.items() if len(fields) == 1}
+
+
+def _is_written_otherwise(given: NestedField, wanted: NestedField) -> bool:
+    inner = (wanted, *(f for _, f in walk(wanted.type)))
+    if not any(isinstance(f.type, _WRITTEN_OTHERWISE) for f in inner):
+        return False
+    try:
+        check_schema(Schema((replace(given, name=wanted.name),)), Schema((replace(wanted, required=False),)))
+    except SchemaMismatch:
+        return False  # the assignment decides
+    return True
+
+
+def frame_source_keys(source: MergeSource, merge: Merge, schema: Schema) -> SourceKeys:
+    """Find what the keys of the source rows tell. schema: of the table."""
+    if not merge.keys:
+        return SourceKeys(TRUE, None, source.rows.count())
+    keys = _keys(source, merge.keys)
+    few = _fetch(keys.limit(MOST_KEYS_HERE + 1), merge.keys)
+    if few.num_rows <= MOST_KEYS_HERE:
+        return arrow_source_keys(replace(source, rows=few), merge, schema)
+    if merge.has_unique_keys:
+        _check_unique(keys, merge.keys)
+    return _many_keys(keys, merge.keys, schema)
+
+
+def _keys(source: MergeSource, pairs: Sequence[KeyPair]) -> DataFrame:
+    """Return the key columns under their numbers."""
+    places = {f.name: at for at, f in enumerate(source.incoming.fields)}
+    rows: DataFrame = source.rows
+    return rows.select(*(F.col(f"c{places[pair.source]}").alias(f"k{at}") for at, pair in enumerate(pairs)))
+
+
+def _fetch(keys: DataFrame, pairs: Sequence[KeyPair]) -> pa.Table:
+    fetched = keys.toArrow()
+    # A column may be compared with several of the table.
+    return pa.table({pair.source: fetched.column(at) for at, pair in enumerate(pairs)})
+
+
+def _check_unique(keys: DataFrame, pairs: Sequence[KeyPair]) -> None:
+    nulls = keys.select(*(F.max(F.col(name).isNull()).alias(name) for name in keys.columns)).first()
+    for at, pair in enumerate(pairs):
+        if nulls is not None and nulls[at]:
+            raise null_in_key(pair.target)
+    twice = keys.groupBy(*keys.columns).count().where("count > 1").select(*keys.columns).first()
+    if twice is not None:
+        raise duplicate_key({pair.target: value for pair, value in zip(pairs, twice, strict=True)})
+
+
+def _many_keys(keys: DataFrame, pairs: Sequence[KeyPair], schema: Schema) -> SourceKeys:
+    """Return the range of the keys of rows without a null key, and the number of all rows, in one job."""
+    types = {f.name: f.type for f in schema.fields}
+    # NaN is outside any range, and a uuid is text, which Spark orders differently.
+    ranged = [at for at, pair in enumerate(pairs) if not isinstance(types[pair.target], _WITHOUT_RANGE)]
+    names = [f"k{at}" for at in ranged]
+    ends: list[Column] = [F.count(F.lit(1)).alias("n")]
+    ends += [end(name).alias(f"{end.__name__}_{name}") for end in (F.min, F.max) for name in names]
+    found = keys.agg(*ends).toArrow()
+    rows = int(found.column(0)[0].as_py())
+    own = [pairs[at].target for at in ranged]
+    width = len(names)
+    lows, highs = (found.columns[1 + start : 1 + start + width] for start in (0, width))
+    if not own or any(column[0].as_py() is None for column in lows):
+        return SourceKeys(TRUE, None, rows)
+    both = [pa.chunked_array([*low.chunks, *high.chunks]) for low, high in zip(lows, highs, strict=True)]
+    given = pa.table({pairs[at].source: column for at, column in zip(ranged, both, strict=True)})
+    bounds = pa.table(key_columns(given, [pairs[at] for at in ranged], schema), own)
+    return SourceKeys(key_range(bounds, own, schema), None, rows)
+
+
+_WITHOUT_RANGE = (FloatType, DoubleType, UUIDType)
+_WRITTEN_OTHERWISE = (UUIDType, TimestampNsType, TimestamptzNsType)
