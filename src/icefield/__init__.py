@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from icefield.commit.validate.idempotency_key import StreamBatch
     from icefield.config.connect import connect
     from icefield.dml.evolution import TableEvolution
+    from icefield.dml.result import ChangeResult
     from icefield.errors import (
         AlreadyExists,
         CatalogError,
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
         StorageError,
         Unsupported,
     )
-    from icefield.expr.parse.builder import col
-    from icefield.expr.values.constants import lit
+    from icefield.expr.parse.builder import col, lit
     from icefield.lake import Lake
     from icefield.model.snapshot import Snapshot
     from icefield.spark.data_source.data_source import register
     from icefield.table.changes import AppendScan
     from icefield.table.inspection import TableInspection
+    from icefield.table.merge import MergeBuilder
     from icefield.table.scan import TableScan
     from icefield.table.table import Table
     from icefield.table.transaction import Transaction
@@ -56,6 +57,7 @@ __all__ = [
     "AlreadyExists",
     "AppendScan",
     "CatalogError",
+    "ChangeResult",
     "CommitConflict",
     "CommitError",
     "CommitStateUnknown",
@@ -68,6 +70,7 @@ __all__ = [
     "InvalidInput",
     "Lake",
     "LocationRefused",
+    "MergeBuilder",
     "MissingFile",
     "NamespaceNotEmpty",
     "NeedsSpark",
@@ -95,7 +98,9 @@ __all__ = [
 
 _ROOMS = {
     "AppendScan": "icefield.table.changes",
+    "ChangeResult": "icefield.dml.result",
     "Lake": "icefield.lake",
+    "MergeBuilder": "icefield.table.merge",
     "Schema": "icefield.types.schema",
     "Snapshot": "icefield.model.snapshot",
     "StreamBatch": "icefield.commit.validate.idempotency_key",
@@ -107,7 +112,7 @@ _ROOMS = {
     "View": "icefield.view",
     "col": "icefield.expr.parse.builder",
     "connect": "icefield.config.connect",
-    "lit": "icefield.expr.values.constants",
+    "lit": "icefield.expr.parse.builder",
     "register": "icefield.spark.data_source.data_source",
 }
 

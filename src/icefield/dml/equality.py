@@ -12,7 +12,6 @@ unique.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 from icefield.codec.manifest.header import DELETE_MANIFEST
 from icefield.commit.action import WriteContext
@@ -20,53 +19,64 @@ from icefield.commit.actions.equality_upsert import EqualityUpsert, live_spec_id
 from icefield.commit.actions.evolve import AddUnpartitionedSpec, find_unpartitioned_spec
 from icefield.commit.loop import propose_all
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
+from icefield.dml.change import RowChange
+from icefield.dml.result import ChangeResult
 from icefield.dml.write import TableWrite
 from icefield.engine.equality_upsert import EqualityPlan
+from icefield.engine.keys import find_key_columns
 from icefield.engine.rows import as_schema, hold_rows
-from icefield.engine.upsert import find_key_columns
 from icefield.errors import InvalidInput, Unsupported
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import Snapshot
 from icefield.parquet.write.conform import check_schema
 from icefield.parquet.write.equality_deletes import as_equality_deletes, plan_equality_deletes
 from icefield.parquet.write.partial_rows import find_unnamed
 from icefield.types.schema import Schema
 from icefield.types.transforms import Unknown
 
-UpsertMode = Literal["equality"]
-EQUALITY: UpsertMode = "equality"
+EQUALITY = "equality"
 
 
-def check_mode(mode: UpsertMode | None) -> bool:
-    """Return whether an upsert writes equality deletes. Raises InvalidInput for an unknown mode."""
-    if mode not in (None, EQUALITY):
-        raise InvalidInput(f"unknown mode {mode!r} of upsert", hint=f"Write mode={EQUALITY!r}, or omit it")
-    return mode == EQUALITY
-
-
-def upsert_by_equality(write: TableWrite, rows: object, on: Sequence[str] | None) -> Snapshot | None:
-    """Add rows, and delete the earlier rows with their keys; return None if there are no rows."""
+def upsert_by_equality(
+    change: RowChange, rows: object, on: Sequence[str] | None, *, merges_schema: bool = False
+) -> ChangeResult:
+    """Add rows, and delete the earlier rows with their keys. merges_schema: add columns that only the rows have."""
+    write = change.write
+    if change.is_dry_run:
+        raise InvalidInput("mode='equality' reads nothing of the table, so that a dry run has nothing to show")
     if write.base.format_version == 1:
         raise Unsupported(
             "format version 1 does not support equality deletes",
             hint="Upgrade the table, or omit mode='equality'",
         )
-    rows = hold_rows(rows)
+    write, rows = write.merging(rows) if merges_schema else (write, hold_rows(rows))
     schema = write.base.schema
     columns = _check_rows(as_schema(rows), on, schema)
     field_ids = [f.field_id for f in schema.fields if f.name in columns]
     write, specs = _delete_specs(write, frozenset(field_ids))
     settings = write.write_plan(moves_rows=False)
     deletes = tuple(plan_equality_deletes(settings, columns, spec) for spec in specs)
-    done = write.engine(0, rows).upsert_by_equality(rows, EqualityPlan(columns, settings, deletes))
+    with change.timed("rows"):
+        done = write.engine(0, rows).upsert_by_equality(rows, EqualityPlan(columns, settings, deletes))
+    result = ChangeResult(
+        verb=change.verb.name,
+        mode=EQUALITY,
+        engine=str(write.uses[-1]),
+        rows_inserted=sum(done.rows.record_count.to_pylist()),
+        files_added=done.rows.num_rows,
+        bytes_added=sum(done.rows.file_size_in_bytes.to_pylist()),
+        delete_files_added=len(done.delete_locations),
+        seconds=change.seconds,
+    )
     if done.rows.num_rows == 0:
-        return None
+        return result
     groups = [
         AddedFiles(as_equality_deletes(files, field_ids), ManifestShape(schema, spec, DELETE_MANIFEST))
         for files, spec in zip(done.deletes, specs, strict=True)
     ]
     new = AddedFiles(done.rows, write.shape)
-    return write.commit(lambda: EqualityUpsert(new, groups, write.target), done.rows, done.delete_locations)
+    with change.timed("commit"):
+        made = write.commit(lambda: EqualityUpsert(new, groups, write.target), done.rows, done.delete_locations)
+    return replace(result, snapshot=made)
 
 
 def _check_rows(incoming: Schema, on: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:

@@ -25,11 +25,11 @@ from icefield.commit.validate.read_set import PartitionSet, ReadSet, find_starti
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.dml.evolution import TableEvolution
 from icefield.dml.head import TableHead
+from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.engine.choose import EngineChoice, EngineName
 from icefield.engine.engine import EngineUse, FileWork, RowEngine
 from icefield.engine.file_works import FindMatches
 from icefield.engine.rows import as_schema, bind_filter, hold_rows
-from icefield.engine.upsert import UpsertRows
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Predicate
@@ -43,7 +43,8 @@ from icefield.parquet.write.row_check import RowCheck
 from icefield.plan.plan import ScanPlan, plan_scan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import resolve_version
-from icefield.properties.table import OVERWRITE_ISOLATION, SNAPSHOT, Property
+from icefield.properties.property import Property
+from icefield.properties.table import OVERWRITE_ISOLATION, SNAPSHOT
 from icefield.storage.store import Store
 from icefield.types.schema import Schema
 
@@ -205,13 +206,13 @@ class TableWrite:
         replaced = replace(plan, files=partitions.restrict(plan.files))
         return self.replacing(files, replace(self.read_set(replaced, OVERWRITE), partitions=partitions))
 
-    def replace_named(self, rows: object, locations: Iterable[str], verb: Verb) -> Snapshot | None:
-        """Replace all rows of some data files by new rows."""
+    def replace_named(self, rows: object | None, locations: Iterable[str], verb: Verb) -> Snapshot | None:
+        """Replace all rows of some data files by new rows, if there are any."""
         wanted, plan = set(locations), self.plan()
         if missing := wanted - plan.files.paths:
             raise NotFound(f"{len(missing)} file(s) are not in the table, such as {min(missing)}")
         read_set = self.read_set(replace(plan, files=plan.files.at(wanted)), replace(verb, isolation=None))
-        return self.replace_files(self.write(rows), read_set)
+        return self.replace_files(self.no_files if rows is None else self.write(rows), read_set)
 
     def replace_files(
         self, files: DataFiles, read_set: ReadSet, carried: PlannedFiles | None = None
@@ -244,16 +245,30 @@ class TableWrite:
         partial = sum(plan.partial_files.total_bytes for plan in replaced)
         return self.engine(partial, rows).write(rows, plan, replaced)
 
-    def open_upsert(self, rows: object, on: Sequence[str] | None) -> UpsertRows | None:
-        """Prepare rows to upsert, or return None if there are none."""
-        return EngineChoice(self.head.sessions, self.asked).open_upsert(rows, on, self.base)
+    def open_source(self, rows: object) -> MergeSource:
+        """Prepare the source rows of a merge, so that each read returns the same rows."""
+        return self._choice.open_source(rows, self.base)
 
-    def engine(self, work_bytes: int, rows: object = None) -> RowEngine:
-        """Choose the engine for work that reads this many bytes, or that takes rows."""
-        choice = EngineChoice(self.head.sessions, self.asked)
-        use = choice.use(work_bytes, self.store, rows)
+    def source_keys(self, source: MergeSource, merge: Merge) -> SourceKeys:
+        """Find out which rows of the table the source rows can match."""
+        return self._choice.source_keys(source, merge, self.base)
+
+    def engine(self, work_bytes: int, rows: object = None, needs_spark: str | None = None) -> RowEngine:
+        """Choose the engine for work that reads this many bytes, or that takes rows.
+
+        needs_spark: what only Spark can evaluate.
+        """
+        use = self.engine_use(work_bytes, rows, needs_spark)
         self.uses.append(use)
-        return choice.open(use, self.reading, self.base, rows)
+        return self._choice.open(use, self.reading, self.base, rows)
+
+    def engine_use(self, work_bytes: int, rows: object = None, needs_spark: str | None = None) -> EngineUse:
+        """Return the engine for such work, and why."""
+        return self._choice.use(work_bytes, self.store, rows, needs_spark)
+
+    @property
+    def _choice(self) -> EngineChoice:
+        return EngineChoice(self.head.sessions, self.asked)
 
     def run(self, engine: RowEngine, work: FileWork[W], groups: Iterable[Iterable[FileTask]]) -> list[W]:
         """Run engine work that writes files; remove them if it fails."""

@@ -6,7 +6,6 @@ Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConfl
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,6 @@ import pyarrow as pa
 
 from icefield.arguments import check_arguments
 from icefield.codec.json.statistics import decode_statistics
-from icefield.commit.action import CommitTarget
 from icefield.commit.actions.evolve import EvolveTable, UpgradeTable
 from icefield.commit.actions.location import ChangeLocation
 from icefield.commit.actions.properties import ChangeProperties
@@ -23,12 +21,11 @@ from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.dml.add_files import Files, add_files
+from icefield.dml.change import DELETE
 from icefield.dml.compact import compact
 from icefield.dml.convert_deletes import convert_equality_deletes
-from icefield.dml.delta import DELETE, delete_matching, no_rows, upsert
-from icefield.dml.equality import UpsertMode, check_mode, upsert_by_equality
 from icefield.dml.evolution import TableEvolution
-from icefield.dml.write import OVERWRITE, TableWrite
+from icefield.dml.write import OVERWRITE
 from icefield.engine.choose import EngineName
 from icefield.errors import InvalidInput
 from icefield.expr.parse.ast import Predicate
@@ -43,13 +40,13 @@ from icefield.storage.location import parse_location
 from icefield.storage.store import StaysInProcess
 from icefield.table.changes import AppendScan
 from icefield.table.definition import define_table
-from icefield.table.history import TableHistory
 from icefield.table.inspection import TableInspection
+from icefield.table.row_changes import TableChanges
 from icefield.table.scan import TableScan
 
 
 @check_arguments
-class Table(TableHistory, StaysInProcess):
+class Table(TableChanges, StaysInProcess):
     """A handle on one table: reads, writes and changes it.
 
     `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on
@@ -138,56 +135,10 @@ class Table(TableHistory, StaysInProcess):
         write = self._begin(idempotency_key, options, engine)
         return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
 
-    def upsert(
-        self,
-        rows: object,
-        on: Sequence[str] | None = None,
-        *,
-        mode: UpsertMode | None = None,
-        idempotency_key: IdempotencyKey | None = None,
-        engine: EngineName | None = None,
-    ) -> Snapshot | None:
-        """Replace rows that have the same key, and insert rows whose key is new, in one snapshot.
-
-        Args:
-            rows: A Spark DataFrame or Arrow data, with each key at most once. Columns that they do not name keep their
-                value in replaced rows, and get their default in inserted ones.
-            on: The key columns. By default the identifier fields of the table.
-            mode: `equality` writes equality deletes for the keys and reads nothing of the table, for streams. The rows
-                need all columns, and get new row ids. By default the property `write.merge.mode` decides.
-            idempotency_key: As in `append`.
-            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark for a DataFrame, or if much data
-                must be read and a Spark session is active.
-        """
-        write = self._begin(idempotency_key, engine=engine)
-        change = upsert_by_equality if check_mode(mode) else upsert
-        return landed.snapshot if (landed := write.landed) else change(write, rows, on)
-
-    def delete(
-        self,
-        where: Predicate | str | Any,
-        *,
-        idempotency_key: IdempotencyKey | None = None,
-        engine: EngineName | None = None,
-    ) -> Snapshot | None:
-        """Delete the rows that match a filter, in one snapshot.
-
-        Files in which all rows match are dropped without reading them. Other files are rewritten, or get delete files,
-        as the property `write.delete.mode` says.
-
-        Args:
-            where: A filter: SQL text, an expression built from `col`, or a Spark Column.
-            idempotency_key: As in `append`.
-            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
-                Spark session is active.
-        """
-        write = self._begin(idempotency_key, engine=engine)
-        return landed.snapshot if (landed := write.landed) else delete_matching(write, where)
-
     def delete_files(self, files: Iterable[str], *, idempotency_key: IdempotencyKey | None = None) -> Snapshot | None:
         """Remove data files, named by location, from the table in one snapshot."""
         write = self._begin(idempotency_key)
-        return landed.snapshot if (landed := write.landed) else write.replace_named(no_rows(self.schema), files, DELETE)
+        return landed.snapshot if (landed := write.landed) else write.replace_named(None, files, DELETE)
 
     def compact(self, where: Predicate | str | Any = None, *, engine: EngineName | None = None) -> Snapshot | None:
         """Rewrite small files, and files with deleted rows, as fewer and larger ones. No row changes.
@@ -377,15 +328,3 @@ class Table(TableHistory, StaysInProcess):
 
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"
-
-    def _begin(
-        self,
-        idempotency_key: IdempotencyKey | None,
-        options: Mapping[str, str] | None = None,
-        engine: EngineName | None = None,
-    ) -> TableWrite:
-        write = TableWrite.begin(self._head, self._target(idempotency_key))
-        return replace(write, options=options or {}, asked=engine)
-
-    def _target(self, idempotency_key: IdempotencyKey | None = None) -> CommitTarget:
-        return CommitTarget(self._ref, idempotency_key)

@@ -1,0 +1,187 @@
+"""The common part of row-level changes: the settings, the commit, and the result.
+
+filter, or source rows -> plan -> engine: `Changed` -> one snapshot, or none -> ChangeResult
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from icefield.codec.manifest.rows import DataFiles
+from icefield.commit.actions.row_delta import RowDelta
+from icefield.commit.snapshot.manifests import AddedFiles
+from icefield.commit.validate.idempotency_key import IdempotencyKey
+from icefield.commit.validate.read_set import ReadSet
+from icefield.dml.result import ChangeResult
+from icefield.dml.write import TableWrite, Verb
+from icefield.engine.change import Changed, ChangeSettings
+from icefield.engine.choose import EngineName
+from icefield.engine.file_works import CountRows, delete_destination
+from icefield.engine.local import local_name
+from icefield.errors import InvalidInput, Unsupported
+from icefield.expr.render.describe import describe
+from icefield.model.snapshot import Snapshot
+from icefield.parquet.write.delete_files import delete_locations
+from icefield.plan.counts import count_rows
+from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
+from icefield.properties.property import Property
+from icefield.properties.table import (
+    AUTO_MODE,
+    COPY_ON_WRITE,
+    DELETE_ISOLATION,
+    DELETE_MODE,
+    MERGE_ISOLATION,
+    MERGE_MODE,
+    MERGE_ON_READ,
+    OWN_DELETE_MODE,
+    OWN_MERGE_MODE,
+    OWN_UPDATE_MODE,
+    UPDATE_ISOLATION,
+    UPDATE_MODE,
+)
+
+MODES = (COPY_ON_WRITE, MERGE_ON_READ, AUTO_MODE)
+
+
+@dataclass(frozen=True)
+class ChangeVerb(Verb):
+    """A verb that changes rows, and the properties that set its mode; Icefield's own comes first."""
+
+    own_mode: Property[str | None]
+    mode: Property[str]
+
+
+DELETE = ChangeVerb("delete", DELETE_ISOLATION, OWN_DELETE_MODE, DELETE_MODE)
+UPDATE = ChangeVerb("update", UPDATE_ISOLATION, OWN_UPDATE_MODE, UPDATE_MODE)
+MERGE = ChangeVerb("merge", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE)
+UPSERT = ChangeVerb("upsert", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE)
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """What callers choose for any row-level change."""
+
+    is_dry_run: bool = False
+    mode: str | None = None
+    retry_conflicts: int = 0
+    idempotency_key: IdempotencyKey | None = None
+    engine: EngineName | None = None
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One row-level change in progress. asked: the mode that the caller chose."""
+
+    write: TableWrite
+    verb: ChangeVerb
+    asked: str | None = None
+    is_dry_run: bool = False
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Measure a phase."""
+        start = self.write.ambient.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + self.write.ambient.monotonic() - start
+
+    @property
+    def mode(self) -> str:
+        """How the old versions of changed rows are deleted."""
+        if self.asked is not None and self.asked not in MODES:
+            raise InvalidInput(f"unknown mode {self.asked!r}", hint=f"Choose one of {', '.join(MODES)}")
+        properties = self.write.base.properties
+        mode = self.asked or self.verb.own_mode.read(properties) or self.verb.mode.read(properties)
+        if mode == MERGE_ON_READ and self.write.base.format_version == 1:
+            raise Unsupported(
+                "format version 1 does not support row-level deletes",
+                hint="Upgrade the table, or change rows by copy-on-write",
+            )
+        return mode
+
+    def settings(self) -> ChangeSettings:
+        """Return the settings for the engine."""
+        write, has_deletes = self.write, self.write.base.format_version > 1
+        return ChangeSettings(
+            self.mode,
+            write.write_plan(moves_rows=True),
+            write.write_plan(moves_rows=False) if has_deletes else None,
+            write.base.has_row_ids,
+            self.is_dry_run,
+        )
+
+    def finish(
+        self, scan: ScanPlan, done: Changed, read_set: ReadSet, whole: PlannedFiles | None = None
+    ) -> ChangeResult:
+        """Commit a change, unless nothing changed or it is a dry run. whole: files to drop without reading them."""
+        nothing = scan.files.slice(0, 0)
+        whole = nothing if whole is None else whole
+        copied, emptied = scan.files.at(done.rewritten), scan.files.at(done.dropped)
+        removed = PlannedFiles.concat([copied, emptied, whole])
+        # A row that was deleted concurrently would reappear with its new values, or in a copy.
+        carried = PlannedFiles.concat([copied, emptied]) if done.counts.updated else copied
+        files = DataFiles.concat([self.write.no_files, *done.files])
+        deleted = self._count(scan, whole)
+        snapshot = None
+        if not self.is_dry_run and not (done.changes_nothing and whole.num_rows == 0):
+            with self.timed("commit"):
+                snapshot = self._commit(done, files, removed, carried, replace(read_set, plan=scan))
+        read = scan.files.num_rows - whole.num_rows
+        return ChangeResult(
+            verb=self.verb.name,
+            snapshot=snapshot,
+            is_dry_run=self.is_dry_run,
+            mode=self.mode,
+            engine=str(self.write.uses[-1]) if self.write.uses else "none (metadata alone)",
+            filter=describe(scan.where),
+            scan=scan.metrics,
+            rows_matched=done.counts.matched + deleted,
+            rows_updated=done.counts.updated,
+            rows_deleted=done.counts.deleted + deleted,
+            rows_inserted=done.counts.inserted,
+            rows_copied=done.counts.copied,
+            files_read=read,
+            bytes_read=scan.files.total_bytes - whole.total_bytes,
+            files_rewritten=copied.num_rows,
+            files_dropped=removed.num_rows - copied.num_rows,
+            bytes_removed=removed.total_bytes,
+            files_added=files.num_rows,
+            bytes_added=sum(files.file_size_in_bytes.to_pylist()),
+            delete_files_added=len(done.deletes),
+            seconds=self.seconds,
+        )
+
+    def _count(self, scan: ScanPlan, whole: PlannedFiles) -> int:
+        """Count the live rows of files to drop, from metadata where that is possible."""
+        plan = replace(scan, files=whole)
+
+        def count(files: PlannedFiles) -> Iterator[int]:
+            engine = self.write.engine(files.total_bytes)
+            work = CountRows(scan.version.schema, scan.where)
+            return engine.run(work, engine.group(plan.tasks(files)))
+
+        return int(count_rows(plan, count).sum()) if whole.num_rows else 0
+
+    def _commit(
+        self, done: Changed, files: DataFiles, removed: PlannedFiles, carried: PlannedFiles, read_set: ReadSet
+    ) -> Snapshot | None:
+        write = self.write
+        if not done.deletes:
+            return write.replace_files(files, replace(read_set, plan=replace(read_set.plan, files=removed)), carried)
+
+        def make() -> RowDelta:
+            return RowDelta(
+                files=AddedFiles(files, write.shape),
+                read_set=read_set,
+                target=write.target,
+                deletes=done.deletes,
+                has_vectors=write.base.has_row_ids,
+                removed=removed,
+                carried=carried,
+                place=delete_destination(write.write_plan(moves_rows=False), local_name()),
+            )
+
+        return write.commit(make, files, delete_locations(done.deletes))

@@ -1,0 +1,66 @@
+"""DELETE and UPDATE of the rows that match a filter, in one snapshot.
+
+A filter that metadata can evaluate chooses files, drops whole ones for a delete, and is evaluated with Arrow on either
+engine. Of any other condition the parts that metadata can evaluate choose files, and the engine evaluates all of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from icefield.dml.change import RowChange
+from icefield.dml.clauses import Sides, resolve_assignments
+from icefield.dml.result import ChangeResult
+from icefield.engine.bind_clauses import ClauseBinder, find_spark_only
+from icefield.engine.change import Changed, ChangePlan, Clause, Effect, When
+from icefield.engine.rows import bind_filter, filter_text, is_spark
+from icefield.errors import InvalidFilter
+from icefield.expr.bind.bound import TRUE, Bound
+from icefield.expr.parse.ast import Predicate
+from icefield.expr.parse.sql import parse_filter
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """The rows that a change is for. bound: what metadata can evaluate. rest: the whole condition, if that is more."""
+
+    bound: Bound
+    rest: object | None = None
+
+
+def change_matching(change: RowChange, where: Predicate | str | Any, values: Mapping[str, Any] | None) -> ChangeResult:
+    """Update the rows that match a filter, or delete them if there are no values."""
+    write, sides = change.write, Sides.of_target(change.write.base.schema)
+    rows = read_filter(where, sides)
+    assignments = () if values is None else tuple(resolve_assignments(values, sides.schema))
+    clause = Clause(When.MATCHED, Effect.DELETE if values is None else Effect.UPDATE, rows.rest, assignments)
+    with change.timed("plan"):
+        plan = write.plan_bound(rows.bound)
+    whole, read = plan.files.slice(0, 0), plan.files
+    if values is None and rows.rest is None:
+        whole, read = plan.whole_files, plan.partial_files
+    done = Changed()
+    if read.num_rows:
+        with change.timed("rows"):
+            settings = change.settings()
+            binder = ClauseBinder(sides.schema, settings.rows.schema, sides.target_name)
+            engine = write.engine(read.total_bytes, needs_spark=find_spark_only(binder, [clause]))
+            done = engine.change_matching(clause, ChangePlan(replace(plan, files=read), settings))
+    return change.finish(plan, done, write.read_set(plan, change.verb), whole)
+
+
+def read_filter(where: Predicate | str | Any, sides: Sides) -> RowFilter:
+    """Read a filter."""
+    if where is None:
+        return RowFilter(TRUE)
+    if is_spark(where):
+        try:
+            where = filter_text(where)
+        except InvalidFilter:
+            return RowFilter(TRUE, where)
+    if isinstance(where, str):
+        try:
+            parse_filter(where)
+        except InvalidFilter:
+            return RowFilter(sides.target_filter(where), where)
+    return RowFilter(bind_filter(where, sides.schema))
