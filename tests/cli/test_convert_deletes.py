@@ -1,4 +1,4 @@
-"""icefield convert-equality-deletes."""
+"""icefield convert-deletes."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ import icefield as library
 
 def test_equality_deletes_become_position_deletes(icefield: Icefield, tmp_path: Path) -> None:
     icefield("create", "a.t", "id long, n long")
-    assert "a.t has no equality deletes to convert" in icefield("convert-equality-deletes", "a.t").out
+    assert "a.t has no equality deletes to convert" in icefield("convert-deletes", "a.t").out
     with library.connect(tmp_path / "lake") as lake:
         table = lake.table("a.t")
         table.append(pa.table({"id": [1, 2], "n": [0, 0]}))
         table.upsert(pa.table({"id": [2], "n": [7]}), on=["id"], mode="equality")
-    done = icefield("convert-equality-deletes", "a.t", "--json")
+    done = icefield("convert-deletes", "a.t", "--json")
     assert done.code == 0
     counts = {key: value for key, value in done.json.items() if key not in ("table", "snapshot-id")}
     assert counts == {
@@ -25,11 +25,22 @@ def test_equality_deletes_become_position_deletes(icefield: Icefield, tmp_path: 
         "added-position-deletes": 1,
     }
     assert sorted(row["n"] for row in icefield("query", "a.t", "--json").json) == [0, 7]
-    again = icefield("convert-equality-deletes", "a.t", "--where", "id = 1", "--json")
+    again = icefield("convert-deletes", "a.t", "--where", "id = 1", "--json")
     assert (again.code, again.json["snapshot-id"]) == (0, None)
 
 
 def test_a_missing_table_is_named(icefield: Icefield) -> None:
     icefield("create", "a.t", "id long")
-    refused = icefield("convert-equality-deletes", "a.none")
+    refused = icefield("convert-deletes", "a.none")
     assert (refused.code, "a.none" in refused.err) == (1, True)
+
+
+def test_an_upsert_by_equality_deletes(icefield: Icefield, tmp_path: Path) -> None:
+    icefield("create", "a.t", "id long, n long")
+    for number, value in enumerate((0, 7)):
+        (tmp_path / f"{number}.jsonl").write_text(f'{{"id": 1, "n": {value}}}\n')
+    for number in (0, 1):
+        done = icefield("upsert", "a.t", f"{number}.jsonl", "--on", "id", "--mode", "equality", "--json")
+        assert (done.code, done.json["mode"], done.json["delete-files-added"]) == (0, "equality", 1)
+    assert [row["n"] for row in icefield("query", "a.t", "--json").json] == [7]
+    assert icefield("delete", "a.t", "--where", "id = 1", "--mode", "equality", "--yes").code == 1

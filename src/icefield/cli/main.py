@@ -60,8 +60,14 @@ COMMANDS = (
     CommandOnDemand("drop-view", "icefield.cli.commands.views", "Remove a view from the catalog; its files are kept."),
     CommandOnDemand("ingest", "icefield.cli.commands.ingest", "Append Parquet, CSV or JSON lines files to a table."),
     CommandOnDemand("add-files", "icefield.cli.commands.add_files", "Add existing Parquet files to a table."),
+    CommandOnDemand("delete", "icefield.cli.commands.changes", "Delete the rows that match a filter."),
+    CommandOnDemand("update", "icefield.cli.commands.changes", "Change columns of the rows that match a filter."),
+    CommandOnDemand("upsert", "icefield.cli.commands.changes", "Update rows by key from files, and insert new ones."),
     CommandOnDemand(
-        "convert-equality-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
+        "merge", "icefield.cli.commands.changes", "Match rows of files with rows of a table, and change them."
+    ),
+    CommandOnDemand(
+        "convert-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
     ),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),

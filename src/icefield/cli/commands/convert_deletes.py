@@ -1,4 +1,4 @@
-"""icefield convert-equality-deletes: replace equality deletes by position deletes."""
+"""icefield convert-deletes: replace equality deletes by position deletes."""
 
 import rich_click as click
 
@@ -22,7 +22,7 @@ COUNTS = (
 @table_argument()
 @where_option()
 @click.pass_obj
-def convert_equality_deletes(settings: Settings, table: str, where: str | None) -> None:
+def convert_deletes(settings: Settings, table: str, where: str | None) -> None:
     """Replace equality deletes by position deletes, or deletion vectors, so that scans are faster. No row changes.
 
     Deletes that apply to no data file are dropped. With --where, only the deletes of files that may hold matching rows

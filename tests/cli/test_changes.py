@@ -1,0 +1,99 @@
+"""icefield delete, update, upsert and merge: rows change as the library changes them, and destructive ones ask."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Icefield
+from tests.cli.test_tables import answer
+
+
+def names(orders: Icefield) -> dict[int, str | None]:
+    rows = orders("query", "shop.orders", "--select", "id,name", "--json").json
+    return {row["id"]: row["name"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        (("delete", "shop.orders", "--where", "id > 2"), {1: "ada", 2: "grace"}),
+        (
+            ("update", "shop.orders", "--set", "name='x'", "--set", "id=id + 10", "--where", "name IS NULL"),
+            {1: "ada", 2: "grace", 13: "x", 4: "edsger"},
+        ),
+    ],
+)
+def test_what_is_destructive_has_a_dry_run_and_asks(
+    orders: Icefield, command: tuple[str, ...], left: dict[int, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = names(orders)
+    planned = orders(*command, "--dry-run", "--json")
+    assert (planned.code, planned.json["snapshot-id"], planned.json["is-dry-run"]) == (0, None, True)
+    answer(monkeypatch, "n\n")
+    refused = orders(*command)
+    assert refused.code == 1
+    assert "nothing was changed: it was not confirmed" in refused.err
+    assert names(orders) == before
+    done = orders(*command, "--yes", "--json")
+    assert done.json["snapshot-id"] is not None
+    counts = ("rows-updated", "rows-deleted")
+    assert [done.json[count] for count in counts] == [planned.json[count] for count in counts]
+    assert names(orders) == left
+    again = orders(*command, "--yes", "--json")
+    assert (again.code, again.json["snapshot-id"]) == (0, None)
+
+
+def test_upsert_takes_the_columns_that_the_files_have(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n2,hopper\n")
+    (tmp_path / "b.json").write_text('{"id": 9, "name": "barbara"}\n')
+    done = orders("upsert", "shop.orders", "a.csv", "b.json", "--on", "id", "--mode", "merge-on-read", "--json")
+    assert (done.json["rows-updated"], done.json["rows-inserted"]) == (1, 1)
+    assert names(orders) == {1: "ada", 2: "hopper", 3: None, 4: "edsger", 9: "barbara"}
+    kept = orders("query", "shop.orders", "--where", "id = 2", "--json").json
+    assert kept[0]["ts"] is not None
+    (tmp_path / "c.csv").write_text("id,ts\n2,2026-01-01T00:00:00Z\n")
+    refused = orders("upsert", "shop.orders", "a.csv", "c.csv", "--on", "id")
+    assert (refused.code, "c.csv has other columns than a.csv" in refused.err) == (1, True)
+
+
+def test_merge_deletes_updates_and_inserts(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "changes.csv").write_text("id,name,op\n1,,del\n2,hopper,set\n9,barbara,set\n")
+    command = ("merge", "shop.orders", "changes.csv", "--on", "id", "--delete-when", "source.op = 'del'")
+    done = orders(*command, "--set", "name=concat(target.name, '/', source.name)", "--delete-missing", "--json")
+    assert [done.json[f"rows-{what}"] for what in ("updated", "deleted", "inserted")] == [1, 3, 0]
+    assert names(orders) == {2: "grace/hopper"}
+
+
+def test_merge_by_a_condition_inserts(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "changes.csv").write_text(
+        "id,name,ts\n9,barbara,2026-01-05T11:00:00Z\n4,edsger d.,2026-01-05T11:00:00Z\n"
+    )
+    command = ("merge", "shop.orders", "changes.csv", "--condition", "target.id = source.id AND target.name = 'edsger'")
+    assert orders(*command, "--update-all", "--insert-all", "--dry-run").out.startswith(
+        "merge (dry run): 1 updated, 1 in"
+    )
+    assert orders(*command, "--update-all", "--insert-all").code == 0
+    assert names(orders) == {1: "ada", 2: "grace", 3: None, 4: "edsger d.", 9: "barbara"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("delete", "shop.orders"), "delete needs a filter"),
+        (("update", "shop.orders"), "update needs a new value"),
+        (("update", "shop.orders", "--set", "nothing=1", "--yes"), "no column 'nothing'"),
+        (("merge", "shop.orders", "a.csv", "--insert-all"), "merge needs --on or --condition"),
+        (("merge", "shop.orders", "a.csv", "--on", "id"), "at least one clause"),
+        (("merge", "shop.orders", "a.csv", "--on", "id", "--update-all", "--set", "name='x'"), "exclude each other"),
+        (("update", "shop.orders", "--set", "name=regexp_replace(name, 'a', 'b')", "--yes"), "only Spark can evaluate"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_one_error(
+    orders: Icefield, tmp_path: Path, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another test may have left one in this process.
+    monkeypatch.setattr("icefield.engine.choose.has_session", lambda _: False)
+    (tmp_path / "a.csv").write_text("id,name\n2,hopper\n")
+    before = names(orders)
+    ran = orders(*arguments)
+    assert (ran.code, message in ran.err, ran.err.count("error:")) == (1, True, 1)
+    assert names(orders) == before
