@@ -3,10 +3,21 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import append, contention, decode_manifest, driver_memory, object_store, planning, spark_rows, wide
+from benchmarks import (
+    append,
+    changes,
+    contention,
+    decode_manifest,
+    driver_memory,
+    object_store,
+    planning,
+    spark_rows,
+    wide,
+)
 
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
+    "changes": changes.run,
     "contention": contention.run,
     "decode_manifest": decode_manifest.main,
     "driver_memory": driver_memory.run,

@@ -28,7 +28,7 @@ with icefield.connect(sys.argv[1], durable=False) as lake:
     table = lake.table("bench.deleted")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
-    snapshot = table.delete("k = 1", engine="spark")
+    snapshot = table.delete("k = 1", engine="spark").snapshot
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps([before, peak, seconds, snapshot.summary["added-position-deletes"], snapshot.engine]))

@@ -100,7 +100,7 @@ def _run_java(place: Place, rounds: int) -> tuple[dict[str, Measured], str]:
     path.write_text(json.dumps(asdict(place)))
     command = [str(JAVA), "-m", "benchmarks.spark_java"]
     works = [*command, "works", str(path), str(rounds)]
-    done = subprocess.run(works, stdout=subprocess.PIPE, text=True, env=_plain_environment(), check=False)
+    done = subprocess.run(works, stdout=subprocess.PIPE, text=True, env=plain_environment(), check=False)
     marked = (line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK))
     measured = [measured_of(json.loads(line)) for line in marked]
     if done.returncode:
@@ -112,7 +112,7 @@ def _run_alone(command: Sequence[str]) -> str:
     """Run a program that prints a cost in a separate process, and report the result."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=_plain_environment(), check=False
+            command, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=plain_environment(), check=False
         )
     except subprocess.TimeoutExpired:
         return f"not done after {LONGEST_SECONDS} s"
@@ -124,7 +124,7 @@ def _run_alone(command: Sequence[str]) -> str:
     return f"CPU {cost.cpu:.1f} s, wall {cost.wall:.1f} s, {cost.java_mib:,.0f} + {cost.python_mib:,.0f} MiB"
 
 
-def _plain_environment() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     """Return the environment without variables that one Spark sets for another."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK", "JAVA_HOME"))}
 

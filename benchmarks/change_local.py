@@ -1,0 +1,78 @@
+"""One MERGE by an engine without a JVM, in a process of its own: CPU seconds and the peak of memory.
+
+python -m benchmarks.change_local icefield|duckdb|deltalake FOLDER KIND
+"""
+# ruff: noqa: S608 - the names and the SQL are our own
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.change_work import KEY
+from benchmarks.spark_events import COLUMNS
+
+
+def _merge_with_icefield(folder: str, changes: pa.Table, kind: str) -> Callable[[], object]:
+    import icefield  # noqa: PLC0415 - each process loads one engine
+
+    table = icefield.connect(f"{folder}/lake", durable=False).table("bench.changed")
+    table.create_branch(f"local_{kind}")
+    branch = table.at(f"local_{kind}")
+    merging = branch.merge(changes, on=[KEY], mode="merge-on-read", engine="local")
+    return merging.when_matched().update_all().when_not_matched().insert_all().execute
+
+
+def _merge_with_duckdb(folder: str, changes: pa.Table, kind: str) -> Callable[[], object]:
+    import duckdb  # noqa: PLC0415 - each process loads one engine
+
+    file = Path(folder) / f"{kind}.duckdb"
+    connection = duckdb.connect(str(file))
+    connection.execute(f"CREATE TABLE t AS SELECT * EXCLUDE (day) FROM '{folder}/plain/*/*.parquet'")
+    connection.execute("CHECKPOINT")
+    connection.register("s", changes)
+    assigned = ", ".join(f"{name} = s.{name}" for name in COLUMNS)
+    values = ", ".join(f"s.{name}" for name in COLUMNS)
+
+    def run() -> None:
+        connection.execute(
+            f"MERGE INTO t USING s ON t.{KEY} = s.{KEY} WHEN MATCHED THEN UPDATE SET {assigned} "
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(COLUMNS)}) VALUES ({values})"
+        )
+        connection.execute("CHECKPOINT")
+
+    return run
+
+
+def _merge_with_deltalake(folder: str, changes: pa.Table, kind: str) -> Callable[[], object]:
+    from deltalake import DeltaTable, write_deltalake  # type: ignore[import-not-found]  # noqa: PLC0415 - each process loads one engine
+
+    place = f"{folder}/delta-{kind}"
+    write_deltalake(place, pq.read_table(f"{folder}/plain"), partition_by=["day"])
+    rows = changes.append_column("day", changes["ts"].cast(pa.date32()))
+    merging: Any = DeltaTable(place).merge(rows, f"t.{KEY} = s.{KEY}", source_alias="s", target_alias="t")
+    run: Callable[[], object] = merging.when_matched_update_all().when_not_matched_insert_all().execute
+    return run
+
+
+ENGINES = {"icefield": _merge_with_icefield, "duckdb": _merge_with_duckdb, "deltalake": _merge_with_deltalake}
+
+
+def main(name: str, folder: str, kind: str) -> None:
+    """Run one MERGE, and print its cost."""
+    changes = pq.read_table(f"{folder}/{kind}").select(list(COLUMNS))
+    run = ENGINES[name](folder, changes, kind)
+    before, wall = time.process_time(), time.perf_counter()
+    run()
+    spent = time.process_time() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"CPU {spent:.2f} s, wall {time.perf_counter() - wall:.2f} s, at most {peak:,.0f} MiB")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
