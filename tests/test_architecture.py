@@ -47,7 +47,7 @@ INSIDE = {
     "expr": ("parse", "bind", "prune", "render", "query", "values"),
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
-    "spark": ("session", "filters", "read", "write", "views", "data_source"),
+    "spark": ("session", "filters", "read", "write", "change", "views", "data_source"),
     "storage": ("object_store",),
     "types": ("values",),
 }
@@ -77,9 +77,19 @@ DOORS = {
     "engine": ALL,
     "explain": ALL,
     "expr": (
-        *("bind.bind", "bind.bound", "parse.ast", "parse.builder", "parse.sql", "query.functions", "query.select"),
+        *(
+            "bind.bind",
+            "bind.bound",
+            "parse.ast",
+            "parse.builder",
+            "parse.datetimes",
+            "parse.sql",
+            "query.functions",
+            "query.select",
+        ),
         *("prune.evaluate", "prune.ordered", "prune.project", "prune.residual", "prune.statistics"),
         *("render.arrow", "render.describe", "render.spark_sql", "render.sql"),
+        *("values.assign", "values.bind", "values.conjuncts", "values.scope", "values.value"),
     ),
     "inspect": ("metadata_tables", "source"),
     "model": ALL,
@@ -269,7 +279,6 @@ def test_every_module_says_what_it_is_for() -> None:
 ROWS_OF_USERS = {
     "cache/disk.py": {"_encode"},
     "commit/validate/transaction_reads.py": {"_same_rows", "rows"},
-    "dml/delta.py": {"no_rows"},
     "plan/changes.py": {"load_changed_files", "_live_files", "_absent_from", "_key", "_with_removers"},
     "plan/counts.py": {"count_by_partition"},
 }

@@ -50,6 +50,9 @@ GOOD: dict[str, Any] = {
     "snapshot_ids": [],
     "after": None,
     "location": "x",
+    "source": pa.table({"id": pa.array([1], pa.int64())}),
+    "on": ["id"],
+    "values": {"c": "'x'"},
     "new_name": "a.new",
     "metadata_location": "x",
     "column": "id",
@@ -196,7 +199,7 @@ def test_the_row_labels_of_a_filtered_pandas_frame_are_not_data(frame: object, m
     table.append(frame, merge_schema=True)
     table.upsert(frame, on=["id"])
     assert [f.name for f in table.schema.fields] == ["id", "c"]
-    assert table.count() == 2
+    assert table.count() == 4
 
 
 def test_an_index_that_has_a_name_is_a_column(memory_lake: Lake) -> None:

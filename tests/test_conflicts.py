@@ -30,7 +30,7 @@ FILES = ((1, 2), (3,), (11,))
 FIRST, SECOND = 100, 200  # what writers put into `n`, to distinguish them
 LANDS, FAILS = "+", "–"  # noqa: RUF001 - as the page writes them
 NEXT_CENTURY = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
-MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
+MERGE_ON_READ = {f"write.{verb}.mode": "merge-on-read" for verb in ("delete", "update", "merge")}
 Row = tuple[int, int]
 Cell = tuple[str, str, str, str, str]
 ProposedChange = Callable[[Table, int, int], object]
@@ -52,6 +52,11 @@ def file_of(table: Table, key: int) -> list[str]:
     return files
 
 
+def merge(table: Table, key: int, mark: int) -> None:
+    merging = table.merge(rows((key, mark)), on=["id"]).when_matched().update({"n": "source.n"})
+    merging.when_not_matched().insert_all().execute()
+
+
 CHANGES: dict[str, ProposedChange] = {
     "append": lambda table, key, mark: table.append(rows((key, mark))),
     "delete": lambda table, key, mark: table.delete(f"id = {key}"),
@@ -61,6 +66,10 @@ CHANGES: dict[str, ProposedChange] = {
     "overwrite partitions": lambda table, key, mark: table.overwrite_partitions(rows((key, mark))),
     "upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
     "merge-on-read upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id"]),
+    "update": lambda table, key, mark: table.update({"n": mark}, f"id = {key}"),
+    "merge-on-read update": lambda table, key, mark: table.update({"n": mark}, f"id = {key}"),
+    "merge": merge,
+    "merge-on-read merge": merge,
     "equality upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id", "p"], mode="equality"),
     "compact": lambda table, key, mark: table.compact(),
     "rewrite manifests": lambda table, key, mark: table.rewrite_manifests(),
@@ -78,13 +87,18 @@ def apply_to_model(model: list[Row], change: str, key: int, mark: int, seen: lis
         "delete files": lambda other: any(key in file and other in file for file in FILES),
         "overwrite": lambda other: other == key,
         "overwrite partitions": lambda other: PARTITION[other] == PARTITION[key],
-        "upsert": lambda other: other == key,
+        "equality upsert": lambda other: other == key,
         "replace": lambda other: True,
     }
-    name = change.removeprefix("merge-on-read ").removeprefix("equality ")
+    name = change.removeprefix("merge-on-read ")
+    if name in ("update", "merge", "upsert"):
+        changed = [(key, mark) if row[0] == key and row in seen else row for row in model]
+        is_new = name != "update" and changed == model
+        return [*changed, (key, mark)] if is_new else changed
     if name in taken:
         model = [row for row in model if not (taken[name](row[0]) and row in seen)]
-    return [*model, (key, mark)] if name in ("append", "overwrite", "overwrite partitions", "upsert") else model
+    adds = name in ("append", "overwrite", "overwrite partitions", "equality upsert")
+    return [*model, (key, mark)] if adds else model
 
 
 def cells() -> Iterator[Cell]:
@@ -106,17 +120,19 @@ def cells() -> Iterator[Cell]:
 
 
 CELLS = list(cells())
-ISOLATED = ("delete", "merge-on-read delete", "overwrite", "overwrite partitions", "upsert", "merge-on-read upsert")
-ABOUT_ROWS = (
-    "append",
+ISOLATED = (
     "delete",
     "merge-on-read delete",
     "overwrite",
     "overwrite partitions",
     "upsert",
     "merge-on-read upsert",
-    "equality upsert",
+    "update",
+    "merge-on-read update",
+    "merge",
+    "merge-on-read merge",
 )
+ABOUT_ROWS = ("append", *ISOLATED, "equality upsert")
 
 
 def test_the_page_has_every_pair() -> None:
@@ -204,7 +220,7 @@ def meet(cell: tuple[str, str, str, str], format_version: int, monkeypatch: pyte
 @cache
 def prepared(isolation: str, format_version: int) -> Lake:
     lake = icefield.connect("memory:")
-    levels = {f"write.{change}.isolation-level": isolation for change in ("delete", "overwrite", "merge")}
+    levels = {f"write.{change}.isolation-level": isolation for change in ("delete", "update", "overwrite", "merge")}
     table = lake.create_table(
         "t.t", "id long, p string, n long", partition_by=["p"], properties=levels, format_version=format_version
     )

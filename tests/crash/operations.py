@@ -9,7 +9,11 @@ import pyarrow as pa
 from icefield.lake import Lake
 
 # Few versions are kept, so that every commit also removes an old metadata file after its swap.
-PROPERTIES = {"write.metadata.previous-versions-max": "2", "write.merge.mode": "merge-on-read"}
+PROPERTIES = {
+    "write.metadata.previous-versions-max": "2",
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,17 @@ def change_rows(lake: Lake) -> None:
     lake.table("a.t").upsert(rows(3, 10), on=["id"], idempotency_key="row-delta")  # a delete file and a data file
 
 
+def update(lake: Lake) -> None:
+    # A file that is rewritten, a vector for another one, and new rows.
+    lake.table("a.t").update({"text": "concat(text, '!')"}, "id >= 2", idempotency_key="update", mode="auto")
+
+
+def merge(lake: Lake) -> None:
+    merging = lake.table("a.t").merge(rows(1, 4, 12), on=["id"], idempotency_key="merge")
+    merging = merging.when_matched("target.id = 1").delete().when_matched().update({"text": "source.text"})
+    merging.when_not_matched().insert_all().execute()
+
+
 def upsert_by_equality(lake: Lake) -> None:
     lake.table("a.t").upsert(rows(3, 11), on=["id"], mode="equality", idempotency_key="equality")
 
@@ -85,6 +100,8 @@ OPERATIONS = {
     "overwrite": Operation(overwrite),
     "delete": Operation(delete),
     "row delta": Operation(change_rows),
+    "update": Operation(update),
+    "merge": Operation(merge),
     "equality upsert": Operation(upsert_by_equality),
     "conversion": Operation(convert),
     "expiry": Operation(expire),

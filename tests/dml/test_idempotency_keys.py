@@ -125,8 +125,12 @@ VERBS: dict[str, Callable[[Table, IdempotencyKey], object]] = {
     "overwrite": lambda t, idempotency_key: t.overwrite(
         rows(9), where="id = 1", check_rows=False, idempotency_key=idempotency_key
     ),
-    "upsert": lambda t, idempotency_key: t.upsert(rows(9), on=["id"], idempotency_key=idempotency_key),
-    "delete": lambda t, idempotency_key: t.delete("id = 1", idempotency_key=idempotency_key),
+    "upsert": lambda t, idempotency_key: t.upsert(rows(9), on=["id"], idempotency_key=idempotency_key).snapshot,
+    "delete": lambda t, idempotency_key: t.delete("id = 1", idempotency_key=idempotency_key).snapshot,
+    "update": lambda t, idempotency_key: t.update({"id": "id + 8"}, "id = 1", idempotency_key=idempotency_key).snapshot,
+    "merge": lambda t, idempotency_key: (
+        t.merge(rows(9), on=["id"], idempotency_key=idempotency_key).when_not_matched().insert_all().execute().snapshot
+    ),
 }
 IDEMPOTENCY_KEYS: list[IdempotencyKey] = ["job-7", StreamBatch("clicks", 7)]
 

@@ -49,7 +49,7 @@ def test_new_rows_get_the_default_of_a_column_that_is_not_named_or_null(memory_l
 def test_a_new_row_without_a_required_column_is_refused_and_changes_nothing(memory_lake: Lake) -> None:
     table = make(memory_lake, "id long, a string not null, b long")
     table.append(pa.table({"id": [1], "a": ["x"], "b": [1]}))
-    with pytest.raises(SchemaMismatch, match="1 of the rows to upsert is new, .* required column 'a'"):
+    with pytest.raises(SchemaMismatch, match="cannot insert 1 row: the required column 'a'"):
         table.upsert(pa.table({"id": [1, 2], "b": [5, 6]}), on=["id"])
     assert rows_of(table) == [{"id": 1, "a": "x", "b": 1}]
     table.upsert(pa.table({"id": [1], "b": [5]}), on=["id"])
@@ -84,18 +84,16 @@ def test_lists_and_maps_are_replaced_whole(memory_lake: Lake) -> None:
     assert rows_of(table)[0]["l"] == [{"x": 5, "y": None}, {"x": 6, "y": None}]
 
 
-def test_a_key_that_two_rows_of_the_table_have_keeps_nothing_by_chance(memory_lake: Lake) -> None:
+def test_two_rows_of_the_table_with_one_key_keep_their_own_values(memory_lake: Lake) -> None:
     table = make(memory_lake, "id long, a string, b long")
     table.append(pa.table({"id": [1, 1], "a": ["x", "y"], "b": [1, 1]}))
-    with pytest.raises(InvalidInput, match=r"two rows of the table have the key \{'id': 1\}"):
-        table.upsert(pa.table({"id": [1], "b": [2]}), on=["id"])
-    table.upsert(pa.table({"id": [1], "a": ["z"], "b": [2]}), on=["id"])
-    assert rows_of(table) == [{"id": 1, "a": "z", "b": 2}]
+    table.upsert(pa.table({"id": [1], "b": [2]}), on=["id"])
+    assert rows_of(table) == [{"id": 1, "a": "x", "b": 2}, {"id": 1, "a": "y", "b": 2}]
 
 
 def test_rows_that_do_not_name_a_key_are_refused(memory_lake: Lake) -> None:
     table = make(memory_lake, "id long, a string")
-    with pytest.raises(InvalidInput, match="have no key column 'id'"):
+    with pytest.raises(InvalidInput, match="the source has no column 'id'"):
         table.upsert(pa.table({"a": ["x"]}), on=["id"])
 
 

@@ -20,10 +20,9 @@ def make(lake: Lake) -> Table:
 
 
 def used(table: Table, **options: Any) -> str:
-    snapshot = table.delete("id = 2", **options)
-    assert snapshot is not None
-    assert snapshot.engine is not None
-    return snapshot.engine
+    result = table.delete("id = 2", **options)
+    assert result.engine is not None
+    return result.engine
 
 
 def test_small_work_stays_in_this_process_and_says_why(lake: Lake) -> None:
@@ -66,9 +65,7 @@ def test_large_work_goes_to_the_session_that_is_active(
     table = make(lake)
     assert used(table).startswith("local (")
     monkeypatch.setattr("icefield.engine.choose.LARGE_BYTES", 0)
-    snapshot = table.delete("id = 3")
-    assert snapshot is not None
-    assert (snapshot.engine or "").startswith("spark (")
+    assert (table.delete("id = 3").engine or "").startswith("spark (")
     assert table.scan(where="id > 0 and id < 9").count() == 1
 
 

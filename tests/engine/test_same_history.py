@@ -101,14 +101,14 @@ def _draw(random: Random) -> tuple[str, Any]:
 def _do(table: Table, verb: str, arguments: Any, engine: Engine) -> Snapshot | None:
     match verb:
         case "delete":
-            return table.delete(arguments, engine=engine)
+            return table.delete(arguments, engine=engine).snapshot
         case "overwrite":
             return table.overwrite(_some_rows(Random(1), [70]), where=arguments, engine=engine, check_rows=False)
         case "upsert":
             _keep_one_of_each(table)
             named = [name for name in SHAPE.names if name in arguments[0]]
             rows = pa.Table.from_pylist(arguments, schema=pa.schema([SHAPE.field(name) for name in named]))
-            return table.upsert(rows, on=["id"], engine=engine)
+            return table.upsert(rows, on=["id"], engine=engine).snapshot
         case "append":
             return table.append(pa.Table.from_pylist(arguments, schema=SHAPE), engine=engine)
         case _:

@@ -183,7 +183,7 @@ class History:
         assert set(struct) >= set(partitions)
 
     def _delete(self, ids: list[int]) -> Any:
-        return self.lake.table("t.t").delete(f"id IN ({', '.join(map(str, ids))})")
+        return self.lake.table("t.t").delete(f"id IN ({', '.join(map(str, ids))})").snapshot
 
     def _append_later(self, rows: list[Row]) -> Callable[[], object]:
         arrow = self.as_arrow(rows)
@@ -316,7 +316,7 @@ def test_partitions_of_a_dropped_column_stay_apart(memory_lake: Lake) -> None:
         change.drop_column("a")
     counts = table.scan().count_by_partition()
     assert counts["record_count"].to_pylist() == [2, 2]
-    snapshot = table.delete("id IN (1, 4)")
+    snapshot = table.delete("id IN (1, 4)").snapshot
     assert snapshot is not None
     assert snapshot.summary["changed-partition-count"] == "2"
 

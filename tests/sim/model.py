@@ -172,6 +172,19 @@ def only_if_rows(rows: Rows, key: int | None) -> Effect:
 
 
 def upserted(rows: Rows, ref: str) -> Effect:
+    """All rows of a key have the new value; a key without rows gets one."""
+    new = dict(rows)
+
+    def effect(expected: Expected, _: Landing) -> Expected:
+        before = expected.heads.get(ref, ())
+        changed = [(key, new.get(key, value)) for key, value in before]
+        known = {key for key, _ in before}
+        return expected.written(ref, joined(changed, tuple(row for row in rows if row[0] not in known)))
+
+    return effect
+
+
+def replaced_by_key(rows: Rows, ref: str) -> Effect:
     keys = {key for key, _ in rows}
 
     def effect(expected: Expected, _: Landing) -> Expected:

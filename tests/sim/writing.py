@@ -13,6 +13,7 @@ from tests.sim.model import (
     only_if_read,
     only_if_rows,
     overwritten,
+    replaced_by_key,
     together,
     upserted,
 )
@@ -166,7 +167,7 @@ def change_twice(actor: Actor) -> None:
 
 
 def upsert(actor: Actor) -> None:
-    """Replace rows by key; the keys count as read, whatever the isolation."""
+    """Update rows by key, or insert them; the keys count as read, whatever the isolation."""
     table = actor.branch()
     rows = tuple(dict(actor.rows()).items())
     effect = upserted(rows, ref_of(table))
@@ -177,7 +178,7 @@ def equality_upsert(actor: Actor) -> None:
     """Replace rows by key without reading them; it deletes whatever was committed before."""
     table = actor.branch()
     rows = tuple(dict(actor.rows()).items())
-    effect = upserted(rows, ref_of(table))
+    effect = replaced_by_key(rows, ref_of(table))
     actor.attempt(
         f"upsert {rows} into {table} by equality deletes",
         {table.name: effect},

@@ -123,21 +123,21 @@ def test_writers_of_two_branches_do_not_conflict(lake: Lake, table: Table) -> No
 
 def test_rows_that_match_are_deleted(table: Table) -> None:
     table.append(rows(3, 4))
-    snapshot = table.delete("id = 3")
+    snapshot = table.delete("id = 3").snapshot
     assert snapshot is not None
     assert snapshot.operation == "overwrite"
     assert ids(table) == [1, 2, 4]
-    whole = table.delete("id <= 2")
+    whole = table.delete("id <= 2").snapshot
     assert whole is not None
     assert whole.operation == "delete"
     assert "added-data-files" not in whole.summary
-    assert table.delete("id > 100") is None
+    assert table.delete("id > 100").snapshot is None
 
 
 def test_files_without_a_matching_row_are_left_alone(table: Table) -> None:
     table.append(rows(1, 3, 5))
     before = set(table.scan().files()["file_path"].to_pylist())
-    assert table.delete("id = 4") is None
+    assert table.delete("id = 4").snapshot is None
     assert set(table.scan().files()["file_path"].to_pylist()) == before
     table.delete("id = 3")
     assert len(before & set(table.scan().files()["file_path"].to_pylist())) == 1

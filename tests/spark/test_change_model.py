@@ -1,0 +1,16 @@
+"""Random row-level changes on Spark do what a model of rows says, with Arrow data and with DataFrames as sources."""
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.effort import seeds
+from tests.engine.merge_model import check_history
+
+from icefield.lake import Lake
+
+pytestmark = pytest.mark.spark
+HISTORIES = seeds(3, deep=100)
+
+
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_random_changes_do_what_the_model_says(lake: Lake, spark: SparkSession, seed: int) -> None:
+    check_history(lake, seed, "spark", spark.createDataFrame if seed % 2 else lambda rows: rows)
