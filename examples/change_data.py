@@ -1,19 +1,19 @@
 """Apply the change data of a database: inserts, updates and deletes, in order, each batch once.
 
-The upsert and the delete of a batch are one transaction: readers see all of it or nothing. Each has a stream of its
-own, whose batch number the table remembers, so that a batch that is delivered again changes nothing.
+A batch is one MERGE, and so one snapshot: readers see all of it or nothing. The table remembers the batch number, so
+that a batch that is delivered again changes nothing.
 
 Prints:
     after batch 1: [(1, 'ada', 'London'), (2, 'grace', 'New York'), (3, 'edsger', 'Nuenen')]
     after batch 2: [(1, 'ada', 'Paris'), (3, 'edsger', 'Nuenen'), (4, 'barbara', 'Boston')]
     after batch 2 once more: [(1, 'ada', 'Paris'), (3, 'edsger', 'Nuenen'), (4, 'barbara', 'Boston')]
-    3 snapshots
+    2 snapshots
 """
 
 import pyarrow as pa
 
 import icefield
-from icefield import Lake, StreamBatch, Table
+from icefield import StreamBatch, Table
 
 Change = tuple[str, int, str | None, str | None]
 BATCHES: dict[int, list[Change]] = {
@@ -32,27 +32,29 @@ def main() -> None:
         customers = lake.create_table(
             "crm.customers",
             "id long not null, name string, city string",
-            properties={"write.merge.mode": "merge-on-read", "write.delete.mode": "merge-on-read"},
+            properties={"write.merge.mode": "merge-on-read"},
         )
         for number, again in ((1, ""), (2, ""), (2, " once more")):
-            apply_batch(lake, number, BATCHES[number])
+            apply_batch(customers, number, BATCHES[number])
             print(f"after batch {number}{again}: {contents(customers)}")
         print(f"{len(customers.snapshots())} snapshots")
         customers.compact()  # from time to time: rewrites the files that have deletes
 
 
-def apply_batch(lake: Lake, number: int, changes: list[Change]) -> None:
+def apply_batch(customers: Table, number: int, changes: list[Change]) -> None:
     last = {change[1]: change for change in changes}  # of several changes of one row, the last one counts
-    kept = [change[1:] for change in last.values() if change[0] != "delete"]
-    gone = [change[1] for change in last.values() if change[0] == "delete"]
-    with lake.transaction() as tx:
-        customers = tx.table("crm.customers")
-        if kept:
-            ids, names, cities = zip(*kept, strict=True)
-            rows = pa.table({"id": ids, "name": names, "city": cities})
-            customers.upsert(rows, on=["id"], idempotency_key=StreamBatch("customers-upserts", number))
-        if gone:
-            customers.delete(icefield.col("id").isin(gone), idempotency_key=StreamBatch("customers-deletes", number))
+    kinds, ids, names, cities = zip(*last.values(), strict=True)
+    rows = pa.table({"op": kinds, "id": ids, "name": names, "city": cities})
+    (
+        customers.merge(rows, on=["id"], idempotency_key=StreamBatch("customers", number))
+        .when_matched("source.op = 'delete'")
+        .delete()
+        .when_matched()
+        .update_all()
+        .when_not_matched("source.op != 'delete'")
+        .insert_all()
+        .execute()
+    )
 
 
 def contents(customers: Table) -> list[tuple[object, ...]]:

@@ -44,11 +44,11 @@ def main() -> None:
         changed = events.upsert(
             spark.sql("SELECT 5L id, 5 day, 'view' name UNION ALL SELECT 1000L, 5, 'view'"), on=["id"]
         )
-        print(f"upsert    {events.count()} rows by {changed.engine if changed else None}")
+        print(f"upsert    {events.count()} rows by {changed.engine}")
 
         # A verb without a DataFrame runs on Spark if you say so, or if there is much to read.
         deleted = events.delete("day = 7", engine="spark")
-        print(f"delete    {events.count()} rows by {deleted.engine if deleted else None}")
+        print(f"delete    {events.count()} rows by {deleted.engine}")
     spark.stop()
 
 
