@@ -40,6 +40,10 @@ SLOW_NAMES = (
     "test_rest_faults",
     "test_commit_queue_postgres",
     "test_connections",
+    "test_convert_deletes",
+    "test_delete_granularity",
+    "test_equality",
+    "test_merge_model",
     "test_plans",
     "test_put_race",
     "test_relocate",
@@ -51,7 +55,7 @@ SLOW_NAMES = (
 # A test with parameters runs at most so many of its cases in `make test`, one in `make quick` and all in `make deep`.
 # The mark `every_case` is for lists that must be whole: planted bugs, stored tables, one case for each rule.
 CASES_OF_A_TEST = 20
-CASES_ON_SPARK = 8
+CASES_ON_SPARK = 6
 
 # Those that compile the kernels, for many seconds in a fresh clone: the others find them on disk.
 KERNELS = ("test_avro_engine.py", "test_manifest.py", "test_manifest_foreign.py", "test_manifest_list.py")

@@ -33,7 +33,7 @@ class Case:
     version: int
 
 
-ON_SPARK = (("copy-on-write", 2), ("merge-on-read", 3), ("auto", 3))
+ON_SPARK = (("merge-on-read", 3),)  # test_contract.py has both modes
 CASES = [
     pytest.param(
         Case(engine, mode, version), id=f"{engine}-{mode}-v{version}", marks=[pytest.mark.spark] * (engine == "spark")

@@ -8,7 +8,7 @@ from tests.engine.merge_model import check_history
 from icefield.lake import Lake
 
 pytestmark = pytest.mark.spark
-HISTORIES = seeds(3, deep=100)
+HISTORIES = seeds(2, deep=100)
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
