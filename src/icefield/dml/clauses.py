@@ -17,6 +17,7 @@ from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Lit
 from icefield.expr.values.conjuncts import find_equalities, side_filter
 from icefield.expr.values.scope import SOURCE, TARGET, Scope, Side
+from icefield.parquet.write.partial_rows import is_whole
 from icefield.types.datatypes import (
     DecimalType,
     FixedType,
@@ -159,7 +160,7 @@ class Sides:
                     f"the source's {'.'.join(source)!r} has no field {lacks[0]!r}",
                     hint="Name the fields to assign, or use upsert, which keeps the others",
                 )
-            if any(not _is_whole(named[f.name].type, f.type) for f in wanted.fields if f.name in named) or lacks:
+            if any(not is_whole(named[f.name].type, f.type) for f in wanted.fields if f.name in named) or lacks:
                 for inner in wanted.fields:
                     if inner.name in named:
                         more = named[inner.name]
@@ -241,13 +242,6 @@ def _find_path(name: str, schema: Schema, target_name: str) -> tuple[str, ...]:
     if field.field_id in schema.repeated_ids:
         raise InvalidInput(f"cannot assign {name!r}: it is inside a list or map", hint="Assign the whole column")
     return schema.paths[field.field_id]
-
-
-def _is_whole(given: Type, wanted: Type) -> bool:
-    if not isinstance(given, StructType) or not isinstance(wanted, StructType):
-        return True
-    named = {f.name: f.type for f in given.fields}
-    return all(f.name in named and _is_whole(named[f.name], f.type) for f in wanted.fields)
 
 
 def _check_order(requests: Sequence[ClauseRequest]) -> None:
