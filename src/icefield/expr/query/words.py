@@ -51,7 +51,7 @@ HINTS = words(
     """
 )
 _HINT_START, _HINT_END = "/*+", "*/"
-# If there is no column of that name, Spark resolves them as functions that return values of the session.
+# Without a column of that name, Spark takes them for functions whose result depends on the session.
 _SESSION_NAMES = words(
     """
     current_user session_user current_catalog current_database current_schema current_path

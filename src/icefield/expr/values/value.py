@@ -5,6 +5,7 @@ A value that can fail (an overflow, a division by zero) is evaluated only for th
 Raises InvalidInput where Spark fails in ANSI mode.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Value:
+class Value(ABC):
     """A typed expression."""
 
     type: Type
@@ -75,8 +76,9 @@ class Value:
         except RecursionError as error:
             raise InvalidInput("the expression is nested too deeply") from error
 
+    @abstractmethod
     def array(self, rows: Rows) -> pa.Array:
-        raise NotImplementedError
+        """Return the value of every row."""
 
     def array_where(self, rows: Rows, mask: pa.BooleanArray) -> pa.Array:
         """Return the values of all rows, those outside of the mask undefined; none of them can fail."""
