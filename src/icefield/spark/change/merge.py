@@ -44,7 +44,7 @@ MOST_ROWS_TO_STREAM_PAST = 250_000  # of all columns
 
 @dataclass(frozen=True)
 class SparkMerge:
-    """A MERGE in progress. source: its rows. row_count: how many, or None if that is unknown."""
+    """A MERGE in progress. source: its rows. row_count: how many."""
 
     change: SparkChange
     source: DataFrame
