@@ -12,7 +12,7 @@ _PLANNING = "icefield chooses where to plan by the size of the manifests"
 _HIVE = "icefield does not use Hive's metastore"
 _UNKNOWN_OUTCOME = "how an unknown commit outcome is resolved is not configurable"
 _ARROW_WRITER = "Arrow's Parquet writer has no such setting"
-_DISTRIBUTION = "write.distribution-mode decides for every verb"
+_DISTRIBUTION = "the new rows of a change are always clustered by partition"
 
 # Stored for other engines.
 NO_EFFECT: dict[str, str] = {
