@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from tests.spark_places import SparkPlace, chosen_place
 
 from icefield import lit
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
-from icefield.spark.session.session import is_remote
 from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
@@ -84,9 +84,8 @@ def test_a_source_that_is_never_twice_the_same_is_read_once(lake: Lake, spark: S
     assert done.rows_updated + done.rows_inserted == 100
 
 
+@pytest.mark.skipif(chosen_place() is SparkPlace.CONNECT, reason="jobs are counted by the session's context")
 def test_an_upsert_takes_few_jobs(lake: Lake, spark: SparkSession) -> None:
-    if is_remote(spark):
-        pytest.skip("jobs are counted by the session's context")  # pragma: no cover
     table = lake.create_table(
         "a.t", "id long, day date", partition_by=["day"], properties={"write.merge.mode": "merge-on-read"}
     )
