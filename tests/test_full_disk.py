@@ -213,6 +213,7 @@ def orders(small_disk: Path) -> Task:
     return Task("writer-1", str(small_disk), "shop.orders", 30_000, ((0, 15_000), (15_000, 30_000)))
 
 
+@pytest.mark.slow
 def test_a_process_of_the_demo_tells_of_a_full_disk_in_one_line(
     orders: Task, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -550,6 +550,7 @@ def test_pointers_are_not_moved_from_outside(lake: Lake, table: Table) -> None:
         lake.catalog.swap([PointerSwap(table_name(table), None, None)])
 
 
+@pytest.mark.slow
 def test_racing_writers_lose_nothing(server: RestServer, table: Table) -> None:
     failures: list[BaseException] = []
 

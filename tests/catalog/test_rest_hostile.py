@@ -92,6 +92,7 @@ FLOODS: dict[str, Callable[[], Iterable[bytes]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_server_that_floods_or_drips_is_left(flood: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icefield.catalog.rest.session.TRIES", 2)

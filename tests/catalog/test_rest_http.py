@@ -69,6 +69,7 @@ def test_a_compressed_answer_is_not_inflated_beyond_its_bound() -> None:
     client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pieces", "why"),
     [

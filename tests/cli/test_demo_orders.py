@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TOTAL = 10_000
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, TOTAL), st.integers(0, TOTAL))
 def test_slices_put_together_are_the_whole(one: int, other: int) -> None:

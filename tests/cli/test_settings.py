@@ -40,6 +40,7 @@ def test_a_database_apart_from_its_warehouse(icefield: Icefield, monkeypatch: py
     assert "catalog needs a warehouse" in refused.err
 
 
+@pytest.mark.slow
 def test_properties_of_the_lake_are_given_one_by_one(icefield: Icefield) -> None:
     server = s3_server()
     root = server.new_root()

@@ -160,6 +160,7 @@ MEETING: dict[str, Callable[[Lake], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operation", "version"), [("compact", 2), ("compact", 3), ("delete", 3), ("upsert", 2)])
 def test_nothing_is_left_of_a_change_that_met_another_and_could_not_be_written(operation: str, version: int) -> None:
     # A second attempt applies the concurrent delete to its own files, which it writes for that base alone.

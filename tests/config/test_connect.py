@@ -87,6 +87,7 @@ def test_memory_is_a_lake_too() -> None:
     works(icefield.connect("memory:"))
 
 
+@pytest.mark.slow
 def test_a_bucket_is_a_lake_by_itself_and_a_warehouse_for_a_database() -> None:
     server = s3_server()
     root = server.new_root()

@@ -71,6 +71,7 @@ def read(table: Table) -> list[tuple[int, list[str], str]]:
     return [(row["id"], [repr(row[name]) for name in COLUMNS], row["s"]) for row in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_every_verb_moves_values_of_every_type(

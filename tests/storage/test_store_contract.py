@@ -50,7 +50,7 @@ def s3_place(path: Path) -> Place:
     return Place(ObjectStore(s3_server().properties), s3_server().new_root())
 
 
-@pytest.fixture(params=[local_place, guarded_place, memory_place, s3_place])
+@pytest.fixture(params=[local_place, guarded_place, memory_place, pytest.param(s3_place, marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     make: Callable[[Path], Place] = request.param
     return make(tmp_path / "root")
