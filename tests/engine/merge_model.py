@@ -24,6 +24,7 @@ from icefield.errors import InvalidInput
 from icefield.lake import Lake
 from icefield.types.arrow import arrow_schema
 
+LINEAGE = ("_row_id", "_last_updated_sequence_number")
 Values = dict[str, Any]
 Evaluate = Callable[[Values, Values], Any]
 # Gives the source of a change from Arrow rows.
@@ -73,10 +74,14 @@ class MergeCase:
 
 @dataclass
 class ModelRow:
-    """A row of the table. row_id: None if the table has none, or if it is not known yet."""
+    """A row of the table. row_id: None if the table has none, or if it is not known yet.
+
+    updated: the sequence number of the snapshot that added or updated the row; None if that is the newest one.
+    """
 
     values: Values
     row_id: int | None = None
+    updated: int | None = None
 
 
 @dataclass
@@ -97,16 +102,25 @@ def check_history(lake: Lake, seed: int, engine: EngineName, as_source: AsSource
 class History:
     """One history in progress."""
 
-    def __init__(self, lake: Lake, random: Random, engine: EngineName, as_source: AsSource) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        random: Random,
+        engine: EngineName,
+        as_source: AsSource,
+        name: str = "t.t",
+        location: str | None = None,
+    ) -> None:
         self.random, self.engine, self.as_source = random, engine, as_source
         self.version = random.choice((1, 2, 3, 3))
         self.modes = ["copy-on-write", "auto", *(["merge-on-read"] * 2 if self.version > 1 else [])]
         self.kind = random.choice(sorted(KEYS))
         self.table = lake.create_table(
-            "t.t",
+            name,
             f"id {self.kind}, k string, b long, c string, s struct<x long, y string>",
             partition_by=random.choice(([], ["b"], ["bucket(3, b)"], ["truncate(2, k)"])),
             format_version=self.version,
+            location=location,
         )
         self.rows: list[ModelRow] = []
         self.has_n = False
@@ -205,19 +219,23 @@ class History:
         return 7 if self.version >= 3 else None
 
     def _compare(self, what: object) -> None:
-        """Compare the rows of the table with the model, and remember the ids of new rows."""
+        """Compare the rows of the table and their lineage with the model, and remember the ids of new rows."""
         names = [f.name for f in self.table.schema.fields]
-        found = self.table.scan(select=[*names, *(["_row_id"] if self.version >= 3 else [])]).to_arrow().read_all()
-        actual = [ModelRow(row, row.pop("_row_id", None)) for row in found.to_pylist()]
+        found = self.table.scan(select=[*names, *(LINEAGE if self.version >= 3 else ())]).to_arrow().read_all()
+        actual = [ModelRow(row, *(row.pop(name, None) for name in LINEAGE)) for row in found.to_pylist()]
         assert Counter(shown(row) for row in actual) == Counter(shown(row) for row in self.rows), what
         if self.version < 3:
             return
         ids = [row.row_id for row in actual]
         assert None not in ids, what
         assert len(set(ids)) == len(ids), what
-        known = {row.row_id: shown(row) for row in self.rows if row.row_id is not None}
-        now = {row.row_id: shown(row) for row in actual}
+        newest = self.table.metadata.last_sequence_number
+        for row in self.rows:
+            row.updated = newest if row.updated is None else row.updated
+        known = {row.row_id: (shown(row), row.updated) for row in self.rows if row.row_id is not None}
+        now = {row.row_id: (shown(row), row.updated) for row in actual}
         assert known.items() <= now.items(), what
+        assert {row.updated for row in actual if row.row_id not in known} <= {newest}, what
         fresh: dict[str, list[int | None]] = {}
         for row in actual:
             if row.row_id not in known:

@@ -1,20 +1,17 @@
 """Format versions 1, 2 and 3 shared with Iceberg Java: each side writes on what the other wrote, and both agree."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests.commit.test_row_ids import assert_lineage, live_ids
+from tests.interop.handed_table import HandedTable
 from tests.interop.iceberg_java import IcebergJava
 from tests.peers.gallery import Gallery
 from tests.table.test_versions import without_counts, without_manifest_lists
 
 from icefield import Lake, Table
-from icefield.catalog.catalog import PointerSwap
-from icefield.errors import NoSuchTable
-from icefield.model.names import parse_table_name
 
 pytestmark = pytest.mark.interop
 
@@ -26,12 +23,12 @@ def rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "day": pa.array([f"d{i % 3}" for i in ids])})
 
 
-class SharedTable:
-    """A table that Java keeps in its Hadoop catalog, and we in ours; whoever wrote last hands it over."""
+class SharedTable(HandedTable):
+    """A table of both that Java creates."""
 
     def __init__(self, lake: Lake, java: IcebergJava, folder: Path, name: str, version: int) -> None:
-        self.lake, self.java, self.name = lake, java, name
-        self.metadata = folder / "java" / "versions" / name / "metadata"
+        super().__init__(lake, folder, "versions", name)
+        self.java = java
         java.sql("CREATE NAMESPACE IF NOT EXISTS java.versions")
         java.sql(
             f"CREATE TABLE java.versions.{name} (id BIGINT, day STRING) USING iceberg PARTITIONED BY (day) "
@@ -45,30 +42,8 @@ class SharedTable:
     def delete_by_java(self, where: str) -> None:
         self.java.sql(f"DELETE FROM java.versions.{self.name} WHERE {where}")
 
-    def ours(self) -> Table:
-        """Open the table as Java left it."""
-        name = parse_table_name(f"versions.{self.name}")
-        new = f"file://{self.metadata}/v{self._number()}.metadata.json"
-        try:
-            old = self.lake.catalog.pointer(name)
-        except NoSuchTable:
-            old = None
-            if ("versions",) not in self.lake.catalog.list_namespaces(None):
-                self.lake.create_namespace("versions")
-        self.lake.catalog.swap([PointerSwap(name, old, new)])
-        return self.lake.table(str(name))
-
-    def hand_over(self, table: Table) -> None:
-        """Let Java go on from what we wrote."""
-        number = self._number() + 1
-        shutil.copy(table.metadata_location.removeprefix("file://"), self.metadata / f"v{number}.metadata.json")
-        (self.metadata / "version-hint.text").write_text(str(number))
-
     def ids_by_java(self) -> list[int]:
         return sorted(self.java.sql(f"SELECT id FROM java.versions.{self.name}").column("id").to_pylist())
-
-    def _number(self) -> int:
-        return int((self.metadata / "version-hint.text").read_text())
 
 
 def ids_of(table: Table) -> list[int]:

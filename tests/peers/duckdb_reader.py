@@ -41,11 +41,18 @@ class DuckDBReader:
             code = self.close()
             raise DuckDBError(f"DuckDB died with exit code {code} of: {sql}") from error
 
-    def read(self, metadata_location: str, where: str | None = None, snapshot_id: int | None = None) -> pa.Table:
-        """Read a table from its metadata file."""
+    def read(
+        self,
+        metadata_location: str,
+        where: str | None = None,
+        snapshot_id: int | None = None,
+        more: Sequence[str] = (),
+    ) -> pa.Table:
+        """Read a table from its metadata file. more: columns that are not in its schema."""
         at = f", snapshot_from_id={snapshot_id}" if snapshot_id is not None else ""
         condition = f"WHERE {where}" if where else ""
-        return self.query(f"SELECT * FROM iceberg_scan({_text(metadata_location)}{at}) {condition}")
+        columns = ", ".join(("*", *more))
+        return self.query(f"SELECT {columns} FROM iceberg_scan({_text(metadata_location)}{at}) {condition}")
 
     def keys_matching(self, metadata_location: str, key: str, conditions: Sequence[str]) -> list[list[int]]:
         """Return the keys that match each condition; each is a scan of its own, all in one query."""
