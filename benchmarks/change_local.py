@@ -1,6 +1,6 @@
 """One MERGE by an engine without a JVM, in a process of its own: CPU seconds and the peak of memory.
 
-python -m benchmarks.change_local icefield|duckdb|deltalake FOLDER KIND
+python -m benchmarks.change_local icefield|duckdb|deltalake|pyiceberg FOLDER KIND
 """
 # ruff: noqa: S608 - the names and the SQL are our own
 
@@ -16,6 +16,13 @@ import pyarrow.parquet as pq
 
 from benchmarks.change_work import KEY
 from benchmarks.spark_events import COLUMNS
+
+
+def read_rows(folder: str) -> pa.Table:
+    """Read what Spark wrote: its timestamps have no zone in Parquet, and are in UTC."""
+    rows = pq.read_table(folder, coerce_int96_timestamp_unit="us").select(list(COLUMNS))
+    at = rows.schema.get_field_index("ts")
+    return rows.set_column(at, "ts", rows["ts"].cast(pa.timestamp("us", "UTC")))
 
 
 def _merge_with_icefield(folder: str, changes: pa.Table, kind: str) -> Callable[[], object]:
@@ -53,19 +60,42 @@ def _merge_with_deltalake(folder: str, changes: pa.Table, kind: str) -> Callable
     from deltalake import DeltaTable, write_deltalake  # type: ignore[import-not-found]  # noqa: PLC0415 - each process loads one engine
 
     place = f"{folder}/delta-{kind}"
-    write_deltalake(place, pq.read_table(f"{folder}/plain"), partition_by=["day"])
-    rows = changes.append_column("day", changes["ts"].cast(pa.date32()))
+    write_deltalake(place, _with_day(read_rows(f"{folder}/plain")), partition_by=["day"])
+    rows = _with_day(changes)
     merging: Any = DeltaTable(place).merge(rows, f"t.{KEY} = s.{KEY}", source_alias="s", target_alias="t")
     run: Callable[[], object] = merging.when_matched_update_all().when_not_matched_insert_all().execute
     return run
 
 
-ENGINES = {"icefield": _merge_with_icefield, "duckdb": _merge_with_duckdb, "deltalake": _merge_with_deltalake}
+def _upsert_with_pyiceberg(folder: str, changes: pa.Table, kind: str) -> Callable[[], object]:
+    """Upsert into a table of its own with the rows of the other engines."""
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - each process loads one engine
+
+    rows = read_rows(f"{folder}/before")
+    place = Path(folder) / f"pyiceberg-{kind}"
+    place.mkdir()
+    catalog = SqlCatalog("bench", uri=f"sqlite:///{place}/catalog.db", warehouse=f"file://{place}")
+    catalog.create_namespace("bench")
+    table = catalog.create_table("bench.upserted", rows.schema)
+    table.append(rows)
+    return lambda: table.upsert(changes, join_cols=[KEY])
+
+
+def _with_day(rows: pa.Table) -> pa.Table:
+    return rows.append_column("day", rows["ts"].cast(pa.date32()))
+
+
+ENGINES = {
+    "icefield": _merge_with_icefield,
+    "duckdb": _merge_with_duckdb,
+    "deltalake": _merge_with_deltalake,
+    "pyiceberg": _upsert_with_pyiceberg,
+}
 
 
 def main(name: str, folder: str, kind: str) -> None:
     """Run one MERGE, and print its cost."""
-    changes = pq.read_table(f"{folder}/{kind}").select(list(COLUMNS))
+    changes = read_rows(f"{folder}/{kind}")
     run = ENGINES[name](folder, changes, kind)
     before, wall = time.process_time(), time.perf_counter()
     run()

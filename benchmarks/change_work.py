@@ -41,12 +41,15 @@ def source(spark: Any, rows: int, kind: str) -> Any:
     return changed.select(*COLUMNS)
 
 
-def plain_rewrite(table: Any, changes: Any, folder: str) -> None:
-    """Merge with plain Spark: a left join, the new rows, and all rows written by day again."""
+def plain_rewrite(table: Any, changes: Any, folder: str, *, is_small: bool = True) -> None:
+    """Merge with plain Spark: a left join, the new rows, and all rows written by day again.
+
+    is_small: whether the source is small enough for a broadcast.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - only where there is Spark
 
     renamed = changes.toDF(*(f"s_{name}" for name in COLUMNS))
-    joined = table.join(F.broadcast(renamed), table[KEY] == renamed[f"s_{KEY}"], "left")
+    joined = table.join(F.broadcast(renamed) if is_small else renamed, table[KEY] == renamed[f"s_{KEY}"], "left")
     is_matched = F.col(f"s_{KEY}").isNotNull()
     updated = joined.select(
         *(F.when(is_matched, F.col(f"s_{name}")).otherwise(F.col(name)).alias(name) for name in COLUMNS)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import icefield
+from benchmarks.change_series import run_series
 from benchmarks.change_work import KEY, RECENT, SPREAD, WORKS, plain_rewrite, run_changes, source, target
 from benchmarks.spark_events import digest, write_parquet, write_parquet_by_day
 from benchmarks.spark_java import MARK
@@ -68,6 +69,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
             _make(lake, folder, rows)
             plain = _measure_plain(lake.spark, folder)
             ours = {work.name: cost for work, cost in run_changes(Icefield(lake, folder), rounds)}
+            series = list(run_series(lake, folder, rows))
             lake.spark.stop()
         java = _run_java(folder, rows, rounds) if JAVA.exists() else {}
         print(f"{rows:,} rows x 10 columns, {os.cpu_count()} cores, medians of {rounds} rounds, ratios of CPU")
@@ -80,7 +82,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
                 f"  {work.name:36}{cost.cpu:8.2f}{cost.wall:8.2f}{cost.cpu / plain.cpu:8.3f}{work.bar:>8}{ratio:>12}"
                 f"{cost.python_mib:12,.0f}"
             )
-        for line in _run_local(folder):
+        for line in (*_run_local(folder), *series):
             print(line)
 
 
