@@ -86,6 +86,7 @@ DOORS = {
             "parse.sql",
             "query.functions",
             "query.select",
+            "query.subqueries",
         ),
         *("prune.evaluate", "prune.ordered", "prune.project", "prune.residual", "prune.statistics"),
         *("render.arrow", "render.describe", "render.spark_sql", "render.sql"),
@@ -117,7 +118,7 @@ DOORS = {
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "table", "transaction"),
+    "table": ("definition", "scan", "table", "transaction"),
     "types": ALL,
 }
 PURE = ("types", "model", "expr", "codec")

@@ -7,18 +7,19 @@ yet prune files by metadata.
 Raises NotFound, NoSuchTable, Unsupported (no query in Spark's dialect), InvalidInput, SchemaMismatch, CorruptFile.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from icefield.backend import Backend
-from icefield.catalog.catalog import Kind, check_new_table
+from icefield.catalog.catalog import Kind
 from icefield.commit.operations.choose import view_operations_of
 from icefield.commit.operations.views import LoadedView, ViewOperations
-from icefield.dml.head import LiveHead
+from icefield.dml.head import LiveHead, TableHead
+from icefield.dml.subqueries import resolve_relation
 from icefield.engine.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
-from icefield.expr.query.select import Parts, parse_query
+from icefield.expr.query.select import parse_query
 from icefield.model.names import Namespace, TableName
 from icefield.model.view import (
     SqlRepresentation,
@@ -43,10 +44,15 @@ SUMMARY = {"engine-name": "icefield"}
 
 @dataclass(frozen=True)
 class Source:
-    """Resolves names."""
+    """Resolves names. beside: opens tables instead of their newest versions, in a transaction."""
 
     backend: Backend
     sessions: SessionChoice = field(default_factory=SessionChoice)
+    beside: Callable[[TableName], TableHead] | None = None
+
+    def head(self, name: TableName) -> TableHead:
+        """Return the head of a table."""
+        return LiveHead(self.backend, name) if self.beside is None else self.beside(name)
 
     @property
     def views(self) -> ViewOperations:
@@ -171,17 +177,28 @@ class _Opened:
 class Reading:
     """One resolution of queries over the lake: every name is resolved once, so it means the same throughout.
 
-    inside: views that the query must not read, because they are being defined.
+    inside: views that the query must not read, because they are being defined. pinned: opens a table at one version.
     """
 
-    def __init__(self, source: Source, inside: Sequence[TableName] = ()) -> None:
+    def __init__(
+        self,
+        source: Source,
+        inside: Sequence[TableName] = (),
+        pinned: Mapping[TableName, Callable[[], Any]] | None = None,
+    ) -> None:
         self._source = source
         self._inside = list(inside)
+        self._pinned = pinned or {}
         self._opened: dict[TableName, _Opened] = {}
 
     def frame(self, name: TableName) -> Any:
         """Open a table or view as a DataFrame."""
         return self._open(name).frame
+
+    @property
+    def opened(self) -> frozenset[TableName]:
+        """The tables and views that were opened, directly or by views."""
+        return frozenset(self._opened)
 
     def query(self, sql: str, default_namespace: Namespace) -> Any:
         """Open a query as a DataFrame; names of one part are looked up in the default namespace."""
@@ -199,8 +216,9 @@ class Reading:
             reader = f"view {self._inside[-1]} reads" if self._inside else "the query reads"
             raise NoSuchTable(f"{reader} {name}, which is neither a table nor a view of the lake")
         if found.kind is Kind.TABLE:
-            head = LiveHead(source.backend, name)
-            scan = Table(head).scan()
+            if name in self._pinned:
+                return _Opened(self._pinned[name](), 1)
+            scan = Table(source.head(name)).scan()
             return _Opened(scan.to_spark(source.sessions.session), 1)
         self._check_way(name)
         self._inside.append(name)
@@ -223,8 +241,8 @@ class Reading:
         return _Opened(frame, opened.tables)
 
     def _query(self, sql: str, default_namespace: Namespace) -> _Opened:
-        query = parse_query(sql)
-        opened = {parts: self._open(self._resolve(parts, default_namespace)) for parts in query.tables}
+        query, catalog = parse_query(sql), self._source.backend.catalog
+        opened = {parts: self._open(resolve_relation(catalog, parts, default_namespace)) for parts in query.tables}
         # Spark's plan grows with every use of a view in another one, possibly exponentially.
         tables = sum(each.tables for each in opened.values())
         if tables > MAX_TABLES:
@@ -232,23 +250,6 @@ class Reading:
         frames = {parts: each.frame for parts, each in opened.items()}
         scope = self._source.backend.ambient.random_uuid().hex
         return _Opened(load_spark_engine().query(query, frames, scope, self._source.sessions.session), tables)
-
-    def _resolve(self, parts: Parts, default_namespace: Namespace) -> TableName:
-        if len(parts) == 1:
-            return self._name(default_namespace, parts[0])
-        name = self._name(parts[:-1], parts[-1])
-        if (
-            len(parts) > 2
-            and parts[0] == self._source.backend.catalog.name
-            and self._source.backend.catalog.find(name) is None
-        ):
-            return self._name(parts[1:-1], parts[-1])
-        return name
-
-    def _name(self, namespace: Namespace, last: str) -> TableName:
-        name = TableName(namespace, last)
-        check_new_table(name)
-        return name
 
     def _check_way(self, name: TableName) -> None:
         if name in self._inside:

@@ -15,7 +15,7 @@ import pytest
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.parse.builder import lit
 from icefield.expr.values.bind import _FUNCTIONS, parse_condition, parse_value
-from icefield.expr.values.scope import Scope, Side
+from icefield.expr.values.scope import Moment, Scope, Side
 from icefield.types.arrow import schema_from_arrow
 
 NAN = math.nan
@@ -307,14 +307,16 @@ def test_conditions_are_boolean() -> None:
 
 
 def test_the_time_of_the_statement() -> None:
-    scope = Scope(SCOPE.sides, now_micros=1_000_000)
+    scope = Scope(SCOPE.sides, moment=Moment(1_000_000, 3))
     expected = [datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)] * 3
     for text in ("current_timestamp()", "CURRENT_TIMESTAMP", "now()"):
         assert run(text, scope) == expected
         with pytest.raises(NeedsSpark, match="the function"):
             parse_value(text, SCOPE)
-    with pytest.raises(NeedsSpark, match="the function current_date"):
-        parse_value("current_date", scope)
+    for text in ("current_date()", "CURRENT_DATE", "curdate()"):
+        assert run(text, scope) == [datetime.date(1970, 1, 4)] * 3
+        with pytest.raises(NeedsSpark, match="the function"):
+            parse_value(text, Scope(SCOPE.sides, moment=Moment(1_000_000, None)))
 
 
 def test_letters_whose_case_is_not_settled_are_left_to_spark() -> None:

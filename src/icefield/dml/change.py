@@ -12,6 +12,7 @@ from icefield.commit.actions.row_delta import RowDelta
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.commit.validate.read_set import ReadSet
+from icefield.dml.moment import find_moment
 from icefield.dml.result import ChangeResult
 from icefield.dml.write import TableWrite, Verb
 from icefield.engine.change import Changed, ChangeSettings
@@ -111,6 +112,7 @@ class RowChange:
             write.write_plan(moves_rows=False) if has_deletes else None,
             write.base.has_row_ids,
             self.is_dry_run,
+            find_moment(write.ambient, write.head.sessions),
         )
 
     def finish(
@@ -124,11 +126,12 @@ class RowChange:
         # A row that was deleted concurrently would reappear with its new values, or in a copy.
         carried = PlannedFiles.concat([copied, emptied]) if done.counts.updated else copied
         files = DataFiles.concat([self.write.no_files, *done.files])
+        read_set = replace(read_set, plan=scan, reads_whole_table=done.reads_whole_table)
         deleted = self._count(scan, whole)
         snapshot = None
         if not self.is_dry_run and not (done.changes_nothing and whole.num_rows == 0):
             with self.timed("commit"):
-                snapshot = self._commit(done, files, removed, carried, replace(read_set, plan=scan))
+                snapshot = self._commit(done, files, removed, carried, read_set)
         read = scan.files.num_rows - whole.num_rows
         return ChangeResult(
             verb=self.verb.name,

@@ -15,6 +15,7 @@ from icefield.engine.change import Assignment, Clause, Effect, KeyPair, SourceCo
 from icefield.errors import InvalidInput, NeedsSpark, SchemaMismatch
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Lit
+from icefield.expr.query.subqueries import without_subqueries
 from icefield.expr.values.conjuncts import find_equalities, side_filter
 from icefield.expr.values.scope import SOURCE, TARGET, Scope, Side
 from icefield.parquet.write.partial_rows import is_whole
@@ -97,9 +98,9 @@ class Sides:
 
     def target_filter(self, condition: object | None) -> Bound:
         """Return a filter that every row of the table matches for which a condition can be true."""
-        return (
-            side_filter(condition, self.scope(When.MATCHED), self.target_name) if isinstance(condition, str) else TRUE
-        )
+        if not isinstance(condition, str):
+            return TRUE
+        return side_filter(without_subqueries(condition), self.scope(When.MATCHED), self.target_name)
 
     def scope(self, when: When) -> Scope:
         """Return the columns that the expressions of a clause may use."""

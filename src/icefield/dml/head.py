@@ -41,6 +41,10 @@ class TableHead(Protocol):
         """Record rows that a handle reads."""
         ...
 
+    def beside(self, name: TableName) -> "TableHead":
+        """Return the head of another table, as seen from here: in a transaction, pinned by it."""
+        ...
+
 
 class LiveHead:
     """The table as it is in the catalog."""
@@ -77,3 +81,8 @@ class LiveHead:
 
     def note_read(self, read: RowsRead) -> None:
         """Do nothing: reads outside a transaction are not validated."""
+
+    def beside(self, name: TableName) -> "LiveHead":
+        head = LiveHead(self.backend, name)
+        head.sessions = self.sessions
+        return head

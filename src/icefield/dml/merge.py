@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from icefield.commit.validate.read_set import ReadSet
 from icefield.dml.change import RowChange
 from icefield.dml.clauses import ClauseRequest, Sides
+from icefield.dml.moment import find_moment
 from icefield.dml.result import ChangeResult
+from icefield.dml.subqueries import refuse_subqueries_of_merge, resolve_subqueries
 from icefield.dml.write import TableWrite
 from icefield.engine.bind_clauses import ClauseBinder, find_spark_only
 from icefield.engine.change import ChangePlan, Effect, Merge, MergeSource, SourceKeys, When
@@ -83,7 +85,9 @@ def merge(change: RowChange, request: MergeRequest) -> ChangeResult:
     scan = planned.scan
     with change.timed("rows"):
         engine = change.write.engine(scan.files.total_bytes, planned.source.rows, planned.needs_spark)
-        done = engine.merge(planned.source, planned.merge, ChangePlan(scan, change.settings()))
+        clauses, relations = resolve_subqueries(planned.merge.clauses, change.write)
+        plan = ChangePlan(scan, change.settings(), relations)
+        done = engine.merge(planned.source, replace(planned.merge, clauses=clauses), plan)
     return change.finish(scan, done, _read_set(change, planned))
 
 
@@ -112,12 +116,14 @@ def _find_spark_only(merged: Merge, sides: Sides, write: TableWrite) -> str | No
     if not merged.keys:
         return "a condition that compares no column of the table with one of the source"
     stored = write.write_plan(moves_rows=True).schema
-    binder = ClauseBinder(sides.schema, stored, sides.target_name, sides.source_name, sides.incoming)
+    names = sides.target_name, sides.source_name
+    binder = ClauseBinder(sides.schema, stored, *names, sides.incoming, find_moment(write.ambient, write.head.sessions))
     return find_spark_only(binder, merged.clauses, merged.rest)
 
 
 def _resolve(request: MergeRequest, sides: Sides) -> Merge:
     clauses = sides.resolve(request.clauses)
+    refuse_subqueries_of_merge(request.on, clauses)
     names = request.target_name, request.source_name
     if isinstance(request.on, str):
         keys, has_more = sides.split(request.on)

@@ -11,6 +11,7 @@ from typing import Any
 from icefield.dml.change import RowChange
 from icefield.dml.clauses import Sides, resolve_assignments
 from icefield.dml.result import ChangeResult
+from icefield.dml.subqueries import resolve_subqueries
 from icefield.engine.bind_clauses import ClauseBinder, find_spark_only
 from icefield.engine.change import Changed, ChangePlan, Clause, Effect, When
 from icefield.engine.rows import bind_filter, filter_text, is_spark
@@ -43,9 +44,10 @@ def change_matching(change: RowChange, where: Predicate | str | Any, values: Map
     if read.num_rows:
         with change.timed("rows"):
             settings = change.settings()
-            binder = ClauseBinder(sides.schema, settings.rows.schema, sides.target_name)
+            binder = ClauseBinder(sides.schema, settings.rows.schema, sides.target_name, moment=settings.moment)
             engine = write.engine(read.total_bytes, needs_spark=find_spark_only(binder, [clause]))
-            done = engine.change_matching(clause, ChangePlan(replace(plan, files=read), settings))
+            (clause,), relations = resolve_subqueries([clause], write)
+            done = engine.change_matching(clause, ChangePlan(replace(plan, files=read), settings, relations))
     return change.finish(plan, done, write.read_set(plan, change.verb), whole)
 
 

@@ -13,10 +13,11 @@ from icefield.engine.change import Assignment, Clause, SourceColumn, When
 from icefield.engine.row_values import BoundClause, Column, FieldOfSource, RowExpression, Rows, StructFields
 from icefield.engine.rows import is_spark
 from icefield.errors import NeedsSpark
+from icefield.expr.query.subqueries import has_subquery
 from icefield.expr.values import scope
 from icefield.expr.values.assign import bind_assignment
 from icefield.expr.values.bind import parse_condition
-from icefield.expr.values.scope import Scope
+from icefield.expr.values.scope import Moment, Scope
 from icefield.expr.values.value import Value
 from icefield.parquet.write.conform import check_schema, conform_column
 from icefield.types.datatypes import NestedField, StructType
@@ -26,13 +27,17 @@ from icefield.types.schema import Schema
 
 @dataclass(frozen=True)
 class ClauseBinder:
-    """The columns that clauses may name. stored: the schema of new data files. incoming: None without a source."""
+    """The columns that clauses may name, and the time that they see.
+
+    stored: the schema of new data files. incoming: None without a source.
+    """
 
     schema: Schema
     stored: Schema
     target: str
     source: str = ""
     incoming: Schema | None = None
+    moment: Moment | None = None
 
     def bind(self, clauses: Iterable[Clause], when: When) -> tuple[BoundClause, ...]:
         """Bind the clauses of a kind."""
@@ -42,7 +47,7 @@ class ClauseBinder:
         """Bind a condition over the rows that a clause is for; None if there is none."""
         if condition is None:
             return None
-        _refuse_columns(condition)
+        _refuse_spark_only(condition)
         return self._expression(parse_condition(condition, self._scope(when)))
 
     def _bind(self, clause: Clause) -> BoundClause:
@@ -58,7 +63,7 @@ class ClauseBinder:
             given = field_at(self.incoming, assignment.value.path)
             check_schema(Schema((replace(given, name=wanted.name),)), Schema((wanted,)), is_partial=True)
             return FieldOfSource(self.source, assignment.value.path)
-        _refuse_columns(assignment.value)
+        _refuse_spark_only(assignment.value)
         return self._expression(bind_assignment(assignment.value, wanted, self._scope(when), ".".join(assignment.path)))
 
     def _expression(self, value: Value) -> "ValueOfRow":
@@ -68,15 +73,15 @@ class ClauseBinder:
         """Return the sides that an expression may use."""
         target = scope.Side(self.target, self.schema)
         if self.incoming is None:
-            return Scope((target,))
+            return Scope((target,), moment=self.moment)
         source = scope.Side(self.source, self.incoming)
         match when:
             case When.MATCHED:
-                return Scope((target, source))
+                return Scope((target, source), moment=self.moment)
             case When.NOT_MATCHED:
-                return Scope((source,), hidden=(self.target,))
+                return Scope((source,), hidden=(self.target,), moment=self.moment)
             case When.NOT_MATCHED_BY_SOURCE:
-                return Scope((target,), hidden=(self.source,))
+                return Scope((target,), hidden=(self.source,), moment=self.moment)
 
 
 @dataclass(frozen=True)
@@ -125,9 +130,11 @@ def _copied_struct(values: Mapping[tuple[str, ...], RowExpression]) -> FieldOfSo
     return parent if parent is not None and parent.path else None
 
 
-def _refuse_columns(expression: object) -> None:
+def _refuse_spark_only(expression: object) -> None:
     if is_spark(expression):
         raise NeedsSpark("a Column of Spark")
+    if has_subquery(expression):
+        raise NeedsSpark("a subquery")
 
 
 def find_spark_only(binder: ClauseBinder, clauses: Iterable[Clause], condition: object | None = None) -> str | None:

@@ -16,7 +16,10 @@ from typing import Any
 from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.validate.read_set import KeyRows
 from icefield.expr.bind.bound import Bound
-from icefield.expr.values.scope import SOURCE, TARGET
+from icefield.expr.values.scope import SOURCE, TARGET, Moment
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.model.snapshot import MAIN
 from icefield.parquet.write.delete_files import DeleteEntry, delete_locations
 from icefield.parquet.write.plan import WritePlan
 from icefield.plan.plan import ScanPlan
@@ -141,7 +144,8 @@ class ChangeSettings:
 
     mode: copy-on-write, merge-on-read or auto (`icefield.properties.table`). rows: of new data files; they keep row
     lineage. deletes: of new delete files; None if the format has none. has_vectors: these are deletion vectors, which
-    include the positions that were deleted before. is_dry_run: nothing is written, only counted.
+    include the positions that were deleted before. is_dry_run: nothing is written, only counted. moment: the time that
+    expressions see, the same for all rows.
     """
 
     mode: str
@@ -149,14 +153,30 @@ class ChangeSettings:
     deletes: WritePlan | None
     has_vectors: bool
     is_dry_run: bool = False
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The tables and views of the lake that the subqueries of a change read.
+
+    names: by the name that expressions have for each. head: the `TableHead` of the changed table, from which the others
+    are opened. base, ref: the version of the changed table that its own name refers to.
+    """
+
+    names: Mapping[str, TableName] = field(default_factory=dict)
+    head: Any = None
+    base: TableMetadata | None = None
+    ref: str = MAIN
 
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """The inputs of a change. scan: the files that may hold rows to change."""
+    """The inputs of a change. scan: the files that may hold rows to change. relations: what subqueries read."""
 
     scan: ScanPlan
     settings: ChangeSettings
+    relations: Relations = field(default_factory=Relations)
 
 
 @dataclass(frozen=True)
@@ -184,7 +204,8 @@ class Changed:
     """The result of a change, or of one task of it.
 
     files: new data files. deletes: delete files for touched data files that stay. rewritten: data files whose other
-    rows were copied to new ones. dropped: data files without other rows.
+    rows were copied to new ones. dropped: data files without other rows. reads_whole_table: a subquery read the
+    changed table.
     """
 
     files: Sequence[DataFiles] = ()
@@ -192,6 +213,7 @@ class Changed:
     rewritten: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
     counts: RowCounts = field(default_factory=RowCounts)
+    reads_whole_table: bool = False
 
     @property
     def locations(self) -> list[str]:

@@ -60,5 +60,6 @@ class ChangeFiles:
 def change_files(clause: Clause, plan: ChangePlan) -> ChangeFiles:
     """Return the work of a clause. Raises NeedsSpark for an expression that only Spark evaluates."""
     schema = plan.scan.version.schema
-    (bound,) = ClauseBinder(schema, plan.settings.rows.schema, TARGET).bind([clause], clause.when)
-    return ChangeFiles(schema, plan.scan.where, bound, plan.settings)
+    settings = plan.settings
+    (bound,) = ClauseBinder(schema, settings.rows.schema, TARGET, moment=settings.moment).bind([clause], clause.when)
+    return ChangeFiles(schema, plan.scan.where, bound, settings)

@@ -30,6 +30,9 @@ SPARK: EngineName = "spark"
 ENGINES: tuple[EngineName, ...] = ("auto", "local", "spark")
 # The size above which Spark is faster than the local engine on two cores (decision 36); with more cores it is lower.
 LARGE_BYTES = 256 * 1024 * 1024
+_CHOOSE_SPARK = (
+    "Start a Spark session, or choose the engine: engine='spark', or --lake-property engine=spark on the command line"
+)
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,11 @@ class EngineChoice:
         return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
 
     def _use_spark(self, needs_spark: str) -> EngineUse:
-        if self.asked == LOCAL or not (self.asked == SPARK or has_session(self.sessions.session)):
+        is_chosen = SPARK in (self.asked, self.sessions.engine)
+        if self.asked == LOCAL or not (is_chosen or has_session(self.sessions.session)):
             raise InvalidInput(
                 f"only Spark can evaluate {needs_spark}",
-                hint="Omit engine='local'" if self.asked == LOCAL else "Start a Spark session, or pass engine='spark'",
+                hint="Omit engine='local'" if self.asked == LOCAL else _CHOOSE_SPARK,
             )
         return EngineUse(SPARK, f"only Spark can evaluate {needs_spark}")
 

@@ -49,7 +49,9 @@ class LocalMerge:
             raise NeedsSpark("an ON condition that compares no column of the table with one of the source by `=`")
         self._merge, self._plan, self._site = merge, plan, site
         schema = plan.scan.version.schema
-        binder = ClauseBinder(schema, plan.settings.rows.schema, merge.target_name, merge.source_name, source.incoming)
+        settings = plan.settings
+        names = merge.target_name, merge.source_name
+        binder = ClauseBinder(schema, settings.rows.schema, *names, source.incoming, settings.moment)
         self._clauses = {when: binder.bind(merge.clauses, when) for when in When}
         self._rest = binder.condition(merge.rest, When.MATCHED)
         self._source = _one_batch(source.rows)

@@ -72,6 +72,10 @@ class SparkEngine(Protocol):
         """Return whether the chosen or active session can be used."""
         ...
 
+    def time_zone(self, chosen: Any = None) -> str:
+        """Return the time zone of the chosen or active session."""
+        ...
+
     def row_engine(self, context: ReadContext, base: TableMetadata, chosen: Any = None) -> Any:
         """Return the engine for the rows of one version of a table: an `icefield.engine.engine.RowEngine`."""
         ...

@@ -53,6 +53,10 @@ class Engine:
         """Return whether the chosen or active session can be used."""
         return find_session(chosen) is not None
 
+    def time_zone(self, chosen: SparkSession | None = None) -> str:
+        """Return the time zone of the chosen or active session."""
+        return str(session(chosen).conf.get("spark.sql.session.timeZone"))
+
     def row_engine(
         self, context: ReadContext, base: TableMetadata, chosen: SparkSession | None = None
     ) -> SparkRowEngine:

@@ -1,7 +1,7 @@
 """The Spark engine: rows in executors; the driver sees file lists and small results."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +24,7 @@ from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.change import SparkChange, change_matching
 from icefield.spark.change.merge import SparkMerge
+from icefield.spark.change.relations import opened_relations
 from icefield.spark.change.source import conform_columns, frame_of_source
 from icefield.spark.equality_upsert import write_equality
 from icefield.spark.file_work import group_files, run_work
@@ -75,7 +76,9 @@ class SparkRowEngine:
         rows = conform_columns(frame_of_source(self.session, source), source, merge, self.base.schema)
         count = rows.count() if source.row_count is None else source.row_count
         names = tuple(f.name for f in source.incoming.fields)
-        return SparkMerge(self._change(plan), rows, names, merge, count).run()
+        with opened_relations(self.session, plan.relations) as reads_whole_table:
+            done = SparkMerge(self._change(plan), rows, names, merge, count).run()
+        return replace(done, reads_whole_table=reads_whole_table)
 
     def change_matching(self, clause: Clause, plan: ChangePlan) -> Changed:
         """Apply a clause to the rows of planned files that match its condition."""
@@ -83,7 +86,8 @@ class SparkRowEngine:
         try:
             work = change_files(clause, plan)
         except NeedsSpark:
-            return change_matching(change, clause)
+            with opened_relations(self.session, plan.relations) as reads_whole_table:
+                return replace(change_matching(change, clause), reads_whole_table=reads_whole_table)
         try:
             return Changed.total(self.run(work, self.group(plan.scan.tasks(plan.scan.files))))
         except BaseException:

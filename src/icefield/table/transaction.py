@@ -12,7 +12,7 @@ transaction also fails if rows that it read, of any table, have changed since.
 Raises ConcurrentChange, CommitConflict, CommitStateUnknown, NoSuchTable.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,12 +55,7 @@ class Transaction(StaysInProcess):
 
     def table(self, name: str) -> Table:
         """Open a table as of the moment of the transaction."""
-        table = parse_table_name(name)
-        if table not in self._heads:
-            self._pin([table])
-        head = self._heads[table]
-        head.sessions = self.sessions
-        return Table(head)
+        return Table(self._head(parse_table_name(name)))
 
     def read(
         self,
@@ -93,6 +88,13 @@ class Transaction(StaysInProcess):
             for head in self._heads.values():
                 head.is_over = True
 
+    def _head(self, table: TableName) -> "_StagedHead":
+        if table not in self._heads:
+            self._pin([table])
+        head = self._heads[table]
+        head.sessions = self.sessions
+        return head
+
     def _pin(self, tables: Sequence[TableName]) -> None:
         """Fix the versions of all tables at one moment; what was already read must be unchanged then.
 
@@ -115,7 +117,7 @@ class Transaction(StaysInProcess):
                 head.rebase(found[name])
         for table in tables:
             if table not in self._heads:
-                self._heads[table] = _StagedHead(table, found[table], self._backend)
+                self._heads[table] = _StagedHead(table, found[table], self._backend, self._head)
 
     def _check_open(self) -> None:
         if self._is_over:
@@ -147,8 +149,11 @@ def _over() -> InvalidInput:
 class _StagedHead:
     """A table as a transaction sees it: fixed, except for the transaction's own changes."""
 
-    def __init__(self, name: TableName, base: TableVersion, backend: Backend) -> None:
+    def __init__(
+        self, name: TableName, base: TableVersion, backend: Backend, beside: "Callable[[TableName], _StagedHead]"
+    ) -> None:
         self.backend = backend
+        self.beside = beside
         self.name = name
         self.sessions = SessionChoice()
         self.base = base

@@ -88,6 +88,7 @@ class ReadSet:
 
     verb: what it does, for errors. origin: the version after which other writers may have committed; later snapshots of
     the plan belong to the same transaction. partitions: only rows of these count. keys: those of an upsert.
+    reads_whole_table: it read all rows, not only those of the plan: a subquery reads the table that is changed.
     """
 
     plan: ScanPlan
@@ -97,6 +98,7 @@ class ReadSet:
     start: StartingSnapshot
     partitions: PartitionSet | None = None
     keys: KeyRows | None = None
+    reads_whole_table: bool = False
 
     def snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
         """Yield every snapshot that another writer committed between the plan and the base."""
@@ -140,6 +142,11 @@ class ReadSet:
         if self.isolation != SERIALIZABLE and self.keys is None:
             return
         since = [s for s in self.snapshots_since(base) if s.operation != Operation.REPLACE]
+        if self.reads_whole_table and self.isolation == SERIALIZABLE and since:
+            raise self.conflict(
+                f"snapshot {since[0].snapshot_id} ({since[0].operation}) concurrently changed rows of the table, which "
+                "a subquery reads"
+            )
         added = plan_added_files(context.reading, base, since, self.plan)
         added = added if self.partitions is None else self.partitions.restrict(added)
         for snapshot in since:

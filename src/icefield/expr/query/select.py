@@ -11,7 +11,7 @@ relations that were resolved, whatever its settings and the tables of its sessio
 Raises InvalidInput for text that is not a query, Unsupported for a query that a view may not have.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -34,7 +34,7 @@ Parts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Span:
+class Span:
     """A range of tokens, and its replacement."""
 
     first: int
@@ -42,101 +42,52 @@ class _Span:
     text: str
 
 
-class Query:
-    """A parsed query.
+class RelationNames:
+    """The names of relations in a query. tokens: the query. calls: the tokens that name functions or hints.
 
-    functions: the names of the functions that it calls. keywords: those before a parenthesis, which Spark may take for
-    a function name at the start of an expression: `SELECT sets (1)`.
-    has_escapes: whether the rewritten query has a string with a backslash.
+    references: the nodes of the syntax tree that name a table or a common table expression.
     """
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        _check_substitution(tokens)
-        calls = find_calls(tokens)
-        self.functions = calls.functions
-        self.keywords = calls.keywords
-        self.has_escapes = any(token.kind is TokenKind.STRING and "\\" in token.text for token in tokens)
+    def __init__(self, tokens: Sequence[Token], calls: Container[int], tree: exp.Query) -> None:
         self._tokens = tokens
-        self._calls = calls.places
+        self._calls = calls
         starts = accumulate((len(token.text) + 1 for token in tokens), initial=0)
         self._at = {start: index for index, start in enumerate(starts)}
-        tree = _parse(" ".join(self._shape(at) for at in range(len(tokens))))
-        self._names = {self._place(name) for name in tree.find_all(exp.Identifier) if _is_placed(name)}
         self._with = list(tree.find_all(exp.CTE))
         self._columns = list(tree.find_all(exp.Column))
-        references = [table for table in tree.find_all(exp.Table) if _is_reference(table)]
-        self._common = [(table, owner) for table in references if (owner := self._common_table(table)) is not None]
-        known = {id(table) for table, _ in self._common}
-        self._tables = [table for table in references if id(table) not in known]
-        for table in references:
-            _check_reference(table)
-        relations = {self._place(table.parts[0]) for table in references}
-        bare = {at for at in range(len(tokens)) if self._is_keyword(at)}
-        RelationCheck(tokens, bare, self._calls, relations).run()
+        self.references = [table for table in tree.find_all(exp.Table) if _is_reference(table)]
+        owners = [(table, self._common_table(table)) for table in self.references]
+        self._common = [(table, owner) for table, owner in owners if owner is not None]
+        self._tables = [table for table, owner in owners if owner is None]
 
     @property
     def tables(self) -> list[Parts]:
         """The distinct names of tables as written, in order, each as its parts."""
         return list(dict.fromkeys(self._parts(table.parts) for table in self._tables))
 
-    def write(self, name: Callable[[Parts], str], scope: str) -> str:
-        """Return the query with new names for the tables; the old names become aliases, so that columns still resolve.
+    def spans(self, name: Callable[[Parts], str | None]) -> dict[int, Span]:
+        """Return the new names of tables, by the first token that each replaces; a table without one keeps its name.
 
-        scope: a unique prefix for the names of common table expressions.
+        The old names become aliases, so that columns still resolve.
         """
-        spans = {span.first: span for span in (*self._table_spans(name), *self._with_spans(scope))}
-        spans |= {span.first: span for span in self._column_spans(name)}
-        written, at = [], 0
-        while at < len(self._tokens):
-            written.append(spans[at].text if at in spans else self._written(at))
-            at = spans[at].last + 1 if at in spans else at + 1
-        return " ".join(written)
-
-    def _shape(self, at: int) -> str:
-        """Write a token for the parser: with the same length, and a meaningless name for a plain function.
-
-        In Spark's grammar nearly all calls are alike. sqlglot parses many functions by name, with its own rules for the
-        number of arguments and for `GROUP BY window(...)`.
-        """
-        token = self._tokens[at]
-        is_plain = at in self._calls and token.word in PLAIN_CALLS
-        return _ANY_FUNCTION * len(token.text) if is_plain else token.shape
-
-    def _written(self, at: int) -> str:
-        """Write a token: bare if it is a keyword or a function call, quoted if it is any other name."""
-        token = self._tokens[at]
-        if token.kind is not TokenKind.WORD or at in self._calls or self._is_keyword(at):
-            return token.text
-        return quoted(token.name)
-
-    def _is_keyword(self, at: int) -> bool:
-        follows_dot = at > 0 and self._tokens[at - 1].text == "."
-        return self._tokens[at].word in KEYWORDS and at not in self._names and not follows_dot
-
-    def _table_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
+        found: dict[int, Span] = {}
         for table in self._tables:
             parts = self._parts(table.parts)
-            yield from self._relation_spans(table, quoted(name(parts)), self._label(parts, name))
+            if (new := name(parts)) is not None:
+                label = self._label(parts, new)
+                found |= {span.first: span for span in self._relation_spans(table, quoted(new), label)}
+        return found | {span.first: span for span in self._column_spans(name)}
 
-    def _with_spans(self, scope: str) -> Iterator[_Span]:
-        """Rename common table expressions, so that they cannot be confused with tables of the session."""
-        names = {id(each): quoted(f"icefield_{scope}_with_{index}") for index, each in enumerate(self._with)}
-        for each in self._with:
-            place = self._place(each.args["alias"].this)
-            yield _Span(place, place, names[id(each)])
-        for table, owner in self._common:
-            yield from self._relation_spans(table, names[id(owner)], self._tokens[self._place(table.this)].name)
-
-    def _relation_spans(self, table: exp.Table, new: str, label: str) -> Iterator[_Span]:
+    def _relation_spans(self, table: exp.Table, new: str, label: str) -> Iterator[Span]:
         """Replace the name of a relation, and put its alias after it, or after its TABLESAMPLE."""
         first, last = self._place(table.parts[0]), self._place(table.parts[-1])
         end = self._end_of_sample(last)
         alias = "" if table.alias else f" AS {quoted(label)}"
         if end == last:
-            yield _Span(first, last, new + alias)
+            yield Span(first, last, new + alias)
         else:
-            yield _Span(first, last, new)
-            yield _Span(end, end, self._tokens[end].text + alias)
+            yield Span(first, last, new)
+            yield Span(end, end, self._tokens[end].text + alias)
 
     def _end_of_sample(self, at: int) -> int:
         """Return where `TABLESAMPLE (...) REPEATABLE (...)` ends if it follows a position, else that position."""
@@ -146,18 +97,18 @@ class Query:
                 at = find_end(self._tokens, at + 2)
         return at
 
-    def _column_spans(self, name: Callable[[Parts], str]) -> Iterator[_Span]:
+    def _column_spans(self, name: Callable[[Parts], str | None]) -> Iterator[Span]:
         """Shorten columns that are qualified with the full name of a table: `shop.orders.id`."""
         known = {self._parts(table.parts) for table in self._tables if not table.alias}
         for column in self._columns:
             *owner, _ = column.parts
-            if len(owner) > 1 and (written := self._parts(owner)) in known:
-                yield _Span(self._place(owner[0]), self._place(owner[-1]), quoted(self._label(written, name)))
+            if len(owner) > 1 and (written := self._parts(owner)) in known and (new := name(written)) is not None:
+                yield Span(self._place(owner[0]), self._place(owner[-1]), quoted(self._label(written, new)))
 
-    def _label(self, parts: Parts, name: Callable[[Parts], str]) -> str:
+    def _label(self, parts: Parts, new: str) -> str:
         """Return the alias of a table that has none: the last part of its name, unless two tables share it."""
         rivals = {each for each in self.tables if each[-1] == parts[-1]}
-        return parts[-1] if len(rivals) == 1 else name(parts)
+        return parts[-1] if len(rivals) == 1 else new
 
     def _common_table(self, table: exp.Table) -> exp.CTE | None:
         """Return the common table expression in scope that an unqualified name refers to."""
@@ -182,6 +133,62 @@ class Query:
         return at
 
 
+class Query(RelationNames):
+    """A parsed query of a view.
+
+    functions: the names of the functions that it calls. keywords: those before a parenthesis, which Spark may take for
+    a function name at the start of an expression: `SELECT sets (1)`.
+    has_escapes: whether the rewritten query has a string with a backslash.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        _check_substitution(tokens)
+        calls = find_calls(tokens)
+        self.functions = calls.functions
+        self.keywords = calls.keywords
+        self.has_escapes = any(token.kind is TokenKind.STRING and "\\" in token.text for token in tokens)
+        tree = _parse_view(shape_of(tokens, calls.places))
+        super().__init__(tokens, calls.places, tree)
+        self._names = {self._place(name) for name in tree.find_all(exp.Identifier) if _is_placed(name)}
+        for table in self.references:
+            _check_reference(table)
+        relations = {self._place(table.parts[0]) for table in self.references}
+        bare = {at for at in range(len(tokens)) if self._is_keyword(at)}
+        RelationCheck(tokens, bare, self._calls, relations).run()
+
+    def write(self, name: Callable[[Parts], str], scope: str) -> str:
+        """Return the query with new names for the tables; the old names become aliases, so that columns still resolve.
+
+        scope: a unique prefix for the names of common table expressions.
+        """
+        spans = {span.first: span for span in self._with_spans(scope)} | self.spans(name)
+        written, at = [], 0
+        while at < len(self._tokens):
+            written.append(spans[at].text if at in spans else self._written(at))
+            at = spans[at].last + 1 if at in spans else at + 1
+        return " ".join(written)
+
+    def _written(self, at: int) -> str:
+        """Write a token: bare if it is a keyword or a function call, quoted if it is any other name."""
+        token = self._tokens[at]
+        if token.kind is not TokenKind.WORD or at in self._calls or self._is_keyword(at):
+            return token.text
+        return quoted(token.name)
+
+    def _is_keyword(self, at: int) -> bool:
+        follows_dot = at > 0 and self._tokens[at - 1].text == "."
+        return self._tokens[at].word in KEYWORDS and at not in self._names and not follows_dot
+
+    def _with_spans(self, scope: str) -> Iterator[Span]:
+        """Rename common table expressions, so that they cannot be confused with tables of the session."""
+        names = {id(each): quoted(f"icefield_{scope}_with_{index}") for index, each in enumerate(self._with)}
+        for each in self._with:
+            place = self._place(each.args["alias"].this)
+            yield Span(place, place, names[id(each)])
+        for table, owner in self._common:
+            yield from self._relation_spans(table, names[id(owner)], self._tokens[self._place(table.this)].name)
+
+
 def parse_query(text: str) -> Query:
     """Parse a single query; refuse anything else."""
     text = text.strip().removesuffix(";")
@@ -190,7 +197,20 @@ def parse_query(text: str) -> Query:
     return Query(tokenize(text))
 
 
-def _parse(shape: str) -> exp.Query:
+def shape_of(tokens: Sequence[Token], calls: Container[int]) -> str:
+    """Write tokens for the parser: with the same length, and a meaningless name for a plain function.
+
+    In Spark's grammar nearly all calls are alike. sqlglot parses many functions by name, with its own rules for the
+    number of arguments and for `GROUP BY window(...)`.
+    """
+    return " ".join(
+        _ANY_FUNCTION * len(token.text) if at in calls and token.word in PLAIN_CALLS else token.shape
+        for at, token in enumerate(tokens)
+    )
+
+
+def parse_shape(shape: str) -> exp.Query | None:
+    """Parse the shape of a query; None if it is anything else."""
     try:
         statements = Spark().parse(shape)
     except (ParseError, TokenError) as error:
@@ -200,13 +220,19 @@ def _parse(shape: str) -> exp.Query:
     except Exception as error:
         # The parser raises this on calls with too few arguments.
         raise InvalidInput(f"cannot parse the query: {type(error).__name__}: {error}") from error
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+    tree = statements[0] if len(statements) == 1 else None
+    return tree if isinstance(tree, exp.Query) else None
+
+
+def _parse_view(shape: str) -> exp.Query:
+    tree = parse_shape(shape)
+    if tree is None:
         raise InvalidInput(
             "a view is defined by a single SELECT", hint="Give the query alone, without CREATE VIEW ... AS"
         )
-    if statements[0].find(exp.Placeholder, exp.Parameter):
+    if tree.find(exp.Placeholder, exp.Parameter):
         raise Unsupported("a view cannot have parameters")
-    return statements[0]
+    return tree
 
 
 def _check_substitution(tokens: Sequence[Token]) -> None:
@@ -246,8 +272,13 @@ def _scopes(table: exp.Table) -> Iterator[list[exp.CTE]]:
 
 
 def _check_reference(table: exp.Table) -> None:
-    if table.args.get("version") or table.args.get("when"):
+    if is_versioned(table):
         raise Unsupported(f"cannot read {table.name} at an older version inside a view")
+
+
+def is_versioned(table: exp.Table) -> bool:
+    """Return whether a table is read at a version: `t VERSION AS OF 1`."""
+    return bool(table.args.get("version") or table.args.get("when"))
 
 
 def _first_fault(error: ParseError | TokenError) -> str:

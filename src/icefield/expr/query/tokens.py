@@ -84,9 +84,23 @@ class Token:
         return "'" + "".join(c if _PLAIN_STRING.fullmatch(c) else "x" for c in self.text[1:-1]) + "'"
 
 
+@dataclass(frozen=True)
+class PlacedToken:
+    """A token, and where it was in the text: from `start` up to, not including, `end`."""
+
+    token: Token
+    start: int
+    end: int
+
+
 def tokenize(text: str) -> list[Token]:
     """Split a query into its tokens, without comments."""
-    tokens: list[Token] = []
+    return [placed.token for placed in tokenize_with_places(text)]
+
+
+def tokenize_with_places(text: str) -> list[PlacedToken]:
+    """Split a query into its tokens, without comments, each with its place in the text."""
+    tokens: list[PlacedToken] = []
     at = 0
     while at < len(text):
         if found := _BLANK.match(text, at) or _LINE_COMMENT.match(text, at):
@@ -94,8 +108,9 @@ def tokenize(text: str) -> list[Token]:
         elif text.startswith("/*", at) and not text.startswith("/*+", at):
             at = _end_of_comment(text, at)
         else:
-            token, at = _next_token(text, at, tokens)
-            tokens.append(token)
+            token, end = _next_token(text, at, tokens[-1].token if tokens else None)
+            tokens.append(PlacedToken(token, at, end))
+            at = end
             if len(tokens) > MAX_TOKENS:
                 raise InvalidInput(f"the query has more than {MAX_TOKENS:,} tokens")
     return tokens
@@ -116,14 +131,14 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _next_token(text: str, at: int, before: list[Token]) -> tuple[Token, int]:
+def _next_token(text: str, at: int, before: Token | None) -> tuple[Token, int]:
     found = _TOKEN.match(text, at)
     if found is None and text[at] == ";":
         raise InvalidInput("a view is defined by a single SELECT, but the query contains a ;")
     if found is None:
         raise InvalidInput(f"cannot parse the query: {_fault(text, at)}")
     kind, written = found.lastgroup, found.group()
-    if kind == "number" and written.startswith(".") and before and _ends_operand(before[-1]):
+    if kind == "number" and written.startswith(".") and before and _ends_operand(before):
         raise InvalidInput(f"cannot parse the query: invalid field name {written!r}", hint="Write it in backquotes")
     if kind == "raw":
         return _string([("\\" if c in "\\'" else "") + c for c in written[2:-1]]), found.end()

@@ -53,8 +53,10 @@ def parse_condition(given: object, scope: Scope) -> Value:
 
 def _bind(written: Syntax, scope: Scope) -> Value:
     match written:
-        case syntax.Call("current_timestamp" | "now", ()) if scope.now_micros is not None:
-            return Constant(TimestamptzType(), scope.now_micros)
+        case syntax.Call("current_timestamp" | "now", ()) if scope.moment is not None:
+            return Constant(TimestamptzType(), scope.moment.micros)
+        case syntax.Call("current_date" | "curdate", ()) if scope.moment is not None and scope.moment.days is not None:
+            return Constant(DateType(), scope.moment.days)
         case syntax.Name(parts) if scope.is_function(parts):
             return _bind(syntax.Call(parts[0].lower(), ()), scope)
         case syntax.Name(parts):

@@ -39,15 +39,23 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Moment:
+    """The time of a statement: microseconds since the epoch, and the date in the session's zone, if that is known."""
+
+    micros: int
+    days: int | None
+
+
+@dataclass(frozen=True)
 class Scope:
-    """The sides in scope, and the time of the statement for current_timestamp().
+    """The sides in scope, and the time of the statement for current_timestamp() and current_date().
 
     `hidden` names the sides that the statement has, but that this expression may not use.
     """
 
     sides: tuple[Side, ...]
     hidden: tuple[str, ...] = ()
-    now_micros: int | None = None
+    moment: Moment | None = None
 
     def find(self, parts: tuple[str, ...]) -> Place:
         """Find the column of a name."""

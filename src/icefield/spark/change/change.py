@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
@@ -49,6 +49,7 @@ from icefield.types import metadata_columns
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
+_TOO_MANY_ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 Restrict = Callable[[DataFrame, Sequence[str]], DataFrame]
 
 
@@ -260,13 +261,20 @@ def change_matching(change: SparkChange, clause: Clause) -> Changed:
 
 @contextmanager
 def explained_analysis(verb: str) -> Iterator[None]:
-    """Raise InvalidInput for an expression that Spark rejects."""
+    """Raise InvalidInput for an expression that Spark rejects, and for a subquery that is not one value."""
     try:
         with logged_once():
             yield
     except AnalysisException as error:
         reason, _, _ = first_line(error).partition(" Did you mean one of the following?")
         raise InvalidInput(f"cannot {verb}: Spark rejects an expression: {reason}") from error
+    except PySparkException as error:
+        if error.getCondition() != _TOO_MANY_ROWS:
+            raise
+        raise InvalidInput(
+            f"cannot {verb}: a subquery that is used as a value returned more than one row",
+            hint="Aggregate it, or use IN",
+        ) from error
 
 
 def total(results: Sequence[TaskResult], clauses: Sequence[Clause]) -> Changed:

@@ -30,7 +30,7 @@ from icefield.spark.change.change import (
     replaces,
     total,
 )
-from icefield.spark.change.checks import check_expressions, refuse_subqueries
+from icefield.spark.change.checks import check_expressions
 from icefield.spark.change.distribute import to_insert
 from icefield.spark.change.expressions import NewValues, Side, as_column, expressions_of, is_mentioned, named
 from icefield.spark.change.store_assignment import never_fails
@@ -54,7 +54,6 @@ class SparkMerge:
 
     def run(self) -> Changed:
         """Match source rows with the rows of planned files, and apply the clauses."""
-        refuse_subqueries([*self._on_text, *expressions_of(self.merge.clauses)])
         with explained_analysis("merge"):
             frames = []
             if self._streams:
