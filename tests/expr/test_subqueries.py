@@ -22,7 +22,6 @@ RENAMED = {
     "id IN (SELECT id FROM t TABLESAMPLE (10 PERCENT))": "id IN (SELECT id FROM `T_t` TABLESAMPLE (10 PERCENT) AS `t`)",
     "id IN (FROM t SELECT id)": "id IN (FROM `T_t` AS `t` SELECT id)",
     "id IN (SELECT id FROM range(5))": "id IN (SELECT id FROM range(5))",
-    "id IN (VALUES (1), (2))": "id IN (VALUES (1), (2))",
 }
 
 

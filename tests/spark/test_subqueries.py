@@ -54,7 +54,6 @@ CONDITIONS = {
     "qty > (SELECT avg(qty) FROM orders)": {4, 5, 6, 7},
     "(id, 1) IN (SELECT id, n FROM returns) OR id = (SELECT count(*) FROM returns)": {2, 3},
     "id IN (SELECT id FROM returns WHERE n = (SELECT max(n) FROM shop.returns)) -- (SELECT nothing": {3},
-    "id IN (VALUES (1), (4))": {1, 4},
 }
 
 

@@ -15,12 +15,12 @@ from functools import cached_property
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.query.functions import words
 from icefield.expr.query.select import Parts, RelationNames, is_versioned, parse_shape, shape_of
-from icefield.expr.query.tokens import PlacedToken, Token, TokenKind, find_end, tokenize_with_places
+from icefield.expr.query.tokens import PlacedToken, Token, find_end, tokenize_with_places
 from icefield.expr.query.words import KEYWORDS
 
 # A string, a quoted name, or a comment.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_MAYBE = re.compile(r"\(\s*(?:select|with|from|values|table)\b", re.IGNORECASE)
+_MAYBE = re.compile(r"\(\s*(?:select|with|from|table)\b", re.IGNORECASE)
 # After a column that has the name of a keyword: (select > 1), (from IS NULL).
 _AFTER_COLUMN = words("is in between like ilike rlike regexp and or not div as end then when else")
 _OPERATORS = words(") ] , . = == < > <= >= <> != <=> % / || | & ^ [ : ::")
@@ -39,16 +39,14 @@ class Subquery:
     is_scalar: bool
 
     @cached_property
-    def names(self) -> RelationNames | None:
-        """Its relations; None for VALUES, which has none."""
+    def names(self) -> RelationNames:
+        """Its relations."""
         tokens = [each.token for each in self.placed]
-        if tokens[0].word == "values":
-            return None
         calls = {at for at, token in enumerate(tokens[:-1]) if token.is_name and tokens[at + 1].text == "("}
         calls = {at for at in calls if tokens[at].word not in KEYWORDS}
         tree = parse_shape(shape_of(tokens, calls))
         if tree is None:
-            raise InvalidInput("it does not begin with SELECT, WITH or VALUES", hint="Write it as a SELECT")
+            raise InvalidInput("it does not begin with SELECT or WITH", hint="Write it as a SELECT")
         names = RelationNames(tokens, calls, tree)
         for table in names.references:
             if is_versioned(table):
@@ -74,8 +72,7 @@ class Subqueries:
     @property
     def tables(self) -> list[Parts]:
         """The distinct names of tables as written, each as its parts."""
-        named = [names for each in self._found if (names := self._names(each)) is not None]
-        return list(dict.fromkeys(parts for names in named for parts in names.tables))
+        return list(dict.fromkeys(parts for each in self._found for parts in self._names(each).tables))
 
     @property
     def queries(self) -> list[str]:
@@ -88,8 +85,7 @@ class Subqueries:
             [
                 (each.placed[span.first].start, each.placed[span.last].end, span.text)
                 for each in self._found
-                if (names := self._names(each)) is not None
-                for _, span in sorted(names.spans(name).items())
+                for _, span in sorted(self._names(each).spans(name).items())
             ]
         )
 
@@ -98,7 +94,7 @@ class Subqueries:
         pairs = zip(self._found, instead, strict=True)
         return self._replaced([(each.start, each.end, text) for each, text in pairs])
 
-    def _names(self, subquery: Subquery) -> RelationNames | None:
+    def _names(self, subquery: Subquery) -> RelationNames:
         try:
             return subquery.names
         except InvalidInput as error:
@@ -156,7 +152,5 @@ def _begins_query(tokens: Sequence[Token], at: int) -> bool:
             return not is_column
         case "with" | "from" | "table":
             return not is_column and (following.is_name or following.text == "(")
-        case "values":
-            return following.text == "(" or following.kind in (TokenKind.NUMBER, TokenKind.STRING)
         case _:
             return False
