@@ -32,12 +32,14 @@ from icefield.properties.table import (
     COPY_ON_WRITE,
     DELETE_ISOLATION,
     DELETE_MODE,
+    MERGE_DISTRIBUTION,
     MERGE_ISOLATION,
     MERGE_MODE,
     MERGE_ON_READ,
     OWN_DELETE_MODE,
     OWN_MERGE_MODE,
     OWN_UPDATE_MODE,
+    UPDATE_DISTRIBUTION,
     UPDATE_ISOLATION,
     UPDATE_MODE,
 )
@@ -47,16 +49,20 @@ MODES = (COPY_ON_WRITE, MERGE_ON_READ, AUTO_MODE)
 
 @dataclass(frozen=True)
 class ChangeVerb(Verb):
-    """A verb that changes rows, and the properties that set its mode; Icefield's own comes first."""
+    """A verb that changes rows, and the properties that set its mode; Icefield's own comes first.
+
+    distribution: of new rows over the tasks of Spark; None for a verb without new rows.
+    """
 
     own_mode: Property[str | None]
     mode: Property[str]
+    distribution: Property[str] | None = None
 
 
 DELETE = ChangeVerb("delete", DELETE_ISOLATION, OWN_DELETE_MODE, DELETE_MODE)
-UPDATE = ChangeVerb("update", UPDATE_ISOLATION, OWN_UPDATE_MODE, UPDATE_MODE)
-MERGE = ChangeVerb("merge", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE)
-UPSERT = ChangeVerb("upsert", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE)
+UPDATE = ChangeVerb("update", UPDATE_ISOLATION, OWN_UPDATE_MODE, UPDATE_MODE, UPDATE_DISTRIBUTION)
+MERGE = ChangeVerb("merge", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE, MERGE_DISTRIBUTION)
+UPSERT = ChangeVerb("upsert", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE, MERGE_DISTRIBUTION)
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,12 @@ class RowChange:
     def settings(self) -> ChangeSettings:
         """Return the settings for the engine."""
         write, has_deletes = self.write, self.write.base.format_version > 1
+        rows = write.write_plan(moves_rows=True)
+        if self.verb.distribution is not None:
+            rows = replace(rows, distribution=self.verb.distribution.read(write.base.properties))
         return ChangeSettings(
             self.mode,
-            write.write_plan(moves_rows=True),
+            rows,
             write.write_plan(moves_rows=False) if has_deletes else None,
             write.base.has_row_ids,
             self.is_dry_run,

@@ -12,7 +12,7 @@ _PLANNING = "icefield chooses where to plan by the size of the manifests"
 _HIVE = "icefield does not use Hive's metastore"
 _UNKNOWN_OUTCOME = "how an unknown commit outcome is resolved is not configurable"
 _ARROW_WRITER = "Arrow's Parquet writer has no such setting"
-_DISTRIBUTION = "the new rows of a change are always clustered by partition"
+_NOTHING_TO_DISTRIBUTE = "what stays of a data file is written by the task that has its deleted positions"
 
 # Stored for other engines.
 NO_EFFECT: dict[str, str] = {
@@ -35,7 +35,7 @@ NO_EFFECT: dict[str, str] = {
     "write.avro.compression-level": "manifests are compressed at the codec's own level",
     "write.delete.avro.compression-codec": _DELETE_FILES,
     "write.delete.avro.compression-level": _DELETE_FILES,
-    "write.delete.distribution-mode": _DISTRIBUTION,
+    "write.delete.distribution-mode": _NOTHING_TO_DISTRIBUTE,
     "write.delete.orc.block-size-bytes": _ORC,
     "write.delete.orc.compression-codec": _ORC,
     "write.delete.orc.compression-strategy": _ORC,
@@ -53,7 +53,6 @@ NO_EFFECT: dict[str, str] = {
     "write.delete.target-file-size-bytes": _DELETE_FILES,
     "write.manifest.compression-codec": "write.avro.compression-codec decides for manifests",
     "write.manifest.compression-level": "manifests are compressed at the codec's own level",
-    "write.merge.distribution-mode": _DISTRIBUTION,
     "write.orc.block-size-bytes": _ORC,
     "write.orc.bloom.filter.columns": _ORC,
     "write.orc.bloom.filter.fpp": _ORC,
@@ -71,7 +70,6 @@ NO_EFFECT: dict[str, str] = {
     "write.spark.auto-schema-evolution.enabled": "give merge_schema=True to a write instead",
     "write.spark.fanout.enabled": "a writing task always has a file open for every partition",
     "write.summary.partition-limit": "snapshot summaries have totals only; see inspect('partitions')",
-    "write.update.distribution-mode": _DISTRIBUTION,
     "write.upsert.enabled": "it is a setting of Flink; use the verb upsert",
     "write.wap.enabled": "write to a branch and publish it instead",
 }

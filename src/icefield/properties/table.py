@@ -152,6 +152,19 @@ DISTRIBUTION_MODE: Property[str | None] = Property(
     "How Spark distributes rows before they are written: none, hash (by partition) or range (by partition and "
     "order). If it is not set: hash where the table is partitioned, else range where it is ordered, else none.",
 )
+UPDATE_DISTRIBUTION = Property(
+    "write.update.distribution-mode",
+    one_of(DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE),
+    DISTRIBUTE_HASH,
+    "How Spark distributes the new rows of an update: none, hash (by partition; large ones over several tasks) or "
+    "range (by partition and order).",
+)
+MERGE_DISTRIBUTION = Property(
+    "write.merge.distribution-mode",
+    one_of(DISTRIBUTE_NONE, DISTRIBUTE_HASH, DISTRIBUTE_RANGE),
+    DISTRIBUTE_HASH,
+    "The same for the new rows of merges and upserts.",
+)
 TASK_BYTES: Property[int | None] = Property(
     "write.spark.advisory-partition-size-bytes",
     positive,
@@ -296,6 +309,8 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     MERGE_MODE,
     UPDATE_ISOLATION,
     MERGE_ISOLATION,
+    UPDATE_DISTRIBUTION,
+    MERGE_DISTRIBUTION,
 )
 
 # Those whose absence means something that no value says.

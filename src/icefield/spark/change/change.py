@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
@@ -36,6 +36,7 @@ from icefield.spark.change.expressions import (
     named,
     null_of,
 )
+from icefield.spark.change.skew import Blocks, bytes_per_row
 from icefield.spark.change.task import CLAUSE, FILE, NO_CLAUSE, POS, RESULTS, SOURCE, ApplyTask, TaskResult
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
 from icefield.spark.read.native_read import FilesToRead, FreeNames
@@ -70,11 +71,19 @@ class SparkChange:
     base: TableMetadata
     plan: ChangePlan
 
-    def run(self, frames: Sequence[DataFrame], *, refuses_twice: bool) -> list[TaskResult]:
-        """Apply split rows, and return the results of tasks; after an error no file is left. frames: of `pieces`."""
+    def run(
+        self, frames: Sequence[DataFrame], *, refuses_twice: bool, inserted: DataFrame | None = None
+    ) -> list[TaskResult]:
+        """Apply split rows, and return the results of tasks; after an error no file is left.
+
+        frames: of `pieces`. inserted: rows of `to_insert`, if they are many, to find large partitions.
+        """
         check_workers(self.session)
         try:
-            results = self._run(frames, refuses_twice=refuses_twice)
+            distribution = self.distribution
+            if inserted is not None:
+                distribution = distribution.with_large_partitions(inserted)
+            results = self._run(frames, distribution, refuses_twice=refuses_twice)
             check_visible(self.context.store, [path for result in results for path in result.changed.locations])
         except BaseException as error:
             self.remove_files()
@@ -83,9 +92,8 @@ class SparkChange:
             raise
         return results
 
-    def _run(self, frames: Sequence[DataFrame], *, refuses_twice: bool) -> list[TaskResult]:
+    def _run(self, frames: Sequence[DataFrame], distribution: Distribution, *, refuses_twice: bool) -> list[TaskResult]:
         settings, store = self.plan.settings, self.context.store
-        distribution = self.distribution
         ordered = distribution.shuffle([*frames, planned_files(self.session, self.plan.scan, self.new_rows)])
         task = ApplyTask(
             distribution.settings_of(settings), self.new_rows.names, store, TableFiles.of(self.base), refuses_twice
@@ -102,8 +110,16 @@ class SparkChange:
     @cached_property
     def distribution(self) -> Distribution:
         """How results are shuffled."""
-        settings, order = self.plan.settings, self.base.sort_order
-        return Distribution(self.new_rows, settings.rows, order, settings.mode, self.plan.scan.files.total_bytes)
+        settings, files = self.plan.settings, self.plan.scan.files
+        return Distribution(
+            self.new_rows,
+            settings.rows,
+            self.base.sort_order,
+            settings.mode,
+            files.total_bytes,
+            bytes_per_row(files),
+            Blocks.of(files, settings.rows.target_file_size_bytes),
+        )
 
     def remove_files(self) -> None:
         """Remove all files of the change."""
@@ -191,9 +207,10 @@ class SparkChange:
         places = None
         if matches is not None:
             chosen.append(f"{matches.number} AS {SOURCE}")
-            places = sorted(self.distribution.partition_columns)
+            places = sorted(self.distribution.columns_of_tasks)
             chosen += [named(matches.inserted[at], f"{MATCHED_PREFIX}{numbers[at]}") for at in places]
-        return split(select_all(frame, chosen), Clauses(changed, inserted, places), self.new_rows)
+        clauses = Clauses(changed, inserted, places, self.distribution.blocks)
+        return split(select_all(frame, chosen), clauses, self.new_rows)
 
     def values(
         self, clauses: Sequence[tuple[int, list[ColumnOrText]]], otherwise: Sequence[str] | None = None
@@ -268,8 +285,9 @@ def explained_analysis(verb: str) -> Iterator[None]:
     except AnalysisException as error:
         reason, _, _ = first_line(error).partition(" Did you mean one of the following?")
         raise InvalidInput(f"cannot {verb}: Spark rejects an expression: {reason}") from error
-    except PySparkException as error:
-        if error.getCondition() != _TOO_MANY_ROWS:
+    except Exception as error:
+        # Depending on the plan, Spark raises it as an error of the JVM, too.
+        if _TOO_MANY_ROWS not in str(error):
             raise
         raise InvalidInput(
             f"cannot {verb}: a subquery that is used as a value returned more than one row",

@@ -3,7 +3,7 @@
     matched rows        (clause, file, pos, row_id, new values)
     split               (part 0: clause, file, pos) and (part 1: clause, new values)
     with files          a row for each planned file, with its FileTask
-    shuffled, sorted    all positions of a file in one task; new rows of a partition in one task, in the table's order
+    shuffled, sorted    all positions of a file in one task; new rows of a partition in few tasks, in the table's order
 
 A changed row is split into two, so that its position is clustered by its old file and its values by their new
 partition. Rows are clustered by an approximation of the partition that Spark computes itself: where it differs from the
@@ -11,9 +11,9 @@ partition, there are only more files.
 """
 
 import pickle
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,8 +25,9 @@ from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.order_check import known_fields
 from icefield.parquet.write.plan import WritePlan
 from icefield.plan.plan import ScanPlan
-from icefield.properties.table import MERGE_ON_READ
+from icefield.properties.table import DISTRIBUTE_HASH, DISTRIBUTE_NONE, DISTRIBUTE_RANGE, MERGE_ON_READ
 from icefield.spark.change.expressions import named, null_of
+from icefield.spark.change.skew import BLOCK_ROWS, LARGEST_PARTITIONS, Blocks, split_count
 from icefield.spark.change.task import (
     CLAUSE,
     FILE,
@@ -37,6 +38,7 @@ from icefield.spark.change.task import (
     POSITION_PART,
     ROW_PART,
     SOURCE,
+    SPLIT,
     TASK,
 )
 from icefield.spark.read.logical_columns import select_all
@@ -65,13 +67,15 @@ _FIXED_TYPES = spark.StructType(
         spark.StructField(POS, spark.LongType()),
         spark.StructField(TASK, spark.BinaryType()),
         spark.StructField(SOURCE, spark.LongType()),
+        spark.StructField(SPLIT, spark.IntegerType()),
     ]
 )
 MATCHED_PREFIX = "m_"
-SPREAD = "spread"  # of new rows without partitions over tasks
+TOGETHER = "together"  # what goes to one task
 SPREAD_WITHOUT_ADAPTIVE = 8
 BYTES_TO_REWRITE = 16 * 1024 * 1024  # of data files per task, if they may be rewritten
 MOST_TASKS = 200
+TASKS_PER_SPLIT = 16  # so that two of them seldom share a task
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,14 @@ class Clauses:
     """What the clauses of a frame do.
 
     changed: clauses that write a new version of a row. inserted: clauses that write a new row. places: of the columns
-    that decide in which partition a matched source row would be inserted; None if none would.
+    that decide to which task a matched source row would be sent; None if none would be inserted. blocks: by which the
+    new versions of rows of large partitions are split.
     """
 
     changed: Sequence[int]
     inserted: Sequence[int]
     places: Sequence[int] | None = None
+    blocks: Blocks = field(default_factory=Blocks)
 
 
 def split(frame: DataFrame, clauses: Clauses, rows: NewRows) -> DataFrame:
@@ -145,11 +151,19 @@ def split(frame: DataFrame, clauses: Clauses, rows: NewRows) -> DataFrame:
         f"CASE WHEN {is_position} THEN {POS} END AS {POS}",
         f"CAST(NULL AS BINARY) AS {TASK}",
         f"{source} AS {SOURCE}",
+        f"{_split_of_changed(clauses)} AS {SPLIT}",
     ]
     for at, number in enumerate(rows.numbers):
         match = f"WHEN {is_match} THEN {MATCHED_PREFIX}{number}" if at in (clauses.places or ()) else ""
         chosen.append(f"CASE WHEN {PART} = {ROW_PART} THEN {number} {match} END AS {number}")
     return both.selectExpr(*chosen)
+
+
+def _split_of_changed(clauses: Clauses) -> str:
+    if clauses.blocks.splits == 1 or not clauses.changed:
+        return "0"
+    is_changed = f"{PART} = {ROW_PART} AND {CLAUSE} IN ({', '.join(map(str, clauses.changed))})"
+    return f"CASE WHEN {is_changed} THEN {clauses.blocks.split(FILE, POS)} ELSE 0 END"
 
 
 def _bytes(parts: Sequence[int]) -> str:
@@ -161,7 +175,7 @@ def to_insert(frame: DataFrame, rows: NewRows) -> DataFrame:
     none = [f"CAST(NULL AS {_FIXED_TYPES[name].dataType.simpleString()}) AS {name}" for name in (FILE, POS, TASK)]
     last = [f"CAST(NULL AS BIGINT) AS {rows.numbers[-1]}"] if rows.has_row_id else []
     own = rows.numbers[: len(rows.own.fields)]
-    return frame.selectExpr(f"{ROW_PART}Y AS {PART}", CLAUSE, *none, SOURCE, *own, *last)
+    return frame.selectExpr(f"{ROW_PART}Y AS {PART}", CLAUSE, *none, SOURCE, f"0 AS {SPLIT}", *own, *last)
 
 
 def planned_files(spark_session: SparkSession, scan: ScanPlan, rows: NewRows) -> DataFrame:
@@ -175,6 +189,7 @@ def planned_files(spark_session: SparkSession, scan: ScanPlan, rows: NewRows) ->
             POS: pa.nulls(len(tasks), pa.int64()),
             TASK: pa.array([pickle.dumps(task) for task in tasks], pa.binary()),
             SOURCE: pa.nulls(len(tasks), pa.int64()),
+            SPLIT: pa.array([0] * len(tasks), pa.int32()),
         }
     )
     frame = create_frame(spark_session, table, _FIXED_TYPES)
@@ -183,31 +198,81 @@ def planned_files(spark_session: SparkSession, scan: ScanPlan, rows: NewRows) ->
 
 @dataclass(frozen=True)
 class Distribution:
-    """How the results of a change are shuffled. mode: of the change. work_bytes: the size of the planned files."""
+    """How the results of a change are shuffled.
+
+    mode: of the change. work_bytes: the size of the planned files. row_bytes: of a row in them. blocks: by which
+    the new versions of rows of large partitions are split. large: partitions whose other new rows go to several tasks:
+    a hash of the partition, and how many.
+    """
 
     rows: NewRows
     plan: WritePlan
     order: SortOrder
     mode: str
     work_bytes: int
+    row_bytes: float
+    blocks: Blocks = field(default_factory=Blocks)
+    large: Mapping[int, int] = field(default_factory=dict)
 
     def settings_of(self, settings: ChangeSettings) -> ChangeSettings:
         """Return the settings with the sort order that new rows get."""
         return replace(settings, rows=replace(self.plan, order=self.order)) if self._is_whole_order else settings
 
+    def with_large_partitions(self, frame: DataFrame) -> "Distribution":
+        """Count the new rows of each partition, and split large ones. frame: of `to_insert`."""
+        if not self._parts or self.plan.distribution != DISTRIBUTE_HASH:
+            return self
+        keyed, _ = self._with_keys(frame, self._parts)
+        code, count = self._partition_code().alias("code"), F.count(F.lit(1)).alias("rows")
+        found = keyed.groupBy(code).agg(count).where(F.col("rows") > BLOCK_ROWS)
+        most = found.orderBy(F.desc("rows")).limit(LARGEST_PARTITIONS).collect()
+        target = self.plan.target_file_size_bytes
+        return replace(
+            self, large={row["code"]: split_count(row["rows"], row["rows"] * self.row_bytes, target) for row in most}
+        )
+
     def shuffle(self, frames: Sequence[DataFrame]) -> DataFrame:
         """Bring together what belongs together, in order."""
-        schema, spec = self.rows.own, self.plan.spec
-        parts = partition_keys(schema, spec)
-        sorting = order_keys(schema, known_fields(self.order, schema))
-        frame = reduce(DataFrame.union, frames)
+        keys = [*self._parts, *self._sorting]
+        frame, helpers = self._with_keys(reduce(DataFrame.union, frames), keys)
+        together = self._brought_together(frame)
+        places = [F.col(PART), F.col(FILE), F.col(POS).asc_nulls_first()]
+        order = [*places, *(key.in_order() for key in keys)]
+        return together.sortWithinPartitions(*order).drop(*helpers, TOGETHER)
+
+    @property
+    def columns_of_tasks(self) -> set[int]:
+        """The places of the columns that decide to which task a row is sent."""
+        keys = [*self._parts, *(self._sorting if self._is_ranged else ())]
+        tops = {key.top.field_id for key in keys}
+        return {at for at, f in enumerate(self.rows.own.fields) if f.field_id in tops}
+
+    @cached_property
+    def _parts(self) -> list[Key]:
+        return partition_keys(self.rows.own, self.plan.spec)
+
+    @cached_property
+    def _sorting(self) -> list[Key]:
+        return order_keys(self.rows.own, known_fields(self.order, self.rows.own))
+
+    @property
+    def _is_ranged(self) -> bool:
+        return self.plan.distribution == DISTRIBUTE_RANGE and bool(self._parts or self._sorting)
+
+    @property
+    def _is_whole_order(self) -> bool:
+        return tuple(known_fields(self.order, self.plan.schema)) == self.order.fields
+
+    def _with_keys(self, frame: DataFrame, keys: Sequence[Key]) -> tuple[DataFrame, list[str]]:
+        """Add the keys of rows. Return the names of helper columns, too."""
+        schema = self.rows.own
         given = tuple(spark.StructField(f.name, logical_field(f).dataType) for f in schema.fields)
         numbers = dict(zip((f.name for f in schema.fields), self.rows.numbers, strict=False))
         native: dict[str, Column] = {}
         computed: list[Key] = []
-        for key in (*parts, *sorting):
+        for key in keys:
             own = key.column_of(given, [numbers[f.name] for f in given])
-            if own is None and key in parts:
+            if own is None and key in self._parts:
                 own = approximate(key, F.col(numbers[key.top.name]))
             if own is None:
                 computed.append(replace(key, top=replace(key.top, required=False)))
@@ -216,37 +281,61 @@ class Distribution:
         if computed:
             shape = spark.StructType([*_FIXED_TYPES.fields, *self.rows.columns, *(k.spark_field() for k in computed)])
             frame = frame.mapInArrow(KeyTask([*FIXED, *self.rows.names], computed), shape)
-        if not parts:
-            native[SPREAD] = self._spread(frame)
-        frame = frame.withColumns(native) if native else frame
-        by = [key.name for key in parts] or [SPREAD]
-        together = self._repartition(frame, [FILE, *by])
-        places = [F.col(PART), F.col(FILE), F.col(POS).asc_nulls_first()]
-        order = [*places, *(key.in_order() for key in (*parts, *sorting))]
-        return together.sortWithinPartitions(*order).drop(*native, *(key.name for key in computed))
+        return (frame.withColumns(native) if native else frame), [*native, *(key.name for key in computed)]
+
+    def _brought_together(self, frame: DataFrame) -> DataFrame:
+        """Shuffle: all positions of a file to one task, and new rows as the distribution says."""
+        if self._is_ranged:
+            # Equal keys are never split, and all positions of a file have the same: none.
+            by = [F.col(FILE), *(key.in_order() for key in (*self._parts, *self._sorting))]
+            count = self._task_count
+            return frame.repartitionByRange(*by) if count is None else frame.repartitionByRange(count, *by)
+        if self.plan.distribution == DISTRIBUTE_NONE:
+            return self._repartition(frame.withColumn(TOGETHER, self._near()), [])
+        if not self._parts:
+            return self._repartition(frame.withColumn(TOGETHER, self._spread(frame)), [])
+        return self._repartition(frame.withColumn(TOGETHER, self._split()), [key.name for key in self._parts])
+
+    def _repartition(self, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+        # Unlike `rebalance` it never splits the rows of one key.
+        by, count = [FILE, *keys, TOGETHER], self._task_count
+        return frame.repartition(*by) if count is None else frame.repartition(count, *by)
 
     @property
-    def partition_columns(self) -> set[int]:
-        """The places of the columns that decide on the partition of a row."""
-        tops = {key.top.field_id for key in partition_keys(self.rows.own, self.plan.spec)}
-        return {at for at, f in enumerate(self.rows.own.fields) if f.field_id in tops}
-
-    @property
-    def _is_whole_order(self) -> bool:
-        return tuple(known_fields(self.order, self.plan.schema)) == self.order.fields
-
-    def _repartition(self, frame: DataFrame, by: Sequence[str]) -> DataFrame:
+    def _task_count(self) -> int | None:
+        """The number of tasks; None if Spark decides, which coalesces small tasks."""
+        # Spark must not coalesce the tasks of a large partition.
+        splits = sum(self.large.values()) or (self.blocks.splits if self.blocks.splits > 1 else 0)
+        least = min(MOST_TASKS, TASKS_PER_SPLIT * splits)
         if self.mode == MERGE_ON_READ:
-            # Unlike `rebalance` it never splits the rows of one key. Small partitions are coalesced.
-            return frame.repartition(*by)
-        # Positions are small, but the files that are rewritten without them are not: Spark must not coalesce tasks.
-        return frame.repartition(max(1, min(MOST_TASKS, -(-self.work_bytes // BYTES_TO_REWRITE))), *by)
+            return least or None
+        # Positions are small, but the files that are rewritten without them are not.
+        return max(1, min(MOST_TASKS, -(-self.work_bytes // BYTES_TO_REWRITE)), least)
+
+    def _split(self) -> Column:
+        """Return the number of the task among those of a partition."""
+        split = F.col(SPLIT)
+        for code, count in self.large.items():
+            is_large = (F.col(PART) == ROW_PART) & (self._partition_code() == F.lit(code))
+            split = F.when(is_large, F.pmod(self._row_code(), F.lit(count)).cast("int")).otherwise(split)
+        return split
+
+    def _partition_code(self) -> Column:
+        return F.xxhash64(*(key.name for key in self._parts))
+
+    def _row_code(self) -> Column:
+        hashed = [c.name for c in self.rows.columns if not _holds_map(c.dataType)]
+        return F.xxhash64(*hashed) if hashed else F.lit(0).cast("long")
+
+    def _near(self) -> Column:
+        """Return what keeps new rows of one task together, except those that must meet matched source rows."""
+        number = F.col(SOURCE)
+        near = F.when(number.isNotNull(), F.xxhash64(number)).otherwise(F.spark_partition_id().cast("long"))
+        return F.when(F.col(PART) != POSITION_PART, near)
 
     def _spread(self, frame: DataFrame) -> Column:
-        hashed = [c.name for c in self.rows.columns if not _holds_map(c.dataType)]
         number = F.col(SOURCE)
-        code = F.xxhash64(*hashed) if hashed else F.lit(0).cast("long")
-        code = F.when(number.isNotNull(), F.xxhash64(number)).otherwise(code)
+        code = F.when(number.isNotNull(), F.xxhash64(number)).otherwise(self._row_code())
         if frame.sparkSession.conf.get(ADAPTIVE) != "true":
             code = F.pmod(code, F.lit(SPREAD_WITHOUT_ADAPTIVE))
         return F.when(F.col(PART) != POSITION_PART, code)

@@ -33,13 +33,14 @@ from icefield.spark.change.change import (
 from icefield.spark.change.checks import check_expressions
 from icefield.spark.change.distribute import to_insert
 from icefield.spark.change.expressions import NewValues, Side, as_column, expressions_of, is_mentioned, named
+from icefield.spark.change.skew import BLOCK_ROWS
 from icefield.spark.change.store_assignment import never_fails
 from icefield.spark.change.task import CLAUSE, NO_CLAUSE, SOURCE, Row
-from icefield.spark.read.logical_columns import select_all
+from icefield.spark.read.logical_columns import ColumnOrText, select_all
 from icefield.spark.types import logical_field
 
 MOST_ROWS_TO_BROADCAST = 1_000_000  # of the columns that ON needs
-MOST_ROWS_TO_STREAM_PAST = 250_000  # of all columns
+MOST_ROWS_TO_STREAM_PAST = BLOCK_ROWS  # of all columns; partitions of larger sources may be split
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class SparkMerge:
                 frames.append(self._pieces_of_source())
             if self._clauses(When.NOT_MATCHED_BY_SOURCE):
                 frames.append(self._pieces_without_source())
-            results = self.change.run(frames, refuses_twice=self.merge.refuses_double_matches)
+            results = self.change.run(
+                frames, refuses_twice=self.merge.refuses_double_matches, inserted=self._many_rows_to_insert()
+            )
         if twice := next((result.twice for result in results if result.twice is not None), None):
             self.change.remove_files()
             raise self._double_match(twice)
@@ -200,11 +203,21 @@ class SparkMerge:
         ((number, clause),) = inserting
         inserted = NewValues(schema, None, self._source).of(clause, rows)
         pieces = change.pieces(rows, [at for at, _ in updates], [], new, Matches(self._number, inserted))
-        own_values = [named(v, name) for v, name in zip(inserted, change.new_rows.numbers, strict=False)]
-        candidates = select_all(
-            self._numbered_source(), [f"{number} AS {CLAUSE}", f"{self._number} AS {SOURCE}", *own_values]
-        )
-        return [pieces, to_insert(candidates, change.new_rows)]
+        return [pieces, self._inserted(self._numbered_source(), number, inserted)]
+
+    def _many_rows_to_insert(self) -> DataFrame | None:
+        """Return all rows of a large source as rows to insert, whether they match or not."""
+        inserting = self._clauses(When.NOT_MATCHED)
+        if not inserting or self.row_count <= BLOCK_ROWS:
+            return None
+        number, clause = inserting[-1]
+        rows = self._source.show(self._numbered_source(), expressions_of([clause]))
+        return self._inserted(rows, number, NewValues(self.change.new_rows.own, None, self._source).of(clause, rows))
+
+    def _inserted(self, rows: DataFrame, clause: int, values: Sequence[ColumnOrText]) -> DataFrame:
+        own = [named(value, name) for value, name in zip(values, self.change.new_rows.numbers, strict=False)]
+        made = select_all(rows, [f"{clause} AS {CLAUSE}", f"{self._number} AS {SOURCE}", *own])
+        return to_insert(made, self.change.new_rows)
 
     def _placed(self, frame: DataFrame, names: Sequence[str], needed: Sequence[str]) -> DataFrame:
         """Add the columns of the table under the names that they have here."""

@@ -27,8 +27,8 @@ from icefield.parquet.write.write import DataWriter
 from icefield.storage.store import Store
 
 RESULTS = "result binary, error binary"
-PART, CLAUSE, FILE, POS, TASK, SOURCE = "part", "clause", "file", "pos", "task", "source"
-FIXED = (PART, CLAUSE, FILE, POS, TASK, SOURCE)  # the columns before those of new rows
+PART, CLAUSE, FILE, POS, TASK, SOURCE, SPLIT = "part", "clause", "file", "pos", "task", "source", "split"
+FIXED = (PART, CLAUSE, FILE, POS, TASK, SOURCE, SPLIT)  # the columns before those of new rows
 POSITION_PART, MATCHED_PART, ROW_PART = 0, 1, 2
 NO_CLAUSE = -1  # of a matched row that stays as it is
 
