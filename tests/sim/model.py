@@ -184,6 +184,36 @@ def upserted(rows: Rows, ref: str) -> Effect:
     return effect
 
 
+def updated(key: int, more: int, ref: str, isolation: str) -> Effect:
+    """Rows of a key get a larger value. Under snapshot isolation those may stay that came after the start."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        before, left = expected.heads.get(ref, ()), landing.after.rows(ref)
+        seen = set(before).intersection(*(state.rows(ref) for state in landing.since))
+
+        def new(row: Row) -> Row:
+            may_stay = isolation == "snapshot" and row not in seen and row in left
+            return (row[0], row[1] + more) if matches(row, key) and not may_stay else row
+
+        return expected.written(ref, joined([new(row) for row in before], ()))
+
+    return effect
+
+
+def merged(rows: Rows, scale: int, ref: str) -> Effect:
+    """A matched row is deleted by an even value, and grows by an odd one; a key without rows gets one."""
+    new = dict(rows)
+
+    def effect(expected: Expected, _: Landing) -> Expected:
+        before = expected.heads.get(ref, ())
+        stays = [row for row in before if new.get(row[0], 1) % 2]
+        changed = [(key, value + new[key] * scale if key in new else value) for key, value in stays]
+        known = {key for key, _ in before}
+        return expected.written(ref, joined(changed, tuple(row for row in rows if row[0] not in known)))
+
+    return effect
+
+
 def replaced_by_key(rows: Rows, ref: str) -> Effect:
     keys = {key for key, _ in rows}
 

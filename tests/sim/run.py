@@ -72,6 +72,8 @@ def _create_tables(simulation: Simulation, rng: Random, shared: Shared) -> None:
         "write.metadata.previous-versions-max": rng.choice(("2", "5", "100")),
         "write.delete.mode": rng.choice(("copy-on-write", "copy-on-write", MERGE_ON_READ)),
         "write.merge.mode": rng.choice(("copy-on-write", MERGE_ON_READ)),
+        "write.update.mode": rng.choice(("copy-on-write", MERGE_ON_READ)),
+        "write.update.isolation-level": shared.isolation,
         "write.delete.isolation-level": shared.isolation,
         "write.overwrite.isolation-level": shared.isolation,
     }

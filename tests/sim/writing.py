@@ -10,18 +10,23 @@ from tests.sim.model import (
     Landing,
     appended,
     matches,
+    merged,
     only_if_read,
     only_if_rows,
     overwritten,
     replaced_by_key,
     together,
+    updated,
     upserted,
 )
 from tests.sim.reading import Rows
 from tests.sim.simulation import rows_of
 
-from icefield.errors import AlreadyExists, InvalidInput
+from icefield.errors import AlreadyExists, InvalidInput, SchemaMismatch
 from icefield.model.snapshot import MAIN
+
+SCALE = 1000  # of what changes add to values, so that these stay unique
+RETRIES = (0, 0, 2)
 
 
 def append(actor: Actor) -> None:
@@ -174,6 +179,31 @@ def upsert(actor: Actor) -> None:
     actor.attempt(f"upsert {rows} into {table}", {table.name: effect}, lambda: table.upsert(arrow(rows), on=["id"]))
 
 
+def update(actor: Actor) -> None:
+    """Add to the values of a key, and run it again if that conflicts, or not."""
+    table, key = actor.branch(), actor.rng.randrange(KEYS)
+    ref, more, tries = ref_of(table), actor.rows(1)[0][1] * SCALE, actor.rng.choice(RETRIES)
+    actor.attempt(
+        f"add {more} to {key} of {table}",
+        {table.name: updated(key, more, ref, actor.shared.isolation)},
+        lambda: table.update({"n": f"n + {more}"}, f"id = {key}", retry_conflicts=tries),
+        idle_if=lambda state: not any(matches(row, key) for row in state.rows(ref)),
+    )
+
+
+def merge(actor: Actor) -> None:
+    """Delete, change or insert rows by key; the keys count as read, whatever the isolation."""
+    table, tries = actor.branch(), actor.rng.choice(RETRIES)
+    rows = tuple(dict(actor.rows()).items())
+
+    def change() -> object:
+        merging = table.merge(arrow(rows), on=["id"]).when_matched("source.n % 2 = 0").delete()
+        merging = merging.when_matched().update({"n": f"target.n + source.n * {SCALE}"})
+        return merging.when_not_matched().insert({"id": "source.id", "n": "source.n"}).execute(retry_conflicts=tries)
+
+    actor.attempt(f"merge {rows} into {table}", {table.name: merged(rows, SCALE, ref_of(table))}, change)
+
+
 def equality_upsert(actor: Actor) -> None:
     """Replace rows by key without reading them; it deletes whatever was committed before."""
     table = actor.branch()
@@ -183,4 +213,5 @@ def equality_upsert(actor: Actor) -> None:
         f"upsert {rows} into {table} by equality deletes",
         {table.name: effect},
         lambda: table.upsert(arrow(rows), on=["id"], mode="equality"),
+        refusals=(InvalidInput, SchemaMismatch),  # another process may have added a column
     )
