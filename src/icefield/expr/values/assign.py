@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.values import syntax
 from icefield.expr.values.bind import bind, parse_value
-from icefield.expr.values.casts import cast
+from icefield.expr.values.casts import cast, or_out_of_range
 from icefield.expr.values.coerce import NUMBERS, coerce
 from icefield.expr.values.fold import fold
 from icefield.expr.values.parse import parse
@@ -32,7 +32,9 @@ from icefield.types.datatypes import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     Type,
     UnknownType,
@@ -40,6 +42,7 @@ from icefield.types.datatypes import (
 )
 
 _MOMENTS = (DateType, TimestampType, TimestamptzType)
+_WITHOUT_NANOS: dict[Type, Type] = {TimestampNsType(): TimestampType(), TimestamptzNsType(): TimestamptzType()}
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,9 @@ def _converted(value: Value, kind: Type, name: str) -> Value:
         return Constant(kind, None) if isinstance(value, Constant) else cast(value, kind)
     if not isinstance(value.type, PrimitiveType) or not isinstance(kind, PrimitiveType):
         return _converted_nested(value, kind, name)
+    if kind in _WITHOUT_NANOS and isinstance(value.type, _MOMENTS):
+        micros = _converted(value, _WITHOUT_NANOS[kind], name)
+        return Call(kind, partial(_with_nanos, kind=kind), (micros,), checked=True)
     if isinstance(value.type, FixedType):
         value = cast(value, BinaryType())
     if isinstance(kind, FixedType) and isinstance(value.type, BinaryType):
@@ -136,6 +142,10 @@ def _same_field(ours: NestedField, theirs: NestedField) -> bool:
 
 def _with_ids(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
+
+
+def _with_nanos(array: pa.Array, kind: Type) -> pa.Array:
+    return or_out_of_range(lambda: array.cast(arrow_type(kind)), kind)
 
 
 def _check_present(array: pa.Array, name: str) -> pa.Array:

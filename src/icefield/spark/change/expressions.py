@@ -15,11 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql import types as spark
 
 from icefield.engine.change import Assignment, Clause, Effect, SourceColumn
-from icefield.errors import InvalidInput
+from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.expr.parse.ast import Date, Lit, Time, Timestamp
 from icefield.expr.parse.datetimes import from_python
 from icefield.expr.render.spark_sql import spark_literal
-from icefield.spark.change.store_assignment import is_stored_as_it_is, store
+from icefield.spark.change.store_assignment import is_stored_as_it_is, store, store_nanos
 from icefield.spark.read.logical_columns import ColumnOrText
 from icefield.spark.types import logical_field
 from icefield.types.datatypes import (
@@ -28,8 +28,11 @@ from icefield.types.datatypes import (
     NestedField,
     PrimitiveType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
+    TimeType,
     UUIDType,
 )
 from icefield.types.schema import Schema
@@ -161,6 +164,10 @@ class NewValues:
             own = given[path]
             if own.is_default:
                 return _default(field)
+            own.check_literal(field, path)
+            if isinstance(field.type, TimestampNsType | TimestamptzNsType):
+                zoned = isinstance(field.type, TimestamptzNsType)
+                return store_nanos(column_of(own.value), own.kind, ".".join(path), zoned=zoned)
             wanted = logical_field(field).dataType
             if is_stored_as_it_is(own.kind, wanted):
                 return own.value
@@ -205,6 +212,15 @@ class _Assigned:
     @property
     def is_default(self) -> bool:
         return _is_default(self.assignment.value)
+
+    def check_literal(self, field: NestedField, path: Path) -> None:
+        """Refuse literals that Spark has as numbers, and that are others than those of the column."""
+        if not isinstance(self.assignment.value, Lit) or (value := self.assignment.value.value) is None:
+            return
+        wants_nanos = isinstance(field.type, TimestampNsType | TimestamptzNsType)
+        fits_time = isinstance(value, datetime.time) is isinstance(field.type, TimeType)
+        if not fits_time or (wants_nanos and not isinstance(value, datetime.date)):
+            raise SchemaMismatch(f"cannot assign {value!r} to column {'.'.join(path)!r} of type {field.type}")
 
 
 def _is_default(value: object) -> bool:

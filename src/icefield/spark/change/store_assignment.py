@@ -50,6 +50,23 @@ def store(value: Column, given: spark.DataType, wanted: spark.DataType, path: st
             raise _not_assignable(given, wanted, path)
 
 
+def store_nanos(value: Column, given: spark.DataType, path: str, *, zoned: bool) -> Column:
+    """Return a date or time as nanoseconds, which are numbers to Spark. zoned: for a column with a time zone."""
+    if isinstance(given, spark.NullType | spark.LongType):
+        return value.cast("long")  # of another such column
+    if not isinstance(given, _DATETIMES):
+        raise SchemaMismatch(
+            f"cannot assign a value of type {given.simpleString()} to column {path!r} of nanoseconds",
+            hint="Cast it in the expression",
+        )
+    if zoned:
+        micros = F.unix_micros(value.cast(spark.TimestampType()))
+    else:
+        epoch = F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'")
+        micros = F.timestamp_diff("MICROSECOND", epoch, value.cast(spark.TimestampNTZType()))
+    return _refused_if_null(value, F.try_multiply(micros, F.lit(1000).cast("long")), spark.LongType(), path)
+
+
 def is_stored_as_it_is(given: spark.DataType, wanted: spark.DataType) -> bool:
     """Return whether values of two types are the same."""
     return _without_details(given) == _without_details(wanted)
@@ -83,7 +100,10 @@ def _find(given: spark.StructType, name: str) -> spark.StructField | None:
 
 def _checked(value: Column, wanted: spark.DataType, path: str) -> Column:
     """Cast a number; one that does not fit raises an error in the task, which the driver decodes."""
-    fitted = value.try_cast(wanted)
+    return _refused_if_null(value, value.try_cast(wanted), wanted, path)
+
+
+def _refused_if_null(value: Column, fitted: Column, wanted: spark.DataType, path: str) -> Column:
     fault = SchemaMismatch(
         f"column {path!r} cannot hold a value: it is out of range for {wanted.simpleString()}",
         hint="Change the expression, or widen the column",
