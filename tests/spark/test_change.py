@@ -18,7 +18,7 @@ from icefield.lake import Lake
 from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
-MOST_JOBS = 8
+MOST_JOBS = 6
 VECTORS = {"write.merge.mode": "merge-on-read"}
 
 

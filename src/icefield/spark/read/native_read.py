@@ -26,6 +26,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import load_partitions
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
+from icefield.spark.read.file_literals import are_literals, with_literals
 from icefield.spark.read.file_names import INNER_ROW_NUMBER, UNKNOWN, Reading
 from icefield.spark.read.log_directory import FILE_KEY, LogDirectory, NativeFile, open_files
 from icefield.spark.read.logical_columns import select_all, to_logical_as
@@ -224,10 +225,16 @@ class _NativeScan:
         return self._needs_files or self._deletes is not None
 
     def _with_files(self, frame: DataFrame) -> DataFrame:
-        return frame.join(F.broadcast(self._files()), self._free.key) if self._needs_files else frame
+        if not self._needs_files:
+            return frame
+        columns, schema = self._files()
+        if self._request.restrict is not None and are_literals(columns, schema):
+            # Few rows are left, and a broadcast is a job of its own.
+            return with_literals(frame, self._free.key, columns, schema)
+        return frame.join(F.broadcast(create_frame(self._spark, columns, schema)), self._free.key)
 
-    def _files(self) -> DataFrame:
-        """Return what rows inherit from their files, for the wanted columns."""
+    def _files(self) -> tuple[pa.Table, StructType]:
+        """Return what rows inherit from their files, for the wanted columns; the key comes first."""
         files, request = self._request.files, self._request
         free = self._free
         columns = {free.key: pa.array(self._file_keys), free.first_row: files.first_row_id}
@@ -247,7 +254,7 @@ class _NativeScan:
             types[free.applies] = ArrayType(LongType(), False)
         # Types are explicit, because Spark would infer a timestamp with the session's zone.
         fields = [StructField(name, types[name]) for name in columns]
-        return create_frame(self._spark, pa.table(columns), StructType(fields))
+        return pa.table(columns), StructType(fields)
 
     def _with_metadata_columns(self, frame: DataFrame) -> DataFrame:
         free = self._free
