@@ -106,7 +106,7 @@ def plan_merge(change: RowChange, request: MergeRequest) -> PlannedMerge:
     merged = _resolve(request, sides)
     with change.timed("source"):
         keys = write.source_keys(source, merged)
-    source = replace(source, row_count=keys.rows)
+    source = replace(source, row_count=keys.rows, key_index=None if keys.keys is None else keys.keys.index)
     with change.timed("plan"):
         scan = write.plan_bound(_filter(merged, sides, keys))
     return PlannedMerge(write, source, merged, keys, scan, _find_spark_only(merged, sides, write))

@@ -23,6 +23,7 @@ from icefield.model.snapshot import MAIN
 from icefield.parquet.write.delete_files import DeleteEntry, delete_locations
 from icefield.parquet.write.plan import WritePlan
 from icefield.plan.plan import ScanPlan
+from icefield.types.arrow_keys import KeyIndex
 from icefield.types.schema import Schema
 
 SHOWN_CHARACTERS = 500  # of a row in an error
@@ -117,12 +118,14 @@ class Merge:
 class MergeSource:
     """The source rows of a MERGE. rows: an Arrow table, or a DataFrame that returns the same rows each time.
 
-    incoming: their columns, with their own types. row_count: how many there are, if that is known.
+    incoming: their columns, with their own types. row_count: how many there are, if that is known. key_index: of the
+    keys of rows without a null key, if it was made.
     """
 
     rows: Any
     incoming: Schema
     row_count: int | None = None
+    key_index: KeyIndex | None = None
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,12 @@ MOST_PAIRS = 1_048_576  # in memory at a time
 class KeyJoin:
     """The keys of source rows. distinct: how many there are."""
 
-    def __init__(self, columns: Sequence[pa.Array], rows: int) -> None:
+    def __init__(self, columns: Sequence[pa.Array], rows: int, index: KeyIndex | None = None) -> None:
+        """Take the keys. index: of those without a null, if it was made; not of floats."""
         has_key = has_no_null(columns, rows)
         chosen = np.flatnonzero(has_key)
         kept = [equal_form(column).filter(pa.array(has_key)) for column in columns]
-        self._index = KeyIndex(kept, len(chosen))
+        self._index = KeyIndex(kept, len(chosen)) if index is None else index
         self._filter = KeyFilter(kept, len(chosen))
         codes = self._index.codes
         # The source rows of each key, one key after another.

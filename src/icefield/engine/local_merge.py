@@ -55,7 +55,7 @@ class LocalMerge:
         self._clauses = {when: binder.bind(merge.clauses, when) for when in When}
         self._rest = binder.condition(merge.rest, When.MATCHED)
         self._source = _one_batch(source.rows)
-        self._join = KeyJoin(key_columns(source.rows, merge.keys, schema), source.rows.num_rows)
+        self._join = KeyJoin(key_columns(source.rows, merge.keys, schema), source.rows.num_rows, source.key_index)
         self._has_pair = np.zeros(source.rows.num_rows, np.bool_)
         self._schema, (self._position, self._row_id) = with_free_names(schema, (POSITION, ROW_ID))
         self.results = ClauseResults(plan.settings, site, merge.target_name)
