@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.sim.scheduler import Operation
 from tests.sim.simulation import Simulation
@@ -12,16 +11,13 @@ from tests.sim.simulation import Simulation
 from icefield.catalog.catalog import Entry, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.commit.actions import append
-from icefield.commit.actions.row_delta import RowDelta
 from icefield.commit.retry import Outcome, ResolvedSwap
 from icefield.commit.snapshot.merge_manifests import merge_manifests
-from icefield.commit.snapshot.position_deletes import load_positions, with_deletes
 from icefield.commit.validate.read_set import ReadSet
 from icefield.commit.validate.transaction_reads import Reads
 from icefield.dml import merge
 from icefield.errors import CommitStateUnknown
 from icefield.model.snapshot import Snapshot
-from icefield.parquet.write.delete_files import data_files_of, open_entry
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -45,17 +41,6 @@ def keys_of_a_merge_that_nobody_reads(patch: pytest.MonkeyPatch) -> None:
         return replace(read_set_of(*arguments), keys=None, isolation="snapshot")
 
     patch.setattr(merge, "_read_set", without_keys)
-
-
-def rows_that_are_changed_twice(patch: pytest.MonkeyPatch) -> None:
-    def merged(delta: RowDelta, changed: Sequence[Any], base: Any, context: Any) -> Iterator[Any]:
-        own = {path: open_entry(entry) for entry in delta.deletes for path in data_files_of(entry)}
-        for change in changed:
-            both = (change.now, with_deletes(change.planned, own[change.now.location]))
-            now, written = load_positions(both, base, context.store)
-            yield change.now.location, np.union1d(now, written)
-
-    patch.setattr(RowDelta, "_merge", merged)
 
 
 def check_of_the_last_snapshot_only(patch: pytest.MonkeyPatch) -> None:
@@ -126,7 +111,6 @@ PLANTS: tuple[Plant, ...] = (
     swap_without_compare,
     no_check_of_what_was_added,
     keys_of_a_merge_that_nobody_reads,
-    rows_that_are_changed_twice,
     check_of_the_last_snapshot_only,
     cleaning_in_doubt,
     landed_taken_for_lost,
