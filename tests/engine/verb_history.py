@@ -29,6 +29,7 @@ from tests.engine.merge_model import (
 from icefield.engine.choose import EngineName
 from icefield.lake import Lake
 from icefield.types.arrow import arrow_schema
+from icefield.types.transforms import Void
 
 STEPS = 6
 WIDER = {"int": "long", "decimal(20, 2)": "decimal(30, 2)"}
@@ -155,8 +156,10 @@ class VerbHistory(History):
             elif what == "widen" and self.wider:
                 change.update_column_type("id", self.wider)
                 self.wider = None
-            elif what == "drop field" and self.table.spec.fields:
-                change.drop_partition_field(self.table.spec.fields[0].name)
+            elif what == "drop field":
+                # A dropped field of a table of version 1 stays, and is void.
+                for part in [part for part in self.table.spec.fields if not isinstance(part.transform, Void)][:1]:
+                    change.drop_partition_field(part.name)
         if what == "add":
             self.fields += 1
             self._evolve(self.fields)
