@@ -15,8 +15,9 @@ from icefield.table.table import Table
 
 TABLES = ("sim.a", "sim.b")
 KEYS = 2
-# All kinds of steps; or all meet at one table, and only change rows; or most steps are transactions over two tables.
-MIXED, HOT, TRANSFERS = MOODS = ("mixed", "hot", "transfers")
+# All kinds of steps; or all meet at one table, and only change rows, by any verb or mostly by row-level ones; or most
+# steps are transactions over two tables.
+MIXED, HOT, CHANGES, TRANSFERS = MOODS = ("mixed", "hot", "changes", "transfers")
 COLUMNS = ("id", "n")
 
 
@@ -60,7 +61,7 @@ class Actor:
 
     def choose_table(self) -> str:
         """Name one of the tables."""
-        return TABLES[0] if self.shared.mood == HOT else self.rng.choice(TABLES)
+        return TABLES[0] if self.shared.mood in (HOT, CHANGES) else self.rng.choice(TABLES)
 
     def branch(self) -> Table:
         """Open a table, sometimes at a branch."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from tests.sim.actor import HOT, MIXED, TABLES, TRANSFERS, Actor, Shared
+from tests.sim.actor import CHANGES, HOT, MIXED, TABLES, TRANSFERS, Actor, Shared
 from tests.sim.model import Violation
 from tests.sim.simulation import WAREHOUSE, Failure, Outcome, Simulation, digest_of, fates_of, rows_of
 from tests.sim.steps import step
@@ -15,7 +15,7 @@ from icefield.lake import Lake
 
 # Deletes that a row delta wrote for a base that was not disturbed stay behind if it lands on one that was.
 MERGE_ON_READ = "merge-on-read"
-WRITERS = {MIXED: (2, 2, 3, 4), HOT: (4,), TRANSFERS: (3, 4)}
+WRITERS = {MIXED: (2, 2, 3, 4), HOT: (4,), CHANGES: (4,), TRANSFERS: (3, 4)}
 READ_AT_END = 0.25
 AGAIN = 'make sim ARGS="--seed {seed}"'
 FAULT_RATES = (
@@ -30,7 +30,7 @@ FAULT_RATES = (
 
 def mood_of(seed: int) -> str:
     """Say what kind of steps a seed makes."""
-    return {1: HOT, 3: TRANSFERS}.get(seed % 4, MIXED)
+    return {1: HOT, 3: TRANSFERS, 5: HOT, 6: CHANGES, 7: TRANSFERS}.get(seed % 8, MIXED)
 
 
 def simulate(seed: int) -> Outcome:
@@ -54,7 +54,9 @@ def _populate(simulation: Simulation, rng: Random, seed: int) -> None:
     for at in range(rng.choice(WRITERS[shared.mood])):
         name = f"writer {at}"
         actor = Actor(name, simulation, simulation.lake(name), Random(f"steps of {name} {rng.random()}"), shared)
-        simulation.scheduler.spawn(name, _life(actor, steps=3 if shared.mood == HOT else rng.choice((2, 2, 3))))
+        simulation.scheduler.spawn(
+            name, _life(actor, steps=3 if shared.mood in (HOT, CHANGES) else rng.choice((2, 2, 3)))
+        )
 
 
 def _life(actor: Actor, steps: int) -> Callable[[], None]:

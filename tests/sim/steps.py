@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.sim import looking, versions, writing
-from tests.sim.actor import HOT, MIXED, TRANSFERS, Actor
+from tests.sim.actor import CHANGES, HOT, MIXED, TRANSFERS, Actor
 
 from icefield.errors import IcefieldError
 
@@ -12,8 +12,8 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
     "overwrite": (4, writing.overwrite),
     "delete": (4, writing.delete),
     "upsert": (2, writing.upsert),
-    "update": (6, writing.update),
-    "merge": (4, writing.merge),
+    "update": (3, writing.update),
+    "merge": (3, writing.merge),
     "equality upsert": (2, writing.equality_upsert),
     "job": (4, writing.run_job),
     "move rows": (2, writing.move_rows),
@@ -37,7 +37,8 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
 }
 STEPS_OF = {
     MIXED: list(STEPS),
-    HOT: ["append", "overwrite", "delete", "update", "merge", "job", "write after reading"],
+    HOT: ["append", "overwrite", "delete", "job", "write after reading"],
+    CHANGES: ["append", "delete", "upsert", "update", "merge"],
     TRANSFERS: ["append", "move rows", "write what was read", "write after reading", "read together"],
 }
 
