@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         NoSuchTable,
         NotFound,
         SchemaMismatch,
+        SourceLost,
         StorageError,
         Unsupported,
     )
@@ -81,6 +82,7 @@ __all__ = [
     "Schema",
     "SchemaMismatch",
     "Snapshot",
+    "SourceLost",
     "StorageError",
     "StreamBatch",
     "Table",

@@ -18,6 +18,7 @@
     ├── StorageError                the store failed or refused
     │   └── FileAlreadyExists       put_new found the key taken
     ├── CatalogError                the catalog failed or refused
+    ├── SourceLost                  Spark lost rows of a source that it kept in executors; nothing was changed
     └── CommitError
         ├── CommitConflict          somebody else moved the pointer first
         ├── ConcurrentChange        a concurrent commit contradicts this one; running it again needs fresh reads
@@ -153,6 +154,12 @@ class FileAlreadyExists(StorageError):
 
 class CatalogError(IcefieldError):
     """The catalog failed or refused. Nothing was changed."""
+
+
+class SourceLost(IcefieldError):
+    """Spark lost rows of a source that it kept in executors. Nothing was changed; the same call may be made again."""
+
+    retryable = True
 
 
 class CommitError(IcefieldError):

@@ -1,4 +1,4 @@
-"""Tasks that run twice at a time, and stages that run again: every row is in the table once.
+"""Tasks that run twice at a time, and stages that run again: every row is in the table once, and changed once.
 
 Spark decides on the first when it starts, and only for executors on different hosts, so this is a cluster of its own.
 """
@@ -6,10 +6,13 @@ Spark decides on the first when it starts, and only for executors on different h
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.effort import DEEP
 from tests.jvm import EXECUTOR_OPTIONS, own_environment
+from tests.spark.change_attempts import FAULTS, VERBS
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +30,7 @@ from pyspark import TaskContext
 from tests.spark_places import running_hosts
 import icefield
 from icefield.spark.session.session import session
+from tests.spark.change_attempts import check_changes
 
 MARKS = Path(sys.argv[1], "marks")
 MARKS.mkdir()
@@ -90,8 +94,18 @@ with running_hosts() as master, icefield.connect(Path(sys.argv[1], "lake"), dura
     lake.table("s.again").append(rows.mapInArrow(made, "id long").repartition(4).mapInArrow(dying, "id long"))
     print("killed", (MARKS / "killed").exists(), "made again", len(list(MARKS.glob("made-*"))) > 4, flush=True)
     show(lake.table("s.again"))
+    check_changes(lake, spark, Path(sys.argv[1]), [case.split() for case in sys.argv[2:]])
     spark.stop()
 """
+
+
+# Of one task only, as small files are rewritten in, Spark starts no second attempt.
+CHANGES = [
+    f"{verb} {mode} {fault}"
+    for verb, mode, fault in product(VERBS, ("merge-on-read", "copy-on-write"), FAULTS)
+    if (mode, fault) != ("copy-on-write", "slow")
+]
+IN_EVERY_RUN = ("delete copy-on-write fail", "merge merge-on-read slow", "upsert merge-on-read kill")
 
 
 def test_rows_are_written_once_whatever_runs_twice(tmp_path: Path) -> None:
@@ -99,11 +113,13 @@ def test_rows_are_written_once_whatever_runs_twice(tmp_path: Path) -> None:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
     settings = [f"--conf {key}={value}" for key, value in SETTINGS.items()]
     environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, EXECUTOR_OPTIONS, "pyspark-shell"])
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+    changes, most_seconds = (CHANGES, 3_000) if DEEP else (IN_EVERY_RUN, 500)
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), *changes]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=most_seconds, check=False)
     assert done.stdout.splitlines() == [
         "attempts ['attempt-0', 'attempt-1']",
         "exact True distinct True",
         "killed True made again True",
         "exact True distinct True",
+        *(f"{change} disturbed []" for change in changes),
     ], done.stderr[-4000:]

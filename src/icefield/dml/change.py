@@ -67,13 +67,14 @@ UPSERT = ChangeVerb("upsert", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE, MERGE
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """What callers choose for any row-level change."""
+    """What callers choose for any row-level change. can_reread: the source can be read again if Spark loses it."""
 
     is_dry_run: bool = False
     mode: str | None = None
     retry_conflicts: int = 0
     idempotency_key: IdempotencyKey | None = None
     engine: EngineName | None = None
+    can_reread: bool = False
 
 
 @dataclass(frozen=True)

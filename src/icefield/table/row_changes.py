@@ -19,7 +19,7 @@ from icefield.dml.update import change_matching
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import SPARK, EngineChoice, EngineName
 from icefield.engine.rows import hold_table, is_spark
-from icefield.errors import ConcurrentChange, InvalidInput
+from icefield.errors import ConcurrentChange, InvalidInput, SourceLost
 from icefield.explain.explain import Explanation
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.render.describe import describe
@@ -27,6 +27,8 @@ from icefield.expr.values.scope import SOURCE, TARGET
 from icefield.table.history import TableHistory
 from icefield.table.merge import MergeBuilder
 from icefield.table.scan import TableScan
+
+MOST_LOSSES = 3  # of a source, as often as Spark runs a failed task again
 
 
 @check_arguments
@@ -125,7 +127,7 @@ class TableChanges(TableHistory):
         held = hold_source(source, self._head)
 
         def run(request: MergeRequest, dry_run: bool, retry_conflicts: int) -> ChangeResult:  # noqa: FBT001
-            options = ChangeOptions(dry_run, mode, retry_conflicts, idempotency_key, engine)
+            options = ChangeOptions(dry_run, mode, retry_conflicts, idempotency_key, engine, can_reread=is_spark(held))
             return self._change(MERGE, lambda change: merge(change, request), options)
 
         def explain(request: MergeRequest) -> Explanation:
@@ -172,22 +174,31 @@ class TableChanges(TableHistory):
             request = upsert_request(held, on, change.write.base.schema, merges_schema=merge_schema)
             return merge(change, request)
 
-        return self._change(UPSERT, run, ChangeOptions(dry_run, mode, retry_conflicts, idempotency_key, engine))
+        options = ChangeOptions(dry_run, mode, retry_conflicts, idempotency_key, engine, can_reread=is_spark(held))
+        return self._change(UPSERT, run, options)
 
     def _change(
         self, verb: ChangeVerb, run: Callable[[RowChange], ChangeResult], options: ChangeOptions
     ) -> ChangeResult:
-        """Run a row-level change, and again if another commit conflicts and the caller wants that."""
-        for left in reversed(range(options.retry_conflicts + 1)):
+        """Run a row-level change; again if the source is lost, or if a commit conflicts and the caller wants that."""
+        conflicts, losses = options.retry_conflicts, MOST_LOSSES if options.can_reread else 0
+        if conflicts < 0:
+            raise InvalidInput(f"retry_conflicts must not be negative, but is {conflicts}")
+        while True:
             write = self._begin(options.idempotency_key, engine=options.engine)
             if (landed := write.landed) is not None:
                 return ChangeResult(verb.name, landed.snapshot, is_repeated=True)
             try:
                 return run(RowChange(write, verb, options.mode, options.is_dry_run))
             except ConcurrentChange:
-                if left == 0:
+                if conflicts == 0:
                     raise
-        raise InvalidInput(f"retry_conflicts must not be negative, but is {options.retry_conflicts}")
+                conflicts -= 1
+            except SourceLost:
+                # Nothing of this run is kept, so that a source whose rows differ the second time is harmless.
+                if losses == 0:
+                    raise
+                losses -= 1
 
     def _begin(
         self,

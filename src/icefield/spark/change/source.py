@@ -2,7 +2,7 @@
 
 The source is checkpointed: if its plan is not deterministic (`rand()`, a limit without an order, a table that changes),
 a row could match in one read and not in another, and would be inserted although it exists. If Spark loses part of the
-checkpoint, the job fails; it is never recomputed.
+checkpoint, because an executor is gone, it is never recomputed: the job fails with SourceLost, and the verb runs again.
 """
 
 from collections.abc import Sequence
@@ -119,6 +119,11 @@ def _is_written_otherwise(given: NestedField, wanted: NestedField) -> bool:
 
 def frame_source_keys(source: MergeSource, merge: Merge, schema: Schema) -> SourceKeys:
     """Find what the keys of the source rows tell. schema: of the table."""
+    with explained_worker_errors():
+        return _find_keys(source, merge, schema)
+
+
+def _find_keys(source: MergeSource, merge: Merge, schema: Schema) -> SourceKeys:
     if not merge.keys:
         return SourceKeys(TRUE, None, source.rows.count())
     keys = _keys(source, merge.keys)

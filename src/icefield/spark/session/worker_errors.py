@@ -12,9 +12,12 @@ from typing import NoReturn
 
 from pyspark.errors import PySparkException
 
-from icefield.errors import IcefieldError, StorageError, Unsupported
+from icefield.errors import IcefieldError, SourceLost, StorageError, Unsupported
 
 _MISSING = "No module named 'icefield'"
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+# Spark raises its own errors as they come from the JVM. The class is known by name: Spark Connect works without py4j.
+_FROM_JVM = "Py4JJavaError"
 _PACKED = re.compile(r"icefield-error:([A-Za-z0-9+/=]+):")
 _STORE_FAILED = re.compile(r"^icefield\.errors\.StorageError: (.+)$", re.MULTILINE)
 
@@ -26,9 +29,14 @@ def raise_packed(error: IcefieldError) -> NoReturn:
 
 def explain_worker_error(error: BaseException) -> IcefieldError | None:
     """Return the error to raise instead of Spark's: one of ours, of the store, or of the setup of workers."""
-    if not isinstance(error, PySparkException):
+    if not isinstance(error, PySparkException) and type(error).__name__ != _FROM_JVM:
         return None
     text = str(error)
+    if _LOST in text:
+        return SourceLost(
+            "Spark lost rows of the source, which it kept in executors",
+            hint="Run it again; if executors are lost often, write the source to a table first",
+        )
     if packed := _PACKED.search(text):
         found: IcefieldError = pickle.loads(base64.b64decode(packed[1]))  # noqa: S301 - our own tasks pickled it
         return found
@@ -48,7 +56,7 @@ def explained_worker_errors() -> Iterator[None]:
     """Raise the error that explains an error of Spark, if there is one."""
     try:
         yield
-    except PySparkException as error:
+    except Exception as error:
         if explained := explain_worker_error(error):
             raise explained from error
         raise
