@@ -11,7 +11,7 @@ from tests.golden.changing import change, keys_of, open_copy, rows_of
 from tests.golden.expected import Expected
 from tests.golden.reading import EXPECTED
 from tests.golden.test_golden import REFUSED
-from tests.peers.duckdb_reader import DuckDBError, DuckDBReader
+from tests.peers.duckdb_reader import DuckDBReader
 from tests.peers.normal import normal_rows
 
 from icefield.engine.choose import EngineName
@@ -73,10 +73,10 @@ def _check(expected: Expected, verb: str, mode: str, engine: EngineName, directo
 
 
 def _reads(read: Any, table: Table) -> bool:
-    """Return whether another engine reads the rows of a table, or of a table like this one."""
+    """Return whether another engine reads the rows of a table."""
     try:
         found = read(table.metadata_location)
-    except (DuckDBError, ValueError, TypeError, AttributeError, NotImplementedError, KeyError):
+    except Exception:  # whatever another engine makes of what it does not know
         return False
     return bool(normal_rows(found, arrow_schema(table.schema)) == rows_of(table))
 
