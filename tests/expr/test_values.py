@@ -17,6 +17,8 @@ from icefield.expr.parse.builder import lit
 from icefield.expr.values.bind import _FUNCTIONS, parse_condition, parse_value
 from icefield.expr.values.scope import Moment, Scope, Side
 from icefield.types.arrow import schema_from_arrow
+from icefield.types.schema import Schema
+from icefield.types.text import parse_schema
 
 NAN = math.nan
 TARGET = pa.record_batch(
@@ -361,3 +363,14 @@ def test_columns_in_other_arrow_types_of_the_same_values() -> None:
     assert value.evaluate({"target": batch}, 3).to_pylist() == ["a2", None, None]
     large = pa.record_batch({"s": pa.array(["b"], pa.large_string()), "n": pa.array([1], pa.int32())})
     assert value.evaluate({"target": large}, 1).to_pylist() == ["b2"]
+
+
+def test_errors_speak_of_the_expression() -> None:
+    scope = Scope((Side("target", parse_schema("id long")), Side("source", Schema(()))))
+    with pytest.raises(InvalidInput, match="must be a single SELECT or expression, but contains a ;"):
+        parse_condition("id = 1; DROP TABLE t", scope)
+    with pytest.raises(InvalidInput, match=re.escape("no column 'ix' (target: id)")):
+        parse_condition("ix = 1", scope)
+    with pytest.raises(NeedsSpark) as needed:
+        parse_condition("id ILIKE 'a'", scope)
+    assert needed.value.part == "the expression \"id ILIKE 'a'\", whose syntax is not known near 'ILIKE'"

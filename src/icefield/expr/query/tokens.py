@@ -134,7 +134,7 @@ def quoted(name: str) -> str:
 def _next_token(text: str, at: int, before: Token | None) -> tuple[Token, int]:
     found = _TOKEN.match(text, at)
     if found is None and text[at] == ";":
-        raise InvalidInput("a view is defined by a single SELECT, but the query contains a ;")
+        raise InvalidInput("the text must be a single SELECT or expression, but contains a ;")
     if found is None:
         raise InvalidInput(f"cannot parse the query: {_fault(text, at)}")
     kind, written = found.lastgroup, found.group()

@@ -87,7 +87,9 @@ class Scope:
         leaves = [(side.name, leaf.dotted) for side in self.sides for leaf in side.schema.leaves if not leaf.repeated]
         names = [dotted for _, dotted in leaves] + [f"{side}.{dotted}" for side, dotted in leaves]
         near = difflib.get_close_matches(name, names, n=1)
-        shown = "; ".join(f"{side.name}: {', '.join(f.name for f in side.schema.fields)}" for side in self.sides)
+        shown = "; ".join(
+            f"{side.name}: {', '.join(f.name for f in side.schema.fields)}" for side in self.sides if side.schema.fields
+        )
         raise InvalidInput(f"no column {name!r} ({shown})", hint=f"Did you mean {near[0]!r}?" if near else None)
 
 
