@@ -163,7 +163,7 @@ class RowChange:
             bytes_removed=removed.total_bytes,
             files_added=files.num_rows,
             bytes_added=sum(files.file_size_in_bytes.to_pylist()),
-            delete_files_added=len(done.deletes),
+            delete_files_added=done.delete_files,
             seconds=self.seconds,
         )
 

@@ -30,7 +30,7 @@ class ChangeResult:
         files_rewritten: Data files whose other rows were copied to new ones.
         files_dropped: Data files that were removed because all their rows changed.
         bytes_removed: The size of the files that were rewritten or dropped.
-        files_added: New data files.
+        files_added: New data files. A dry run writes none, and does not know how many there would be: 0.
         bytes_added: Their size.
         delete_files_added: New position delete files, or deletion vectors.
         seconds: The time of each phase: `source`, `plan`, `rows`, `commit`.

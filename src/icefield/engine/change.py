@@ -207,8 +207,8 @@ class Changed:
     """The result of a change, or of one task of it.
 
     files: new data files. deletes: delete files for touched data files that stay. rewritten: data files whose other
-    rows were copied to new ones. dropped: data files without other rows. reads_whole_table: a subquery read the
-    changed table.
+    rows were copied to new ones. dropped: data files without other rows. delete_files: the number of deletes; in a dry
+    run, which writes none, of those that would be written. reads_whole_table: a subquery read the changed table.
     """
 
     files: Sequence[DataFiles] = ()
@@ -216,6 +216,7 @@ class Changed:
     rewritten: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
     counts: RowCounts = field(default_factory=RowCounts)
+    delete_files: int = 0
     reads_whole_table: bool = False
 
     @property
@@ -241,6 +242,7 @@ class Changed:
             frozenset().union(*(part.rewritten for part in held)),
             frozenset().union(*(part.dropped for part in held)),
             sum((part.counts for part in held), RowCounts()),
+            sum(part.delete_files for part in held),
         )
 
 

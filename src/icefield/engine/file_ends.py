@@ -21,6 +21,7 @@ from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.delete_files import DeleteFileWriter
 from icefield.properties.table import AUTO_MODE, MERGE_ON_READ
+from icefield.types.schema import Schema
 
 # A rewrite costs about 1.3 us per row once, a deletion vector 80 ns per row of the file in every scan (decision 0042).
 REWRITTEN_SHARE = 0.3
@@ -40,6 +41,7 @@ class FileEnds:
         self._copies: list[DataFiles] = []
         self._rewritten: set[str] = set()
         self._dropped: set[str] = set()
+        self._planned: set[object] = set()  # delete files that a dry run does not write
         self._copied = 0
 
     def add(self, task: FileTask, touched: Positions) -> None:
@@ -50,24 +52,34 @@ class FileEnds:
             self._dropped.add(task.location)
         elif self._is_rewritten(task, len(both)):
             self._rewrite(task, touched, len(both))
-        elif not self._settings.is_dry_run:
+        elif self._settings.is_dry_run:
+            self._planned.add(self._group(task))
+        else:
             deleted = both if self._settings.has_vectors else touched
             self._deletes.add(task.location, deleted, task.partition_identity)
 
     def close(self) -> Changed:
         """Finish, and return what was done."""
+        deletes = self._deletes.close()
         return Changed(
             tuple(self._copies),
-            self._deletes.close(),
+            deletes,
             frozenset(self._rewritten),
             frozenset(self._dropped),
             RowCounts(copied=self._copied),
+            len(deletes) + len(self._planned),
         )
 
     def abort(self) -> None:
         """Remove the files that were written, or may have been."""
         self._deletes.abort()
         remove_quietly(self._site.store, [path for files in self._copies for path in files.paths])
+
+    def _group(self, task: FileTask) -> object:
+        """Return what one delete file is for: a data file, or a partition."""
+        plan = self._settings.deletes
+        is_shared = plan is not None and plan.deletes_by_partition and not self._settings.has_vectors
+        return task.location if not is_shared or task.partition_identity is None else task.partition_identity
 
     def _is_rewritten(self, task: FileTask, deleted: int) -> bool:
         if self._settings.mode != AUTO_MODE or self._settings.deletes is None:
@@ -78,10 +90,14 @@ class FileEnds:
     def _rewrite(self, task: FileTask, touched: Positions, deleted: int) -> None:
         self._rewritten.add(task.location)
         if self._settings.is_dry_run:
-            self._copied += task.record_count - deleted
+            self._copied += self._count_without(task, touched) if task.has_key_deletes else task.record_count - deleted
             return
         # One writer for each file, so that memory is bounded by the file.
         batches = self._reader.read_without(task, self._settings.rows.schema, touched)
         name = f"{self._site.name}-copy-{len(self._rewritten)}"
         self._copies.append(write_batches(self._settings.rows, batches, self._site.store, name))
         self._copied += sum(self._copies[-1].record_count.to_pylist())
+
+    def _count_without(self, task: FileTask, touched: Positions) -> int:
+        """Count the rows that a rewrite would copy; which of them equality deletes delete is only known by reading."""
+        return sum(batch.num_rows for batch in self._reader.read_without(task, Schema(()), touched))

@@ -50,7 +50,7 @@ class TableChanges(TableHistory):
         Files in which all rows match are dropped without reading them.
 
         Args:
-            where: A filter: SQL text, an expression built from `col`, or a Spark Column.
+            where: A filter: SQL text, an expression built from `col`, or a Spark Column. `TRUE` for all rows.
             dry_run: Change nothing; return what would be done.
             mode: `copy-on-write` rewrites files with deleted rows, `merge-on-read` writes delete files for them, `auto`
                 decides for each file. By default as the table's properties say.
@@ -59,6 +59,8 @@ class TableChanges(TableHistory):
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
                 Spark session is active, or if only Spark can evaluate an expression.
         """
+        if where is None:
+            raise InvalidInput("delete needs a filter", hint="Pass 'TRUE' to delete all rows")
         return self._change(
             DELETE,
             lambda change: change_matching(change, where, None),
