@@ -105,3 +105,22 @@ def test_a_subquery_works_if_spark_is_chosen(orders: Icefield, spark: object) ->
     done = orders("delete", "shop.orders", *where, "--lake-property", "engine=spark", "--yes", "--json")
     assert (done.code, done.json["rows-deleted"]) == (0, 1)
     assert names(orders) == {1: "ada", 3: None, 4: "edsger"}
+
+
+@pytest.mark.parametrize("verb", [("upsert",), ("upsert", "--mode", "equality"), ("merge", "--delete-missing")])
+def test_a_file_may_have_no_rows(orders: Icefield, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    (tmp_path / "none.csv").write_text("id,ts,name\n")
+    done = orders(verb[0], "shop.orders", "none.csv", "--on", "id", *verb[1:], "--json")
+    assert (done.code, done.err) == (0, "")
+    assert names(orders) == ({} if "merge" in verb else {1: "ada", 2: "grace", 3: None, 4: "edsger"})
+
+
+def test_files_of_different_types_and_repeated_options_are_refused(orders: Icefield, tmp_path: Path) -> None:
+    before = names(orders)
+    (tmp_path / "a.csv").write_text("id,op\n1,5\n")
+    (tmp_path / "b.csv").write_text("id,op\n2,x\n")
+    refused = orders("merge", "shop.orders", "a.csv", "b.csv", "--on", "id", "--delete-when", "source.op = 'x'")
+    assert (refused.code, "the files have different types" in refused.err) == (1, True)
+    twice = orders("update", "shop.orders", "--set", "name='a'", "--set", "name='b'", "--yes")
+    assert (twice.code, "--set name=… is given twice" in twice.err) == (1, True)
+    assert names(orders) == before

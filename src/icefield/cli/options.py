@@ -69,6 +69,8 @@ def parse_pairs(_: click.Context, option: click.Parameter, strings: tuple[str, .
             name = option.opts[0]
             # The value is not shown: it may be a secret.
             raise InvalidInput(f"{name} has no key or no =", hint=f"Write it as {name} key=value")
+        if key in pairs:
+            raise InvalidInput(f"{option.opts[0]} {key}=… is given twice", hint="Give it once")
         pairs[key] = value
     return pairs
 

@@ -18,7 +18,7 @@ from icefield.dml.equality import EQUALITY
 from icefield.dml.result import ChangeResult
 from icefield.errors import InvalidInput
 from icefield.table.table import Table
-from icefield.types.arrow import schema_from_arrow
+from icefield.types.arrow import arrow_schema, schema_from_arrow
 from icefield.types.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -188,8 +188,16 @@ def _read_source(table: Table, files: Sequence[Path]) -> pa.Table:
     for path, schema in zip(files[1:], schemas[1:], strict=True):
         if schema.column_names != schemas[0].column_names:
             raise InvalidInput(f"{path} has other columns than {files[0]}", hint="Run one command for each")
-    batches = [b for path, schema in zip(files, schemas, strict=True) for b in read_row_file(path, schema)]
-    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+    rows = [
+        pa.Table.from_batches([batch])
+        for path, schema in zip(files, schemas, strict=True)
+        for batch in read_row_file(path, schema)
+    ]
+    try:
+        none = pa.Table.from_batches([], arrow_schema(schemas[0]))
+        return pa.concat_tables(rows or [none], promote_options="permissive")
+    except pa.ArrowTypeError as error:
+        raise InvalidInput(f"the files have different types: {error}", hint="Run one command for each") from error
 
 
 def _columns_of_file(path: Path, schema: Schema) -> Schema:

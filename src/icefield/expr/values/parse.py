@@ -359,4 +359,4 @@ class _Parser:
     def _unexpected(self) -> NeedsSpark:
         token = self._peek()
         near = f"near {token.text!r}" if token is not None else "at its end"
-        return NeedsSpark(f"the expression {_short(self._text)!r}, whose syntax is not known {near}")
+        return NeedsSpark(f"the expression {_short(self._text)!r}, whose syntax is not known {near},")
