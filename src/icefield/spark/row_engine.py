@@ -25,7 +25,7 @@ from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.change import SparkChange, change_matching
 from icefield.spark.change.merge import SparkMerge
 from icefield.spark.change.relations import opened_relations
-from icefield.spark.change.source import conform_columns, frame_of_source
+from icefield.spark.change.source import frame_of_source
 from icefield.spark.equality_upsert import write_equality
 from icefield.spark.file_work import group_files, run_work
 from icefield.spark.read.native_read import FilesToRead
@@ -73,7 +73,7 @@ class SparkRowEngine:
 
     def merge(self, source: MergeSource, merge: Merge, plan: ChangePlan) -> Changed:
         """Match source rows with planned files, and apply the clauses."""
-        rows = conform_columns(frame_of_source(self.session, source), source, merge, self.base.schema)
+        rows = frame_of_source(self.session, source, merge, self.base.schema)
         count = rows.count() if source.row_count is None else source.row_count
         names = tuple(f.name for f in source.incoming.fields)
         with opened_relations(self.session, plan.relations) as reads_whole_table:

@@ -5,7 +5,7 @@ a row could match in one read and not in another, and would be inserted although
 checkpoint, because an executor is gone, it is never recomputed: the job fails with SourceLost, and the verb runs again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from icefield.engine.keys import duplicate_key, key_range, null_in_key
 from icefield.engine.merge_source import arrow_source_keys, key_columns
 from icefield.errors import SchemaMismatch
 from icefield.expr.bind.bound import TRUE
-from icefield.parquet.write.conform import check_schema
+from icefield.parquet.write.conform import check_schema, conform_batch
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.expressions import expressions_of, is_mentioned
 from icefield.spark.keyed_frame import KeysTask
@@ -28,6 +28,7 @@ from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import logical_field, schema_from_spark
 from icefield.spark.write.distribute import NumberedFrame
+from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
     DoubleType,
     FloatType,
@@ -57,22 +58,12 @@ def open_frame(frame: DataFrame) -> MergeSource:
         return MergeSource(numbered.localCheckpoint(eager=True), incoming)
 
 
-def frame_of_source(session: SparkSession, source: MergeSource) -> DataFrame:
-    """Return the numbered columns of a source, and the number of each row."""
-    if isinstance(source.rows, DataFrame):
-        return source.rows
-    fields = [*source.incoming.fields, NestedField(_NUMBER_ID, ROW_NUMBER, LongType())]
-    named = [replace(f, name=f"c{at}") for at, f in enumerate(fields[:-1])]
-    table: pa.Table = source.rows
-    numbered = table.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
-    return frame_of_arrow(session, numbered.to_reader(), Schema((*named, fields[-1])))
+def frame_of_source(session: SparkSession, source: MergeSource, merge: Merge, schema: Schema) -> DataFrame:
+    """Return the numbered columns of a source, and the number of each row. schema: of the table.
 
-
-def conform_columns(frame: DataFrame, source: MergeSource, merge: Merge, schema: Schema) -> DataFrame:
-    """Return a source with columns as the table has them, where Spark's own cast gives something else.
-
-    A uuid has several spellings, and nanoseconds are numbers to Spark. A column that an expression mentions stays as it
-    is, because the expression is about the type that the source has. frame: of `frame_of_source`.
+    Columns are as the table has them, where Spark's own cast gives something else: a uuid has several spellings, and
+    nanoseconds are numbers to Spark. A column that an expression mentions stays as it is, because the expression is
+    about the type that the source has.
     """
     given = {f.name: (at, f) for at, f in enumerate(source.incoming.fields)}
     written = [*expressions_of(merge.clauses), *([] if merge.on is None else [merge.on])]
@@ -82,8 +73,24 @@ def conform_columns(frame: DataFrame, source: MergeSource, merge: Merge, schema:
         for at, own in [given[name]]
         if _is_written_otherwise(own, wanted) and not is_mentioned(name, written)
     }
-    if not chosen:
-        return frame
+    if isinstance(source.rows, DataFrame):
+        return _with_fields(source.rows, chosen) if chosen else source.rows
+    fields = [replace(chosen.get(at, f), name=f.name, required=False) for at, f in given.values()]
+    return _frame_of_table(session, source.rows, fields)
+
+
+def _frame_of_table(session: SparkSession, table: pa.Table, fields: Sequence[NestedField]) -> DataFrame:
+    """Return Arrow rows as a frame. Raises SchemaMismatch for a value that a type cannot hold, such as nanoseconds."""
+    own = Schema(tuple(fields))
+    conformed = pa.Table.from_batches([conform_batch(batch, own) for batch in table.to_batches()], arrow_schema(own))
+    numbered = conformed.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
+    named = [replace(f, name=f"c{at}") for at, f in enumerate(fields)]
+    schema = Schema((*named, NestedField(_NUMBER_ID, ROW_NUMBER, LongType())))
+    return frame_of_arrow(session, numbered.to_reader(), schema)
+
+
+def _with_fields(frame: DataFrame, chosen: Mapping[int, NestedField]) -> DataFrame:
+    """Return a numbered frame with some columns as the table has them, by their places."""
     made = Schema(tuple(replace(f, name=f"k{at}", required=False) for at, f in chosen.items()))
     shape = StructType([*frame.schema.fields, *map(logical_field, made.fields)])
     both = frame.mapInArrow(KeysTask(tuple(chosen), made), shape)

@@ -1,0 +1,110 @@
+"""Arrow data of any type as the source of a change: both engines store the same values, or refuse the same ones.
+
+Arrow has several types for one column: times and timestamps in four units, text with large offsets, small integers. A
+value is never changed to fit: a nanosecond that a column cannot hold is an error.
+"""
+
+import uuid
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from tests.effort import DEEP, sample
+
+from icefield.engine.choose import EngineName
+from icefield.errors import SchemaMismatch
+from icefield.lake import Lake
+from icefield.table.table import Table
+
+IDS = [uuid.UUID(int=1).bytes, uuid.UUID(int=2**127).bytes, None]
+NANOS = [1001, 2000, -1]
+# The type of the column, and the values of the source.
+FITTING = [
+    ("timestamp_ns", pa.array(NANOS, pa.timestamp("ns"))),
+    ("timestamptz_ns", pa.array(NANOS, pa.timestamp("ns", "UTC"))),
+    ("timestamp_ns", pa.array(NANOS, pa.timestamp("us"))),
+    ("timestamp", pa.array([1000, 2000, -1000], pa.timestamp("ns"))),
+    ("timestamp", pa.array([1, 2, -1], pa.timestamp("ms"))),
+    ("timestamptz", pa.array([1, 2, -1], pa.timestamp("s", "America/New_York"))),
+    ("time", pa.array([1, 2, 3], pa.time32("ms"))),
+    ("time", pa.array([1, 2, 3], pa.time32("s"))),
+    ("time", pa.array([1000, 2000, None], pa.time64("ns"))),
+    ("date", pa.array([86_400_000, 0, None], pa.date64())),
+    ("long", pa.array([1, 2**32 - 1, None], pa.uint32())),
+    ("int", pa.array([-1, 127, None], pa.int8())),
+    ("double", pa.array([1.5, float("nan"), None], pa.float32())),
+    ("string", pa.array(["a", "é", None], pa.large_string())),
+    ("string", pa.array(["a", "é", None]).dictionary_encode()),
+    ("fixed(2)", pa.array([b"ab", b"cd", None], pa.binary(2))),
+    ("binary", pa.array([b"ab", b"", None], pa.large_binary())),
+    ("uuid", pa.array(IDS, pa.binary(16))),
+    ("decimal(20, 2)", pa.array([Decimal("1.10"), Decimal("-2.20"), None], pa.decimal256(20, 2))),
+    ("list<timestamp_ns>", pa.array([[1001, None], [], None], pa.list_(pa.timestamp("ns")))),
+    ("list<time>", pa.array([[1, None], [], None], pa.large_list(pa.time32("ms")))),
+    ("struct<t: timestamp_ns, u: time>", pa.array([{"t": 1001, "u": 1}, None, {"t": None, "u": None}],
+        pa.struct([("t", pa.timestamp("ns")), ("u", pa.time32("ms"))]))),
+    ("map<string, time>", pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.time32("s")))),
+]  # fmt: skip
+REFUSED = [
+    ("timestamp", pa.array(NANOS, pa.timestamp("ns"))),
+    ("timestamptz", pa.array(NANOS, pa.timestamp("ns", "UTC"))),
+    ("time", pa.array([1, 2, 3], pa.time64("ns"))),
+    ("list<timestamp>", pa.array([[1001], [], None], pa.list_(pa.timestamp("ns")))),
+]
+ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
+# As a key: not a float, and not nested.
+KEYS = [case for case in FITTING if not any(word in case[0] for word in ("double", "<"))]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> EngineName:
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    found: EngineName = request.param
+    return found
+
+
+def _values(table: Table) -> dict[str, list[str]]:
+    rows = table.scan().to_arrow().read_all().sort_by("id")
+    return {name: [repr(scalar) for scalar in rows[name]] for name in rows.column_names}
+
+
+def test_values_are_stored_as_an_append_stores_them(lake: Lake, engine: EngineName) -> None:
+    columns = {f"v{at}": values for at, (_, values) in enumerate(FITTING)}
+    schema = ", ".join(["id long", *(f"v{at} {kind}" for at, (kind, _) in enumerate(FITTING))])
+    source = pa.table({"id": [1, 2, 3], **columns})
+    appended = lake.create_table("t.appended", schema, format_version=3)
+    appended.append(source)
+    table = lake.create_table("t.t", schema, format_version=3)
+    table.append(pa.table({"id": [1, 2]}))
+    assert table.upsert(source, on=["id"], engine=engine).rows_updated == 2
+    assert _values(table) == _values(appended)
+    table.delete("id > 1")
+    merge = table.merge(source, on=["id"], engine=engine).when_matched().delete()
+    merge.when_not_matched("source.id > 0").insert_all().execute()
+    assert _values(table) == {name: found[1:] for name, found in _values(appended).items()}
+
+
+@pytest.mark.parametrize("case", KEYS if DEEP else sample(KEYS, 12, str), ids=lambda case: f"{case[0]}-{case[1].type}")
+def test_keys_are_found(lake: Lake, engine: EngineName, case: tuple[str, pa.Array]) -> None:
+    kind, values = case
+    table = lake.create_table("t.t", f"k {kind}, n long", format_version=3)
+    table.append(pa.table({"k": values, "n": [1, 2, 3]}))
+    merge = table.merge(pa.table({"k": values, "n": [10, 20, 30]}), on=["k"], engine=engine)
+    done = merge.when_matched().update({"n": "target.n + source.n"}).when_not_matched().insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted) == (3 - values.null_count, values.null_count)
+    expected = [11, 22, *([3, 30] if values.null_count else [33])]
+    assert sorted(table.scan().to_arrow().read_all()["n"].to_pylist()) == sorted(expected)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case[0]}-{case[1].type}")
+def test_a_value_that_a_column_cannot_hold_is_refused(
+    lake: Lake, engine: EngineName, case: tuple[str, pa.Array]
+) -> None:
+    kind, values = case
+    table = lake.create_table("t.t", f"id long, v {kind}", format_version=3)
+    table.append(pa.table({"id": [1]}))
+    source = pa.table({"id": [1, 2, 3], "v": values})
+    with pytest.raises(SchemaMismatch, match="'v"):
+        table.upsert(source, on=["id"], engine=engine)
+    assert table.count() == 1
