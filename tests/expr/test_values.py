@@ -371,6 +371,3 @@ def test_errors_speak_of_the_expression() -> None:
         parse_condition("id = 1; DROP TABLE t", scope)
     with pytest.raises(InvalidInput, match=re.escape("no column 'ix' (target: id)")):
         parse_condition("ix = 1", scope)
-    with pytest.raises(NeedsSpark) as needed:
-        parse_condition("id ILIKE 'a'", scope)
-    assert needed.value.part == "the expression \"id ILIKE 'a'\", whose syntax is not known near 'ILIKE'"

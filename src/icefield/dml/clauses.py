@@ -9,6 +9,7 @@ never applies.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from icefield.engine.change import Assignment, Clause, Effect, KeyPair, SourceColumn, When
@@ -17,7 +18,7 @@ from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Lit
 from icefield.expr.query.subqueries import without_subqueries
 from icefield.expr.values.conjuncts import find_equalities, side_filter
-from icefield.expr.values.scope import SOURCE, TARGET, Scope, Side
+from icefield.expr.values.scope import SOURCE, TARGET, Scope, Side, own_name
 from icefield.parquet.write.partial_rows import is_whole
 from icefield.types.datatypes import (
     DecimalType,
@@ -64,7 +65,7 @@ class Sides:
     @classmethod
     def of_target(cls, schema: Schema) -> "Sides":
         """Return the side of a change without a source."""
-        return cls(schema, Schema(()))
+        return cls(schema, Schema(()), own_name(schema))
 
     def resolve(self, requests: Sequence[ClauseRequest]) -> tuple[Clause, ...]:
         """Resolve clauses."""
@@ -131,6 +132,11 @@ class Sides:
         if request.effect is Effect.DELETE:
             return Clause(request.when, request.effect, request.condition)
         if request.values is None:
+            if request.when is When.NOT_MATCHED_BY_SOURCE:
+                raise InvalidInput(
+                    f"a clause '{request.when}' cannot assign all columns: there is no source row to take them from",
+                    hint="Name the columns to assign",
+                )
             assignments = tuple(self._all())
         else:
             assignments = tuple(resolve_assignments(request.values, self.schema, self.target_name))
@@ -170,9 +176,13 @@ class Sides:
         yield Assignment(path, SourceColumn(source))
 
     def _source_field(self, name: str) -> NestedField | None:
-        """Find a column of the source: exact first, then ignoring case if that is unambiguous."""
+        """Find a column of the source: exact first, then ignoring case if that is unambiguous.
+
+        A source column with the exact name of another column of the table is for that one alone.
+        """
         exact = [f for f in self.incoming.fields if f.name == name]
-        found = exact or [f for f in self.incoming.fields if f.name.lower() == name.lower()]
+        others = {f.name for f in self.schema.fields}
+        found = exact or [f for f in self.incoming.fields if f.name.lower() == name.lower() and f.name not in others]
         if len(found) > 1:
             names = ", ".join(f.name for f in found)
             raise InvalidInput(f"column {name!r} is ambiguous in the source: {names}")
@@ -233,16 +243,26 @@ def _is_key_of(given: Type, wanted: Type) -> bool:
 
 
 def _find_path(name: str, schema: Schema, target_name: str) -> tuple[str, ...]:
-    prefix = f"{target_name}."
-    try:
-        field = schema.find_field(name)
-    except InvalidInput:
-        if not name.lower().startswith(prefix.lower()):
-            raise
-        field = schema.find_field(name[len(prefix) :])
+    field = _find_field(name, schema, target_name)
     if field.field_id in schema.repeated_ids:
         raise InvalidInput(f"cannot assign {name!r}: it is inside a list or map", hint="Assign the whole column")
     return schema.paths[field.field_id]
+
+
+def _find_field(name: str, schema: Schema, target_name: str) -> NestedField:
+    prefix = f"{target_name}."
+    if not name.lower().startswith(prefix.lower()):
+        return schema.find_field(name)
+    found = []
+    for each in (name, name[len(prefix) :]):
+        with suppress(InvalidInput):
+            found.append(schema.find_field(each))
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{name!r} may be a column of the table, or a field of its column {target_name!r}",
+            hint=f"Write {name[len(prefix) :]!r} or {prefix + name!r}, or pass another target_name",
+        )
+    return found[0] if found else schema.find_field(name)
 
 
 def _check_order(requests: Sequence[ClauseRequest]) -> None:

@@ -19,7 +19,7 @@ from icefield.dml.write import TableWrite
 from icefield.engine.bind_clauses import ClauseBinder, find_spark_only
 from icefield.engine.change import ChangePlan, Effect, Merge, MergeSource, SourceKeys, When
 from icefield.engine.engine import EngineUse
-from icefield.engine.keys import identifier_columns
+from icefield.engine.keys import identifier_columns, key_reference
 from icefield.engine.rows import is_spark
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, all_of, any_of
@@ -104,6 +104,8 @@ def plan_merge(change: RowChange, request: MergeRequest) -> PlannedMerge:
     if request.is_upsert:
         check_schema(source.incoming, write.base.schema, is_partial=True)
     merged = _resolve(request, sides)
+    for pair in merged.keys if request.is_upsert else ():
+        key_reference(pair.target, sides.schema)  # for its errors
     with change.timed("source"):
         keys = write.source_keys(source, merged)
     source = replace(source, row_count=keys.rows, key_index=None if keys.keys is None else keys.keys.index)
@@ -122,9 +124,13 @@ def _find_spark_only(merged: Merge, sides: Sides, write: TableWrite) -> str | No
 
 
 def _resolve(request: MergeRequest, sides: Sides) -> Merge:
+    names = request.target_name, request.source_name
+    if "" in names or names[0].lower() == names[1].lower():
+        raise InvalidInput(
+            f"merge: target_name and source_name must be two different names, not {names[0]!r} and {names[1]!r}"
+        )
     clauses = sides.resolve(request.clauses)
     refuse_subqueries_of_merge(request.on, clauses)
-    names = request.target_name, request.source_name
     if isinstance(request.on, str):
         keys, has_more = sides.split(request.on)
         return Merge(request.on, keys, request.on if has_more else None, clauses, *names)

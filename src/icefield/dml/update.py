@@ -16,6 +16,7 @@ from icefield.engine.bind_clauses import ClauseBinder, find_spark_only
 from icefield.engine.change import Changed, ChangePlan, Clause, Effect, When
 from icefield.engine.rows import bind_filter, filter_text, is_spark
 from icefield.errors import InvalidFilter
+from icefield.expr.bind.bind import NestedColumn
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.parse.sql import parse_filter
@@ -33,7 +34,7 @@ def change_matching(change: RowChange, where: Predicate | str | Any, values: Map
     """Update the rows that match a filter, or delete them if there are no values."""
     write, sides = change.write, Sides.of_target(change.write.base.schema)
     rows = read_filter(where, sides)
-    assignments = () if values is None else tuple(resolve_assignments(values, sides.schema))
+    assignments = () if values is None else tuple(resolve_assignments(values, sides.schema, sides.target_name))
     clause = Clause(When.MATCHED, Effect.DELETE if values is None else Effect.UPDATE, rows.rest, assignments)
     with change.timed("plan"):
         plan = write.plan_bound(rows.bound)
@@ -65,4 +66,9 @@ def read_filter(where: Predicate | str | Any, sides: Sides) -> RowFilter:
             parse_filter(where)
         except InvalidFilter:
             return RowFilter(sides.target_filter(where), where)
-    return RowFilter(bind_filter(where, sides.schema))
+    try:
+        return RowFilter(bind_filter(where, sides.schema))
+    except NestedColumn:
+        if not isinstance(where, str):
+            raise
+        return RowFilter(sides.target_filter(where), where)

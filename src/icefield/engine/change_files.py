@@ -12,7 +12,7 @@ from icefield.engine.engine import Site
 from icefield.engine.row_values import BoundClause, Rows, Side
 from icefield.expr.bind.bound import Bound
 from icefield.expr.prune.residual import residual
-from icefield.expr.values.scope import TARGET
+from icefield.expr.values.scope import own_name
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.plan import WritePlan
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
@@ -36,14 +36,15 @@ class ChangeFiles:
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[Changed]:
         """Run it, and yield the result of the group; after an error, the files that it wrote are removed."""
         schema, (position, row_id) = with_free_names(self.schema, (POSITION, ROW_ID))
+        table = self.clause.target
         keeps_ids = ROW_ID.field_id in self.settings.rows.schema.by_id and bool(self.clause.assigned)
-        names = {position, *columns_of_side(TARGET, self.clause.columns), *([row_id] if keeps_ids else [])}
+        names = {position, *columns_of_side(table, self.clause.columns), *([row_id] if keeps_ids else [])}
         select = [schema.name_of(f.field_id) for f in schema.fields if f.name in names]
-        results = ClauseResults(self.settings, site, TARGET)
+        results = ClauseResults(self.settings, site, table)
         try:
             for number, (reader, task) in enumerate(site.read(tasks)):
                 for batch in reader.read(task, schema, select, residual(self.where, task.residual_code)):
-                    rows = Rows({TARGET: Side(batch, np.arange(batch.num_rows))}, batch.num_rows)
+                    rows = Rows({table: Side(batch, np.arange(batch.num_rows))}, batch.num_rows)
                     places = Places(
                         np.full(batch.num_rows, number),
                         batch.column(position).to_numpy(),
@@ -61,5 +62,6 @@ def change_files(clause: Clause, plan: ChangePlan) -> ChangeFiles:
     """Return the work of a clause. Raises NeedsSpark for an expression that only Spark evaluates."""
     schema = plan.scan.version.schema
     settings = plan.settings
-    (bound,) = ClauseBinder(schema, settings.rows.schema, TARGET, moment=settings.moment).bind([clause], clause.when)
+    binder = ClauseBinder(schema, settings.rows.schema, own_name(schema), moment=settings.moment)
+    (bound,) = binder.bind([clause], clause.when)
     return ChangeFiles(schema, plan.scan.where, bound, settings)

@@ -65,6 +65,7 @@ class EngineChoice:
         return EngineUse(SPARK, f"{work_bytes:,} bytes to open, more than {LARGE_BYTES:,}")
 
     def _use_spark(self, needs_spark: str) -> EngineUse:
+        needs_spark = needs_spark.removesuffix(",")  # the comma after a clause inside a sentence
         is_chosen = SPARK in (self.asked, self.sessions.engine)
         if self.asked == LOCAL or not (is_chosen or has_session(self.sessions.session)):
             raise InvalidInput(

@@ -25,7 +25,7 @@ def find_key_columns(on: Sequence[str] | None, incoming: Schema, schema: Schema)
         raise InvalidInput("upsert needs key columns", hint="Pass on=['id'], or set identifier fields on the table")
     named = {f.name for f in incoming.fields}
     for name in columns:
-        _key_reference(name, schema)
+        key_reference(name, schema)
         if name not in named:
             raise InvalidInput(f"the rows to upsert have no key column {name!r}")
     return columns
@@ -70,7 +70,7 @@ def key_range(rows: pa.Table, columns: Sequence[str], schema: Schema) -> Bound:
     """Build a filter from the range of each key column; `rows` have the minima and maxima."""
     parts: list[Bound] = []
     for name in columns:
-        reference = _key_reference(name, schema)
+        reference = key_reference(name, schema)
         parts += _range(reference, python_values(rows.column(name).combine_chunks(), reference.type))
     return all_of(*parts)
 
@@ -80,7 +80,7 @@ def _range(reference: Reference, values: Sequence[Any]) -> list[Bound]:
     return [Compare(reference, Operator.GE, ordered[0]), Compare(reference, Operator.LE, ordered[-1])]
 
 
-def _key_reference(name: str, schema: Schema) -> Reference:
+def key_reference(name: str, schema: Schema) -> Reference:
     """Refer to a key column. Raises InvalidInput for a column that cannot be one."""
     known = next((f for f in schema.fields if f.name == name), None)
     if known is None or not isinstance(known.type, PrimitiveType) or isinstance(known.type, FloatType | DoubleType):

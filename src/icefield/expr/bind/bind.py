@@ -52,11 +52,15 @@ def bind(where: Predicate | str | None, schema: Schema) -> Bound:
         raise InvalidFilter("the filter is nested too deeply") from error
 
 
+class NestedColumn(InvalidFilter):
+    """A filter names a struct, a list or a map, about which metadata knows nothing."""
+
+
 def find_reference(column: Column, schema: Schema) -> Reference:
     """Find the column of a name: not nested, and not inside a list or map. It can be tested for null."""
     field = find_field(column, schema)
     if isinstance(field.type, StructType | ListType | MapType):
-        raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is a {_kind(field)}", hint=_inner_hint(field))
+        raise NestedColumn(f"cannot filter on column {str(column)!r}: it is a {_kind(field)}", hint=_inner_hint(field))
     if field.field_id in schema.repeated_ids:
         raise InvalidFilter(f"cannot filter on column {str(column)!r}: it is inside a list or map")
     kind = UnknownType() if isinstance(field.type, VariantType) else field.type

@@ -14,6 +14,14 @@ from icefield.types.datatypes import NestedField
 from icefield.types.schema import Schema
 
 TARGET, SOURCE = "target", "source"
+
+
+def own_name(schema: Schema) -> str:
+    """Return the name of a table in a change without a source: not that of a column, so that columns come first."""
+    taken = {f.name.lower() for f in schema.fields}
+    return next(name for name in (TARGET, *(f"{TARGET}_{n}" for n in range(len(taken)))) if name not in taken)
+
+
 # Words that Spark reads as functions without parentheses if no column has the name.
 _FUNCTIONS = {
     *("current_catalog", "current_database", "current_date", "current_path", "current_schema", "current_time"),

@@ -20,8 +20,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from icefield.ambient import SystemAmbient
 from icefield.cache.reading import ReadContext
 from icefield.engine.change import Changed, ChangePlan, Clause, Effect, RowCounts, When
-from icefield.errors import InvalidInput
+from icefield.errors import IcefieldError, InvalidInput
 from icefield.expr.bind.bound import columns_of
+from icefield.expr.values.scope import own_name
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.spark.change.checks import check_expressions
@@ -41,7 +42,7 @@ from icefield.spark.change.task import CLAUSE, FILE, NO_CLAUSE, POS, RESULTS, SO
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
 from icefield.spark.read.native_read import FilesToRead, FreeNames
 from icefield.spark.read.read import read_files
-from icefield.spark.session.analysis_errors import first_line, logged_once
+from icefield.spark.session.analysis_errors import error_of_value, first_line, logged_once
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
@@ -258,7 +259,7 @@ def pieces_of_table(
 
 def change_matching(change: SparkChange, clause: Clause) -> Changed:
     """Apply a clause to the rows of planned files that match the plan's filter, and its own condition if it has one."""
-    side = change.target("target")
+    side = change.target(own_name(change.base.schema))
     own = expressions_of([clause])
     keeps = clause.effect is Effect.UPDATE
     needed = [
@@ -278,21 +279,25 @@ def change_matching(change: SparkChange, clause: Clause) -> Changed:
 
 @contextmanager
 def explained_analysis(verb: str) -> Iterator[None]:
-    """Raise InvalidInput for an expression that Spark rejects, and for a subquery that is not one value."""
+    """Raise InvalidInput for an expression that Spark rejects, or that fails for a row."""
     try:
         with logged_once():
             yield
-    except AnalysisException as error:
+    except IcefieldError:
+        raise
+    except Exception as error:
+        # Depending on the plan, Spark raises errors of values as errors of the JVM, too.
+        if _TOO_MANY_ROWS in str(error):
+            raise InvalidInput(
+                f"cannot {verb}: a subquery that is used as a value returned more than one row",
+                hint="Aggregate it, or use IN",
+            ) from error
+        if reason := error_of_value(error):
+            raise InvalidInput(f"cannot {verb}: an expression fails: {reason}") from error
+        if not isinstance(error, AnalysisException):
+            raise
         reason, _, _ = first_line(error).partition(" Did you mean one of the following?")
         raise InvalidInput(f"cannot {verb}: Spark rejects an expression: {reason}") from error
-    except Exception as error:
-        # Depending on the plan, Spark raises it as an error of the JVM, too.
-        if _TOO_MANY_ROWS not in str(error):
-            raise
-        raise InvalidInput(
-            f"cannot {verb}: a subquery that is used as a value returned more than one row",
-            hint="Aggregate it, or use IN",
-        ) from error
 
 
 def total(results: Sequence[TaskResult], clauses: Sequence[Clause]) -> Changed:

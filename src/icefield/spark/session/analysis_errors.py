@@ -1,4 +1,4 @@
-"""Errors of Spark's analyser, as one line instead of a plan."""
+"""Errors of expressions, in Spark's analyser or in a task, as one line instead of a plan or a stack trace."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# A data exception, or an error that an expression raises.
+_OF_A_VALUE = re.compile(r"(\[[A-Z0-9_.]+\] .*?)\.? SQLSTATE: (?:22\w{3}|P0001)", re.DOTALL)
 _POSITION = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
 
 
@@ -20,9 +23,18 @@ def first_line(error: AnalysisException) -> str:
 @contextmanager
 def logged_once() -> Iterator[None]:
     """Keep pyspark from logging, with its stack, the error that it raises."""
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    was, logger.disabled = logger.disabled, True
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = was
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
+
+
+def error_of_value(error: Exception) -> str | None:
+    """Return the reason if an expression failed for a row: a division by zero, an invalid cast, `raise_error`."""
+    found = _OF_A_VALUE.search(str(error))
+    return " ".join(found[1].split()) if found else None
