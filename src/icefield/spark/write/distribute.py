@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark
 
+from icefield.errors import InvalidInput
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.order_check import known_fields
 from icefield.parquet.write.plan import WritePlan
@@ -78,6 +79,11 @@ class NumberedFrame:
     @classmethod
     def of(cls, frame: DataFrame) -> "NumberedFrame":
         """Number the columns of a frame, and remove collations: files have none, and order strings by bytes."""
+        if frame.isStreaming:
+            raise InvalidInput(
+                "a streaming DataFrame has no end, and cannot be written in one commit",
+                hint="Write its batches with writeStream.foreachBatch, and StreamBatch(name, number) as the idempotency key",
+            )
         fields = frame.schema.fields
         given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in fields)
         numbered = frame.toDF(*(f"c{at}" for at in range(len(given))))
