@@ -140,3 +140,11 @@ def test_errors_name_what_needs_spark(memory_lake: Lake) -> None:
         table.delete("x IS NULL")
     with pytest.raises(InvalidFilter, match="it is a struct"):
         table.delete(col("s").is_null())
+
+
+def test_a_condition_that_is_null_is_not_true(lake: Lake, engine: EngineName) -> None:
+    table = make_pair(lake)
+    merge = table.merge(pa.table({"id": [1, 3]}), on=["id"], engine=engine).when_matched("NULL").delete()
+    merge = merge.when_matched().update({"a": 0}).when_not_matched("NULL").insert({"id": "source.id"})
+    merge.when_not_matched_by_source("NULL").delete().execute()
+    assert rows_of(table) == [(1, 0, 10), (2, 2, 20)]

@@ -108,3 +108,22 @@ def test_a_value_that_a_column_cannot_hold_is_refused(
     with pytest.raises(SchemaMismatch, match="'v"):
         table.upsert(source, on=["id"], engine=engine)
     assert table.count() == 1
+
+
+def test_structs_in_lists_and_maps_may_lack_fields(lake: Lake, engine: EngineName) -> None:
+    table = lake.create_table(
+        "t.t", "id long, l list<struct<a: long, b: long>>, m map<string, struct<c: long, d: long>>"
+    )
+    table.append(pa.table({"id": [1]}))
+    source = pa.table(
+        {
+            "id": [1, 2],
+            "l": pa.array([[{"a": 5}, None], []], pa.list_(pa.struct([("a", pa.int64())]))),
+            "m": pa.array([[("k", {"d": 6})], None], pa.map_(pa.string(), pa.struct([("d", pa.int64())]))),
+        }
+    )
+    table.upsert(source, on=["id"], engine=engine)
+    assert table.scan().to_arrow().read_all().sort_by("id").to_pylist() == [
+        {"id": 1, "l": [{"a": 5, "b": None}, None], "m": [("k", {"c": None, "d": 6})]},
+        {"id": 2, "l": [], "m": None},
+    ]

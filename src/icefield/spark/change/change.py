@@ -240,7 +240,9 @@ def first_clause(clauses: Sequence[tuple[int, Clause]]) -> Column:
     """Return the number of the first clause that applies to a row; null if none does."""
     chosen: Column | None = None
     for number, clause in clauses:
-        condition = F.lit(True) if clause.condition is None else as_column(clause.condition)
+        # NULL alone has no type, and is not a condition to Spark.
+        no = F.lit(False)
+        condition = F.lit(True) if clause.condition is None else F.coalesce(as_column(clause.condition), no)
         which = F.lit(number)
         chosen = F.when(condition, which) if chosen is None else chosen.when(condition, which)
     return F.lit(None).cast("int") if chosen is None else chosen

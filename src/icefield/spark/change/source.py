@@ -21,6 +21,7 @@ from icefield.engine.merge_source import arrow_source_keys, key_columns
 from icefield.errors import SchemaMismatch
 from icefield.expr.bind.bound import TRUE
 from icefield.parquet.write.conform import check_schema, conform_batch
+from icefield.parquet.write.partial_rows import lacks_fields
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.expressions import expressions_of, is_mentioned
 from icefield.spark.keyed_frame import KeysTask
@@ -115,7 +116,8 @@ def _wanted_fields(merge: Merge, schema: Schema) -> dict[str, NestedField]:
 
 def _is_written_otherwise(given: NestedField, wanted: NestedField) -> bool:
     inner = (wanted, *(f for _, f in walk(wanted.type)))
-    if not any(isinstance(f.type, _WRITTEN_OTHERWISE) for f in inner):
+    # Fields that structs inside lists and maps lack get their default, as in an append.
+    if not lacks_fields(given.type, wanted.type) and not any(isinstance(f.type, _WRITTEN_OTHERWISE) for f in inner):
         return False
     try:
         check_schema(Schema((replace(given, name=wanted.name),)), Schema((replace(wanted, required=False),)))

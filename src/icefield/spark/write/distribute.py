@@ -82,7 +82,7 @@ class NumberedFrame:
         if frame.isStreaming:
             raise InvalidInput(
                 "a streaming DataFrame has no end, and cannot be written in one commit",
-                hint="Write its batches with writeStream.foreachBatch, and StreamBatch(name, number) as the idempotency key",
+                hint="Write its batches with foreachBatch, and StreamBatch(name, number) as the idempotency key",
             )
         fields = frame.schema.fields
         given = tuple(spark.StructField(f.name, _without_collation(f.dataType)) for f in fields)
