@@ -76,7 +76,7 @@ def frame_of_source(session: SparkSession, source: MergeSource, merge: Merge, sc
     }
     if isinstance(source.rows, DataFrame):
         return _with_fields(source.rows, chosen) if chosen else source.rows
-    fields = [replace(chosen.get(at, f), name=f.name, required=False) for at, f in given.values()]
+    fields = [replace(chosen.get(at, f), name=f.name, required=f.required) for at, f in given.values()]
     return _frame_of_table(session, source.rows, fields)
 
 
