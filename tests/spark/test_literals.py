@@ -16,6 +16,7 @@ from icefield.table.table import Table
 pytestmark = pytest.mark.spark
 # What only Spark can evaluate, so that rows are changed by Spark's own plan.
 NATIVE = "length(repeat('a', 2)) = 2"
+NUMBERS_TO_SPARK = ("time", "timestamp_ns", "timestamptz_ns")
 GIVEN = {
     "sql": [name for name, (_, sql) in LITERALS.items() if sql is not None],
     "lit": list(LITERALS),
@@ -49,5 +50,7 @@ def test_a_literal_is_stored_as_the_model_says(table: Table, how: str, literal: 
                 found = column.cast(pa.int64()) if kind.endswith("_ns") else column
                 assert found.to_pylist() == [fitting[f"c{at}"]], (kind, how, literal)
     for name in expected.keys() - fitting.keys():
+        if (how, literal) == ("Column", "large") and TYPES[int(name[1:])] in NUMBERS_TO_SPARK:
+            continue  # a long, as such a column itself is to Spark
         with pytest.raises(IcefieldError):
             table.update({name: given(how, literal)}, NATIVE, engine="spark")

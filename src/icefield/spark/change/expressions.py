@@ -19,7 +19,7 @@ from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.expr.parse.ast import Date, Lit, Time, Timestamp
 from icefield.expr.parse.datetimes import from_python
 from icefield.expr.render.spark_sql import spark_literal
-from icefield.spark.change.store_assignment import is_stored_as_it_is, store, store_nanos
+from icefield.spark.change.store_assignment import is_stored_as_it_is, store, store_nanos, store_time
 from icefield.spark.read.logical_columns import ColumnOrText
 from icefield.spark.types import logical_field
 from icefield.types.datatypes import (
@@ -165,6 +165,8 @@ class NewValues:
             if own.is_default:
                 return _default(field)
             own.check_literal(field, path)
+            if isinstance(field.type, TimeType):
+                return store_time(column_of(own.value), own.kind, ".".join(path))
             if isinstance(field.type, TimestampNsType | TimestamptzNsType):
                 zoned = isinstance(field.type, TimestamptzNsType)
                 return store_nanos(column_of(own.value), own.kind, ".".join(path), zoned=zoned)

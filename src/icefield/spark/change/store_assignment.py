@@ -50,6 +50,13 @@ def store(value: Column, given: spark.DataType, wanted: spark.DataType, path: st
             raise _not_assignable(given, wanted, path)
 
 
+def store_time(value: Column, given: spark.DataType, path: str) -> Column:
+    """Return the microseconds of a time, which are numbers to Spark: a long, such as those of another such column."""
+    if not isinstance(given, spark.NullType | spark.LongType):
+        raise SchemaMismatch(f"cannot assign a value of type {given.simpleString()} to column {path!r} of times")
+    return value.cast("long")
+
+
 def store_nanos(value: Column, given: spark.DataType, path: str, *, zoned: bool) -> Column:
     """Return a date or time as nanoseconds, which are numbers to Spark. zoned: for a column with a time zone."""
     if isinstance(given, spark.NullType | spark.LongType):
