@@ -34,7 +34,8 @@ def with_literals(frame: DataFrame, key: str, files: pa.Table, schema: StructTyp
     placed = frame.selectExpr("*", f"CAST(array_position({keys}, {key}) - 1 AS INT) AS {_PLACE}")
     names = schema.names[1:]
     made = (f"get({values}, {_PLACE}) AS {name}" for values, name in zip(others, names, strict=True))
-    return placed.selectExpr("*", *made).drop(_PLACE)
+    # Every row has a file. The filter keeps the key in the plan, without which Spark's reader refuses to number rows.
+    return placed.where(f"{_PLACE} >= 0").selectExpr("*", *made).drop(_PLACE)
 
 
 def _array(values: list[Any], kind: DataType) -> str:
