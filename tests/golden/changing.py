@@ -11,8 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.table import StaticTable
 from tests.golden.expected import Expected
 from tests.golden.store import FOLDER, ROOT
+from tests.peers.duckdb_reader import DuckDBReader
 from tests.peers.normal import Row, normal_rows, sorted_rows
 
 import icefield
@@ -94,3 +96,27 @@ def keys_of(table: Table) -> list[int]:
         return []
     keys = sorted(pc.unique(ids.drop_null()).to_pylist())
     return keys[:: max(2, len(keys) // 3)]
+
+
+def check_change(
+    expected: Expected, verb: str, mode: str, engine: EngineName, directory: Path, duckdb: DuckDBReader
+) -> None:
+    """Change a golden table, and check that who could read it before still can."""
+    lake, table = open_copy(expected, directory / "lake")
+    with lake:
+        able = [read for read in (_read_by_pyiceberg, duckdb.read) if _reads(read, table)]
+        change(table, verb, keys_of(table), mode, engine)
+        assert [read for read in able if not _reads(read, table)] == []
+
+
+def _reads(read: Any, table: Table) -> bool:
+    """Return whether another engine reads the rows of a table."""
+    try:
+        found = read(table.metadata_location)
+    except Exception:  # whatever another engine makes of what it does not know
+        return False
+    return bool(normal_rows(found, arrow_schema(table.schema)) == rows_of(table))
+
+
+def _read_by_pyiceberg(location: str) -> Any:
+    return StaticTable.from_metadata(location).scan().to_arrow()
