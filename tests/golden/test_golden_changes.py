@@ -11,7 +11,7 @@ from tests.golden.reading import EXPECTED
 from tests.golden.test_golden import REFUSED
 from tests.peers.duckdb_reader import DuckDBReader
 
-from icefield.errors import InvalidInput, Unsupported
+from icefield.errors import IcefieldError, InvalidInput, Unsupported
 
 pytestmark = pytest.mark.slow
 VERBS = ("delete", "update", "merge", "upsert")
@@ -20,8 +20,16 @@ MODES = ("copy-on-write", "merge-on-read", "auto")
 WITHOUT_KEYS = ("java_emptied", "java_empty", "java_geospatial")
 # PyIceberg's own word for manifests without compression, which Iceberg Java refuses too.
 ODD_PROPERTY = "pyiceberg_manifests_uncompressed"
+# Arrow's Parquet writer has no variants.
+UNWRITABLE = pytest.mark.xfail(raises=IcefieldError, strict=False, reason="rows with variants cannot be written")
 CASES = [
-    pytest.param(expected, verb, mode, id=f"{expected['name']}-{verb}-{mode}")
+    pytest.param(
+        expected,
+        verb,
+        mode,
+        marks=[UNWRITABLE] * (expected["name"] == "java_variants"),
+        id=f"{expected['name']}-{verb}-{mode}",
+    )
     for expected, verb, mode in product(EXPECTED, VERBS, MODES)
     if expected["name"] not in (*REFUSED, *WITHOUT_KEYS, ODD_PROPERTY)
     and (mode != "merge-on-read" or expected["format_version"] > 1)
