@@ -40,7 +40,7 @@ from icefield.types.datatypes import (
     UUIDType,
     walk,
 )
-from icefield.types.schema import Schema
+from icefield.types.schema import Schema, renumber
 
 MOST_KEYS_HERE = 100_000  # collected to this process, to plan by exact keys
 ROW_NUMBER = "n"
@@ -82,17 +82,22 @@ def frame_of_source(session: SparkSession, source: MergeSource, merge: Merge, sc
 
 def _frame_of_table(session: SparkSession, table: pa.Table, fields: Sequence[NestedField]) -> DataFrame:
     """Return Arrow rows as a frame. Raises SchemaMismatch for a value that a type cannot hold, such as nanoseconds."""
-    own = Schema(tuple(fields))
+    own = _numbered_schema(fields)
     conformed = pa.Table.from_batches([conform_batch(batch, own) for batch in table.to_batches()], arrow_schema(own))
     numbered = conformed.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
-    named = [replace(f, name=f"c{at}") for at, f in enumerate(fields)]
+    named = [replace(f, name=f"c{at}") for at, f in enumerate(own.fields)]
     schema = Schema((*named, NestedField(_NUMBER_ID, ROW_NUMBER, LongType())))
     return frame_of_arrow(session, numbered.to_reader(), schema)
 
 
+def _numbered_schema(fields: Sequence[NestedField]) -> Schema:
+    """Return columns of the table and of the source as one schema: each has ids of its own."""
+    return Schema(renumber(tuple(fields), iter(range(1, _NUMBER_ID)).__next__, {}))
+
+
 def _with_fields(frame: DataFrame, chosen: Mapping[int, NestedField]) -> DataFrame:
     """Return a numbered frame with some columns as the table has them, by their places."""
-    made = Schema(tuple(replace(f, name=f"k{at}", required=False) for at, f in chosen.items()))
+    made = _numbered_schema([replace(f, name=f"k{at}", required=False) for at, f in chosen.items()])
     shape = StructType([*frame.schema.fields, *map(logical_field, made.fields)])
     both = frame.mapInArrow(KeysTask(tuple(chosen), made), shape)
     names = {f"c{at}": f"k{at}" for at in chosen}
