@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.effort import DEEP
 
 from icefield.lake import Lake
 from icefield.spark.change.skew import BLOCK_ROWS, split_count
@@ -43,7 +44,7 @@ def test_the_number_of_tasks() -> None:
     assert split_count(100, 20_500, 1000) == 21
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES if DEEP else MODES[1:])
 def test_one_partition_with_many_new_rows_is_written_by_several_tasks(
     lake: Lake, spark: SparkSession, mode: str
 ) -> None:

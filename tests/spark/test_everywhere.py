@@ -1,6 +1,7 @@
 """The tests of rows hold wherever Spark runs: in executor processes, and behind a server of Spark Connect.
 
 Here is the core of them for each place, in a process of its own; `make everywhere` runs all that need Spark.
+`make test` has other tests in executor processes: `test_write_attempts`.
 """
 
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.effort import DEEP
 from tests.jvm import own_environment
 from tests.spark_places import VARIABLE, SparkPlace, chosen_place
 
@@ -38,7 +40,7 @@ CORE = {SparkPlace.CLUSTER: BY_TASKS, SparkPlace.CONNECT: (*BY_TASKS, *BY_PLANS)
 
 @pytest.mark.slow
 @pytest.mark.skipif(chosen_place() is not SparkPlace.LOCAL, reason="this is a run at another place already")
-@pytest.mark.parametrize("place", CORE)
+@pytest.mark.parametrize("place", CORE if DEEP else [SparkPlace.CONNECT])
 def test_the_core_holds(place: SparkPlace) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE[place]],
