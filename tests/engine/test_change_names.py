@@ -12,16 +12,6 @@ from icefield.lake import Lake
 from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 
-ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> EngineName:
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    found: EngineName = request.param
-    return found
-
 
 def rows_of(table: Table) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in table.scan().to_arrow().read_all().to_pylist()), key=repr)

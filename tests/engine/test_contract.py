@@ -5,19 +5,18 @@ older schema.
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.effort import DEEP
 
+from icefield.engine.choose import EngineName
 from icefield.errors import ConcurrentChange, InvalidInput, SchemaMismatch, Unsupported
 from icefield.lake import Lake
 from icefield.table.table import Table
 
-EngineUnderTest = Literal["local", "spark"]
-ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
 MODES = [("copy-on-write", 2), ("copy-on-write", 3), ("merge-on-read", 2), ("merge-on-read", 3)]
 ON_SPARK = MODES if DEEP else [("copy-on-write", 2), ("merge-on-read", 3)]
 Row = tuple[int, str | None, str | None]
@@ -26,7 +25,7 @@ Row = tuple[int, str | None, str | None]
 class Case(NamedTuple):
     """An engine, how the table changes rows, and its format version."""
 
-    engine: EngineUnderTest
+    engine: EngineName
     mode: str
     version: int
 
@@ -43,14 +42,6 @@ def case(request: pytest.FixtureRequest) -> Case:
     if found.engine == "spark":
         request.getfixturevalue("spark")
     return found
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    name: EngineUnderTest = request.param
-    return name
 
 
 def rows(*given: Row) -> pa.Table:
@@ -136,7 +127,7 @@ def test_upsert_keeps_what_the_rows_do_not_name(lake: Lake, case: Case) -> None:
     ]
 
 
-def test_upsert_refuses_keys_that_do_not_tell_rows_apart(lake: Lake, engine: EngineUnderTest) -> None:
+def test_upsert_refuses_keys_that_do_not_tell_rows_apart(lake: Lake, engine: EngineName) -> None:
     table = make(lake, "merge-on-read", 2)
     before = _files(lake), rows_of(table)
     with pytest.raises(InvalidInput, match="two rows to upsert have the key"):
@@ -149,21 +140,21 @@ def test_upsert_refuses_keys_that_do_not_tell_rows_apart(lake: Lake, engine: Eng
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_upsert_into_an_empty_table_adds_the_rows(lake: Lake, engine: EngineUnderTest, version: int) -> None:
+def test_upsert_into_an_empty_table_adds_the_rows(lake: Lake, engine: EngineName, version: int) -> None:
     table = lake.create_table("a.empty", "id long, name string, day string", format_version=version)
     table.upsert(rows((1, "one", "a"), (2, None, "b")), on=["id"], engine=engine)
     assert rows_of(table) == [(1, "one", "a"), (2, None, "b")]
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_two_rows_with_one_key_are_both_updated(lake: Lake, engine: EngineUnderTest, mode: str) -> None:
+def test_two_rows_with_one_key_are_both_updated(lake: Lake, engine: EngineName, mode: str) -> None:
     table = make(lake, mode, 2)
     table.append(rows((1, "again", "b")))
     table.upsert(rows((1, "once", "c")), on=["id"], engine=engine)
     assert [row for row in rows_of(table) if row[0] == 1] == [(1, "once", "c"), (1, "once", "c")]
 
 
-def test_a_required_column_that_new_rows_do_not_name_is_refused(lake: Lake, engine: EngineUnderTest) -> None:
+def test_a_required_column_that_new_rows_do_not_name_is_refused(lake: Lake, engine: EngineName) -> None:
     table = lake.create_table("a.required", "id long, name string not null")
     table.append(pa.table({"id": pa.array([1], pa.int64()), "name": ["one"]}))
     before = _files(lake)
@@ -189,7 +180,7 @@ def test_compaction_changes_no_row(lake: Lake, case: Case) -> None:
     assert table.compact(engine=case.engine) is None
 
 
-def test_rows_that_are_deleted_during_compaction_stay_deleted(lake: Lake, engine: EngineUnderTest) -> None:
+def test_rows_that_are_deleted_during_compaction_stay_deleted(lake: Lake, engine: EngineName) -> None:
     table = make(lake, "merge-on-read", 3)
     table.append(rows((7, "seven", "a"), (8, "eight", "a")))
     _concurrently(table, lambda: lake.table("a.t").delete("id = 7", engine="local"))
@@ -198,7 +189,7 @@ def test_rows_that_are_deleted_during_compaction_stay_deleted(lake: Lake, engine
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_of_other_rows_of_one_file_both_hold(lake: Lake, engine: EngineUnderTest, version: int) -> None:
+def test_deletes_of_other_rows_of_one_file_both_hold(lake: Lake, engine: EngineName, version: int) -> None:
     table = make(lake, "merge-on-read", version)
     table.append(rows(*((i, "more", "z") for i in range(10, 20))))
     _concurrently(table, lambda: lake.table("a.t").delete("id = 11", engine="local"))
@@ -208,7 +199,7 @@ def test_deletes_of_other_rows_of_one_file_both_hold(lake: Lake, engine: EngineU
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_row_that_two_changes_replace_is_a_conflict(lake: Lake, engine: EngineUnderTest, version: int) -> None:
+def test_a_row_that_two_changes_replace_is_a_conflict(lake: Lake, engine: EngineName, version: int) -> None:
     table = make(lake, "merge-on-read", version)
     before = _files(lake)
     _concurrently(table, lambda: lake.table("a.t").delete("id = 1", engine="local"))
@@ -219,7 +210,7 @@ def test_a_row_that_two_changes_replace_is_a_conflict(lake: Lake, engine: Engine
     assert not [path for path in new if "/data/" in path and path not in _live(table)]
 
 
-def test_a_table_that_is_upgraded_concurrently_gets_vectors(lake: Lake, engine: EngineUnderTest) -> None:
+def test_a_table_that_is_upgraded_concurrently_gets_vectors(lake: Lake, engine: EngineName) -> None:
     table = make(lake, "merge-on-read", 2)
     table.append(rows((7, "seven", "z"), (8, "eight", "z")))
     _concurrently(table, lambda: lake.table("a.t").upgrade_format_version(3))
@@ -229,7 +220,7 @@ def test_a_table_that_is_upgraded_concurrently_gets_vectors(lake: Lake, engine: 
     assert "PUFFIN" in kinds
 
 
-def test_count_and_extremes_agree_with_the_rows(lake: Lake, engine: EngineUnderTest) -> None:
+def test_count_and_extremes_agree_with_the_rows(lake: Lake, engine: EngineName) -> None:
     table = make(lake, "merge-on-read", 3)
     assert table.scan(where="id > 2 and name is not null").count(engine=engine) == 3
     assert table.count(engine=engine) == 5
@@ -245,7 +236,7 @@ def test_count_and_extremes_agree_with_the_rows(lake: Lake, engine: EngineUnderT
     }
 
 
-def test_deletes_by_position_are_not_for_version_1(lake: Lake, engine: EngineUnderTest) -> None:
+def test_deletes_by_position_are_not_for_version_1(lake: Lake, engine: EngineName) -> None:
     table = make(lake, "copy-on-write", 1)
     table.set_properties({"write.delete.mode": "merge-on-read"})
     with pytest.raises(Unsupported, match="version 1"):

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.effort import DEEP
-from tests.engine.test_contract import ENGINES, EngineUnderTest
 from tests.engine.test_key_types import CASES, IDS, UUIDS, Case, check, frame_of, make, sql, values_of
 
+from icefield.engine.choose import EngineName
 from icefield.errors import InvalidInput, SchemaMismatch
 from icefield.lake import Lake
 from icefield.table.table import Table
@@ -20,14 +20,6 @@ EQUALITY_DELETES = 2
 SCHEMA = "id long, p string, n long"
 ON_SPARK = ("uuid in braces", "timestamptz to nanoseconds", "wider decimal", "binary")
 Row = tuple[int, str, int]
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    name: EngineUnderTest = request.param
-    return name
 
 
 def rows(*given: Row) -> pa.Table:
@@ -86,7 +78,7 @@ def test_keys_of_every_type_on_spark(lake: Lake, spark: SparkSession, case: Case
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("partition_by", [["p"], ["bucket(3, id)"]], ids=str)
 def test_both_engines_write_and_convert_the_same(
-    lake: Lake, engine: EngineUnderTest, partition_by: list[str], version: int
+    lake: Lake, engine: EngineName, partition_by: list[str], version: int
 ) -> None:
     table = lake.create_table("a.t", SCHEMA, partition_by=partition_by, format_version=version)
     table.append(rows(*((key, "ab"[key % 2], 0) for key in range(40))))

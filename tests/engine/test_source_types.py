@@ -51,17 +51,8 @@ REFUSED = [
     ("time", pa.array([1, 2, 3], pa.time64("ns"))),
     ("list<timestamp>", pa.array([[1001], [], None], pa.list_(pa.timestamp("ns")))),
 ]
-ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
 # As a key: not a float, and not nested.
 KEYS = [case for case in FITTING if not any(word in case[0] for word in ("double", "<"))]
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> EngineName:
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    found: EngineName = request.param
-    return found
 
 
 def _values(table: Table) -> dict[str, list[str]]:
