@@ -48,6 +48,7 @@ SLOW_NAMES = (
     "test_put_race",
     "test_relocate",
     "test_rewrite",
+    "test_secrets",
     "test_zookeeper",
 )
 
