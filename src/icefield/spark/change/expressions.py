@@ -5,6 +5,7 @@ to are always found. For SQL text and Columns the sides also have the columns' o
 """
 
 import datetime
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,10 +56,11 @@ def as_column(expression: object) -> Column:
 
 
 def is_mentioned(name: str, expressions: Iterable[object]) -> bool:
-    """Return whether expressions may refer to a column: their text contains its name. False only if they do not."""
-    quoted = name.replace("`", "``").lower()
+    """Return whether expressions may refer to a column: their text has its name. False only if they do not."""
+    word = re.escape(name.replace("`", "``").lower())
+    named = re.compile(rf"\b{word}\b" if name.isascii() and name.isidentifier() else word)
     return any(
-        isinstance(each, Column) or (isinstance(each, str) and (quoted in each.lower() or _has_star(each)))
+        isinstance(each, Column) or (isinstance(each, str) and bool(named.search(each.lower()) or _has_star(each)))
         for each in expressions
     )
 
