@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from icefield.codec.json.metadata import compress_metadata, decode_metadata, encode_metadata
+from icefield.codec.json.keys import deflate_json
+from icefield.codec.json.metadata import decode_metadata, encode_metadata
 from icefield.errors import CorruptFile, Unsupported
 from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata
@@ -305,6 +306,6 @@ def test_pyiceberg_parses_carried_snapshots_that_have_no_sequence_number() -> No
 
 def test_compressed_metadata_is_read_back_and_has_no_time_in_it() -> None:
     data = encode_metadata(V3)
-    assert decode_metadata(compress_metadata(data), AT) == V3
-    assert compress_metadata(data) == compress_metadata(data)
-    assert compress_metadata(data)[4:8] == bytes(4)  # where gzip puts its time
+    assert decode_metadata(deflate_json(data), AT) == V3
+    assert deflate_json(data) == deflate_json(bytes(data))
+    assert deflate_json(data)[4:8] == bytes(4)  # where gzip puts its time

@@ -13,7 +13,7 @@ from tests.codec.position_cases import positions_of_all_shapes
 from tests.golden.store import FOLDER
 
 from icefield.codec.avro.compression import CODECS
-from icefield.codec.json.metadata import compress_metadata
+from icefield.codec.json.keys import deflate_json
 from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.list import ManifestListHeader, encode_manifest_list
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
@@ -35,14 +35,14 @@ class File(NamedTuple):
 def metadata_files() -> Sequence[File]:
     """Return metadata.json files, some gzipped."""
     plain = _golden("tables/*/metadata/*.json")
-    return (*plain, *(File(f"{f.name} gzipped", compress_metadata(f.data)) for f in plain[::9] if f.data[0] != 0x1F))
+    return (*plain, *(File(f"{f.name} gzipped", deflate_json(f.data)) for f in plain[::9] if f.data[0] != 0x1F))
 
 
 @cache
 def view_files() -> Sequence[File]:
     """Return metadata.json files of views."""
     plain = _golden("views/*.json")
-    return (*plain, *(File(f"{f.name} gzipped", compress_metadata(f.data)) for f in plain))
+    return (*plain, *(File(f"{f.name} gzipped", deflate_json(f.data)) for f in plain))
 
 
 @cache

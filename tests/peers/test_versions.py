@@ -1,12 +1,16 @@
 """Tables of ours in every format version, upgraded ones among them, as PyIceberg reads them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from tests.peers.duckdb_reader import DuckDBReader
+from tests.peers.pyiceberg_catalog import open_pyiceberg
 from tests.peers.test_metadata_json import _path, _without_empty
 
 from icefield.codec.json.metadata_owner import ENTRY_KEY
@@ -77,3 +81,25 @@ def test_pyiceberg_reads_compressed_metadata(lake: Lake) -> None:
     table = make(lake, 2, **{"write.metadata.compression-codec": "gzip"})
     assert table.metadata_location.endswith(".gz.metadata.json")
     assert ids_of(table) == [2, 3, 5, 7]
+
+
+def test_peers_read_and_write_a_table_that_was_compressed_for_its_size(
+    lake: Lake, duckdb_reader: DuckDBReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    table = make(lake, 2)
+    for number in range(30):
+        table.append(rows(100 + number))
+    assert table.metadata_location.endswith(".gz.metadata.json")
+    expected = sorted(table.scan().to_arrow().read_all()["id"].to_pylist())
+    assert ids_of(table) == expected
+    assert sorted(duckdb_reader.read(table.metadata_location)["id"].to_pylist()) == expected
+    assert sorted(pl.scan_iceberg(table.metadata_location).collect()["id"].to_list()) == expected
+    catalog = open_pyiceberg(tmp_path / "lake")
+    try:
+        catalog.load_table("a.t").append(rows(500).cast(catalog.load_table("a.t").schema().as_arrow()))
+    finally:
+        catalog.close()
+    table.append(rows(501))
+    assert ids_of(table) == [*expected, 500, 501]
+    assert sorted(table.scan().to_arrow().read_all()["id"].to_pylist()) == [*expected, 500, 501]

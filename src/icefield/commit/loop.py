@@ -19,6 +19,7 @@ from uuid import UUID
 from icefield.backend import Backend
 from icefield.catalog.commit_queue.queue import NO_QUEUE
 from icefield.commit.action import Action, ProposedChange, WriteContext
+from icefield.commit.actions.expire import TrimHistory
 from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.locations import check_proposed_locations
@@ -30,6 +31,7 @@ from icefield.errors import IcefieldError, NoSuchTable
 from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
+from icefield.model.updates import AddSnapshot
 from icefield.storage.store import Store
 
 
@@ -172,6 +174,8 @@ class Committer:
         changes: list[ProposedChange] = []
         context = WriteContext.of(self.backend, attempt.store)
         metadata = propose_all(part.actions, base.metadata, context, changes)
+        if any(isinstance(update, AddSnapshot) for change in changes for update in change.updates):
+            metadata = propose_all([TrimHistory()], metadata, context, changes)
         return Proposal(part.table, base, changes, metadata)
 
     def _remove(self, written: Sequence[str], run: "_Run") -> None:

@@ -47,8 +47,12 @@ METADATA_DELETE_AFTER_COMMIT = Property(
     True,
     "Remove metadata files that leave the metadata log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
 )
-METADATA_CODEC = Property(
-    "write.metadata.compression-codec", one_of("none", "gzip"), "none", "The compression of metadata files."
+METADATA_CODEC: Property[str | None] = Property(
+    "write.metadata.compression-codec",
+    one_of("none", "gzip"),
+    None,
+    "The compression of metadata files. If it is not set: gzip for those of 16 KB and more. (Iceberg: none, which "
+    "makes each commit and each first read of a table with 1,000 snapshots 0.6 MB larger.)",
 )
 DATA_PATH: Property[str | None] = Property(
     "write.data.path", str, None, "Where new data and delete files go; `data` in the table's location if it is not set."
@@ -206,6 +210,13 @@ MAX_SNAPSHOT_AGE_MS = Property(
 MIN_SNAPSHOTS_TO_KEEP = Property(
     "history.expire.min-snapshots-to-keep", positive, 1, "How many snapshots of a branch never expire."
 )
+MAX_SNAPSHOTS: Property[int | None] = Property(
+    "icefield.history.max-snapshots",
+    positive,
+    None,
+    "How many snapshots a commit leaves to each branch; it removes older ones from the metadata, which stays small. "
+    "Their files are then orphan files. If it is not set, snapshots are removed by expiry alone.",
+)
 MAX_REF_AGE_MS = Property(
     "history.expire.max-ref-age-ms", positive, (1 << 63) - 1, "The age at which a branch or tag expires."
 )
@@ -276,7 +287,6 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     COMMIT_TOKENS_KEPT,
     PREVIOUS_VERSIONS_MAX,
     METADATA_DELETE_AFTER_COMMIT,
-    METADATA_CODEC,
     OBJECT_STORAGE,
     OBJECT_STORAGE_PARTITIONED,
     FILE_FORMAT,
@@ -318,6 +328,8 @@ OPTIONAL_PROPERTIES: tuple[Property[int | None] | Property[str | None], ...] = (
     PARQUET_LEVEL,
     DISTRIBUTION_MODE,
     TASK_BYTES,
+    METADATA_CODEC,
+    MAX_SNAPSHOTS,
     DATA_PATH,
     METADATA_PATH,
     MAX_INFERRED_COLUMNS,

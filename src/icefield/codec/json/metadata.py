@@ -6,7 +6,6 @@ unknown keys survive a round trip. The cost of a commit depends on its change, n
 Raises CorruptFile for bytes that are not table metadata, Unsupported for an unsupported format version.
 """
 
-import gzip
 from collections.abc import Mapping
 from typing import Any
 
@@ -120,11 +119,6 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
         raise InvalidInput(
             f"a name, doc or property contains a lone surrogate, which is not a valid character: {error.object[:80]!r}"
         ) from error
-
-
-def compress_metadata(data: bytes) -> bytes:
-    """Compress an encoded metadata file; the same bytes give the same file."""
-    return gzip.compress(data, mtime=0)
 
 
 def _current_keys(keys: Mapping[str, msgspec.Raw], version: int) -> dict[str, msgspec.Raw]:

@@ -11,7 +11,7 @@ from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.commit.validate.key_history import forget_branches
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN, RefKind, SnapshotRef
+from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import (
     AssertRefSnapshotId,
     AssertTableUUID,
@@ -20,7 +20,13 @@ from icefield.model.updates import (
     Requirement,
     Update,
 )
-from icefield.properties.table import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icefield.properties.table import (
+    GC_ENABLED,
+    MAX_REF_AGE_MS,
+    MAX_SNAPSHOT_AGE_MS,
+    MAX_SNAPSHOTS,
+    MIN_SNAPSHOTS_TO_KEEP,
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,42 @@ class ExpireSnapshots:
     def _is_old(self, ref: SnapshotRef, base: TableMetadata, now_ms: int) -> bool:
         age = MAX_REF_AGE_MS.read(base.properties) if ref.max_ref_age_ms is None else ref.max_ref_age_ms
         return base.snapshot_by_id(ref.snapshot_id).timestamp_ms < now_ms - age
+
+
+@dataclass(frozen=True)
+class TrimHistory:
+    """Removes the oldest snapshots of branches that have more than the table's property allows, if it is set.
+
+    Part of every commit that adds a snapshot, so that the metadata file does not grow with the number of commits. What
+    a branch or tag says of its own retention takes precedence. Snapshots that no ref leads to are left to expiry.
+    """
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        most = MAX_SNAPSHOTS.read(base.properties)
+        if most is None or len(base.snapshots) <= most or not GC_ENABLED.read(base.properties):
+            return NOTHING_TO_DO
+        now_ms = context.ambient.now_ms()
+        heads = {ref.snapshot_id: base.snapshot_by_id(ref.snapshot_id) for ref in base.refs.values()}
+        kept, held = set(heads), set(heads)
+        for ref in base.refs.values():
+            ancestors = list(base.ancestors(heads[ref.snapshot_id]))
+            held.update(s.snapshot_id for s in ancestors)
+            if ref.kind is RefKind.BRANCH:
+                kept.update(_newest(ref, ancestors, most, now_ms))
+        gone = frozenset(s.snapshot_id for s in base.snapshots if s.snapshot_id in held - kept)
+        return _removing(base, gone, []) if gone else NOTHING_TO_DO
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+def _newest(ref: SnapshotRef, ancestors: Sequence[Snapshot], most: int, now_ms: int) -> Iterator[int]:
+    """Yield the snapshots of a branch that it keeps."""
+    least = max(most, ref.min_snapshots_to_keep or 0)
+    since = now_ms if ref.max_snapshot_age_ms is None else now_ms - ref.max_snapshot_age_ms
+    for place, snapshot in enumerate(ancestors):
+        if place < least or snapshot.timestamp_ms > since:
+            yield snapshot.snapshot_id
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from icefield.ambient import Ambient
 from icefield.arguments import whole_number
 from icefield.backend import Backend
 from icefield.catalog.catalog import Guard, PointerSwap
-from icefield.codec.json.metadata import compress_metadata, encode_metadata
+from icefield.codec.json.keys import deflate_json
+from icefield.codec.json.metadata import encode_metadata
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
 from icefield.codec.json.snapshots import carry_snapshots
 from icefield.commit.action import ProposedChange, WriteContext
@@ -35,6 +36,9 @@ from icefield.properties.table import (
     METADATA_DELETE_AFTER_COMMIT,
     PREVIOUS_VERSIONS_MAX,
 )
+
+# A smaller file is one request however it is stored, and people can read it.
+COMPRESSED_FROM_BYTES = 16 * 1024
 
 Pointers = TypeVar("Pointers")
 Loaded = TypeVar("Loaded")
@@ -227,11 +231,12 @@ class PointerTableOperations:
 
 
 def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) -> str:
-    """Write metadata to a new file, compressed if the table's properties say so, and return its location."""
+    """Write metadata to a new file, compressed if it is large or the table says so, and return its location."""
     data, extension = encode_metadata(metadata), ".metadata.json"
-    if METADATA_CODEC.read(metadata.properties) == "gzip":
+    codec = METADATA_CODEC.read(metadata.properties)
+    if codec == "gzip" or (codec is None and len(data) >= COMPRESSED_FROM_BYTES):
         # (spec: Naming for GZIP compressed Metadata JSON files)
-        data, extension = compress_metadata(data), f".gz{extension}"
+        data, extension = deflate_json(data), f".gz{extension}"
     location = context.metadata_location(metadata, name + extension)
     context.store.put_new(location, data)
     return location
