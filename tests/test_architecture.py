@@ -29,6 +29,7 @@ ROOMS = (
     "commit",
     "engine",
     "dml",
+    "fsck",
     "inspect",
     "explain",
     "table",
@@ -70,12 +71,13 @@ DOORS = {
         *("action", "attempt", "load", "loop", "relocate", "view", "actions.*", "snapshot.manifests"),
         *("operations.choose", "operations.locations", "operations.tables", "operations.views"),
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
-        *("validate.references", "validate.transaction_reads"),
+        *("validate.key_history", "validate.references", "validate.transaction_reads"),
     ),
     "config": ALL,
     "dml": ALL,
     "engine": ALL,
     "explain": ALL,
+    "fsck": ("check", "finding"),
     "expr": (
         *(
             "bind.bind",
@@ -118,7 +120,7 @@ DOORS = {
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "scan", "table", "transaction"),
+    "table": ("definition", "fsck", "scan", "table", "transaction"),
     "types": ALL,
 }
 PURE = ("types", "model", "expr", "codec")

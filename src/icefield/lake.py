@@ -40,6 +40,7 @@ from icefield.properties.table import SERIALIZABLE
 from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import StaysInProcess, Store
 from icefield.table.definition import define_table
+from icefield.table.fsck import LakeChecks
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
 from icefield.view import Source, View, ViewQuery, define_view, redefine_view
@@ -50,7 +51,7 @@ MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder i
 
 
 @check_arguments
-class Lake(StaysInProcess):
+class Lake(LakeChecks, StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(self, backend: Backend, warehouse: str) -> None:

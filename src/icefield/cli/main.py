@@ -69,6 +69,7 @@ COMMANDS = (
     CommandOnDemand(
         "convert-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
     ),
+    CommandOnDemand("fsck", "icefield.cli.commands.fsck", "Check that files exist and that metadata is true."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),
     CommandOnDemand("explain", "icefield.cli.commands.plans", "Explain what a query reads, and what prunes the rest."),

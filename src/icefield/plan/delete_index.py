@@ -102,7 +102,7 @@ class DeleteIndex:
         content = entries.content
         is_key = pc.equal(content, EQUALITY_DELETES).to_numpy()
         is_vector = pc.equal(pc.utf8_upper(entries.file_format), PUFFIN).to_numpy()
-        targets = _targets(entries)
+        targets = named_data_files(entries)
         has_target = targets.is_valid().to_numpy(zero_copy_only=False)
         groups = entries.group.to_numpy()
         is_position = ~is_key & ~is_vector
@@ -203,7 +203,7 @@ def added_deletes(context: ReadContext, metadata: TableMetadata, manifests: Mani
     paths = files["file_path"].combine_chunks()
     for batch, entries in load_batches(context, manifests, COLUMNS, ADDED_ONLY):
         spec = find_spec(metadata, batch.partition_spec_id[0].as_py())
-        targets = _targets(entries)
+        targets = named_data_files(entries)
         keys = files.filter(pc.equal(files["spec_id"], spec.spec_id))["partition_key"].combine_chunks()
         inside = pc.is_in(partition_keys(entries, spec), value_set=keys)
         is_global = pc.and_(pc.equal(entries.content, EQUALITY_DELETES), spec.is_unpartitioned)
@@ -295,7 +295,7 @@ class _Scope:
         return [_delete_file(row) for row in rows]
 
 
-def _targets(entries: ManifestEntries) -> pa.Array:
+def named_data_files(entries: ManifestEntries) -> pa.Array:
     """Return the single data file that each delete file names, if any: by its reference, or by equal bounds."""
     named = entries.referenced_data_file.combine_chunks()
     lower, upper = (entries[name].combine_chunks() for name in BOUNDS)

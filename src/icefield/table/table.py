@@ -40,13 +40,14 @@ from icefield.storage.location import parse_location
 from icefield.storage.store import StaysInProcess
 from icefield.table.changes import AppendScan
 from icefield.table.definition import define_table
+from icefield.table.fsck import TableChecks
 from icefield.table.inspection import TableInspection
 from icefield.table.row_changes import TableChanges
 from icefield.table.scan import TableScan
 
 
 @check_arguments
-class Table(TableChanges, StaysInProcess):
+class Table(TableChanges, TableChecks, StaysInProcess):
     """A handle on one table: reads, writes and changes it.
 
     `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on

@@ -77,11 +77,21 @@ def recorded_branches(properties: Mapping[str, str]) -> list[str]:
     return sorted(key.removeprefix(IDEMPOTENCY_KEYS) for key in properties if key.startswith(IDEMPOTENCY_KEYS))
 
 
+def load_memory(properties: Mapping[str, str], branch: str) -> Memory:
+    """Return the keys that are remembered for a branch."""
+    marks: dict[str, int] = {}
+    for key in properties:
+        stream, at, of = key.removeprefix(STREAM).partition("@")
+        if key.startswith(STREAM) and at and of == branch:
+            marks[stream] = recorded_batch(properties, branch, stream) or 0
+    return Memory(recorded_keys(properties, branch), marks)
+
+
 def remember(base: TableMetadata, branch: str, summary: Mapping[str, str]) -> list[Update]:
     """Return the updates that record the key of a snapshot on a branch."""
     if IDEMPOTENCY_KEY not in summary and STREAM_KEY not in summary:
         return []
-    memory = _load(base.properties, branch)
+    memory = load_memory(base.properties, branch)
     stream = summary.get(STREAM_KEY)
     if stream is not None and stream not in memory.marks and len(memory.marks) >= MAX_STREAMS:
         raise InvalidInput(
@@ -106,7 +116,7 @@ def forget_undone(base: TableMetadata, branch: str, to: Snapshot) -> list[Update
 
 def take_over(base: TableMetadata, branch: str, source: str, head: Snapshot) -> list[Update]:
     """Return the updates for a branch that is fast-forwarded to the head of another ref."""
-    before, brought = _load(base.properties, branch), _load(base.properties, source)
+    before, brought = load_memory(base.properties, branch), load_memory(base.properties, source)
     known = base.ref_head(branch)
     news = _until(base.ancestors(head), known.snapshot_id if known else None)
     memory = Memory(
@@ -138,7 +148,7 @@ def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update
 
 
 def _memory_at(base: TableMetadata, branch: str, snapshot: Snapshot) -> Memory:
-    memory = _load(base.properties, branch)
+    memory = load_memory(base.properties, branch)
     for undone in _until(base.ancestors(base.ref_head(branch)), snapshot.snapshot_id):
         memory = memory.without_summary(undone.summary)
     return memory
@@ -157,15 +167,6 @@ def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]
     return {stream: max(mark, other.get(stream, mark)) for stream, mark in one.items()}
 
 
-def _load(properties: Mapping[str, str], branch: str) -> Memory:
-    marks: dict[str, int] = {}
-    for key in properties:
-        stream, at, of = key.removeprefix(STREAM).partition("@")
-        if key.startswith(STREAM) and at and of == branch:
-            marks[stream] = recorded_batch(properties, branch, stream) or 0
-    return Memory(recorded_keys(properties, branch), marks)
-
-
 def _updates(base: TableMetadata, branch: str, memory: Memory) -> list[Update]:
     """Return the updates that set the properties of a branch to its keys, and remove others."""
     kept = COMMIT_TOKENS_KEPT.read(base.properties)
@@ -176,7 +177,7 @@ def _updates(base: TableMetadata, branch: str, memory: Memory) -> list[Update]:
         else memory.idempotency_keys
     ):
         wanted[f"{IDEMPOTENCY_KEYS}{branch}"] = " ".join(idempotency_keys)
-    before = _load(base.properties, branch)
+    before = load_memory(base.properties, branch)
     known = {_stream_key(stream, branch) for stream in before.marks} | {f"{IDEMPOTENCY_KEYS}{branch}"}
     removed = tuple(sorted(key for key in known - wanted.keys() if key in base.properties))
     changed = {key: value for key, value in wanted.items() if base.properties.get(key) != value}

@@ -1,0 +1,78 @@
+"""icefield fsck: check that the metadata of tables is true, and repair what can be repaired."""
+
+import rich_click as click
+
+from icefield.cli.commands.tables import confirm
+from icefield.cli.lakes import open_lake
+from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.settings import LakeCommand, Settings
+from icefield.errors import InvalidInput
+from icefield.fsck.finding import LakeFsck
+from icefield.lake import Lake
+
+UNHEALTHY = 1
+
+
+@click.command(cls=LakeCommand)
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--deep", is_flag=True, help="Also open every data and delete file, to compare its rows with metadata.")
+@click.option(
+    "--together",
+    is_flag=True,
+    help="The tables are changed one after another under the same idempotency keys: report what only some have.",
+)
+@click.option("--repair", is_flag=True, help="Repair what can be repaired without losing anything.")
+@click.option(
+    "--drop-file",
+    "drop_files",
+    metavar="LOCATION",
+    multiple=True,
+    help="With --repair: remove this missing data file, and its rows, from the table. May be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="With --repair: show what would be repaired, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def fsck(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    tables: tuple[str, ...],
+    *,
+    deep: bool,
+    together: bool,
+    repair: bool,
+    drop_files: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+) -> int | None:
+    """Check that every file of every snapshot exists, and that what metadata says of it is true.
+
+    Without TABLE, all tables of the lake are checked. Readers and writers go on. The exit code is 1 if anything is
+    wrong that is not harmless.
+    """
+    if (dry_run or drop_files) and not repair:
+        raise InvalidInput("--dry-run and --drop-file are for repairs", hint="Give --repair too")
+    if drop_files and len(tables) != 1:
+        raise InvalidInput("--drop-file is for one table", hint="Name the table")
+    with open_lake(settings) as lake:
+
+        def run(*, dry: bool) -> LakeFsck:
+            if drop_files:
+                found = lake.table(tables[0]).fsck(deep=deep, repair=True, dry_run=dry, drop_files=drop_files)
+                return LakeFsck([found])
+            return _check(lake, tables, deep=deep, together=together, repair=repair, dry_run=dry and repair)
+
+        result = run(dry=repair)
+        planned = sum(len(table.repairs) for table in result.tables)
+        if planned and not dry_run:
+            if not yes:
+                talk(str(result))
+                confirm(f"Make {counted(planned, 'repair')}?", "nothing was changed")
+            result = run(dry=False)
+    if settings.as_json:
+        print_json(result.as_dict())
+    else:
+        print_text(str(result) or "there are no tables")
+    return None if result.is_healthy else UNHEALTHY
+
+
+def _check(lake: Lake, tables: tuple[str, ...], **options: bool) -> LakeFsck:
+    return lake.fsck(tables or None, **options, progress=lambda name: None)

@@ -1,0 +1,77 @@
+"""Check tables: `Table.fsck` and `Lake.fsck`. Raises InvalidInput, NoSuchTable, StorageError, CatalogError."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from icefield.arguments import check_arguments
+from icefield.backend import Backend
+from icefield.commit.relocate import Progress
+from icefield.dml.head import LiveHead
+from icefield.errors import InvalidInput
+from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
+from icefield.fsck.finding import LakeFsck, TableFsck
+from icefield.model.names import TableName
+from icefield.table.history import TableHistory
+
+
+@check_arguments
+class TableChecks(TableHistory):
+    """The part of a table handle that checks the table."""
+
+    def fsck(
+        self, *, deep: bool = False, repair: bool = False, dry_run: bool = False, drop_files: Sequence[str] = ()
+    ) -> TableFsck:
+        """Check that every file of every snapshot exists, and that what metadata says of it is true.
+
+        Readers and writers go on. Only what can be repaired without losing anything is repaired: branches and tags
+        that point at no snapshot are dropped, and statistics files that do not exist are forgotten.
+
+        Args:
+            deep: Also open every data and delete file, to compare its rows with metadata.
+            repair: Repair what can be repaired.
+            dry_run: Return what would be repaired, and change nothing.
+            drop_files: With `repair`, remove these data files from the table, with their rows. They must be missing.
+        """
+        if not isinstance(self._head, LiveHead):
+            raise InvalidInput("tables are not checked in a transaction", hint="Use a handle of the lake")
+        return fsck_table(self._head, FsckOptions(deep, repair, dry_run, tuple(drop_files)))
+
+
+@check_arguments
+class LakeChecks(ABC):
+    """The part of a lake that checks its tables."""
+
+    backend: Backend
+
+    @abstractmethod
+    def tables(self, namespace: str | None = None) -> list[str]:
+        """List the tables."""
+
+    @abstractmethod
+    def _known(self, name: str) -> TableName:
+        """Check the name of a table."""
+
+    def fsck(
+        self,
+        tables: Sequence[str] | None = None,
+        *,
+        deep: bool = False,
+        together: bool = False,
+        repair: bool = False,
+        dry_run: bool = False,
+        progress: Progress = lambda name: None,
+    ) -> LakeFsck:
+        """Check several tables, or all, as `Table.fsck` does; also those whose metadata file cannot be read.
+
+        Args:
+            tables: The tables. By default all.
+            deep: Also open every data and delete file.
+            together: A job changes these tables one after another under the same idempotency keys or stream batches:
+                report changes that only some of them have.
+            repair: Repair what can be repaired.
+            dry_run: Return what would be repaired, and change nothing.
+            progress: Called with the name of each table that was checked.
+        """
+        names = [self._known(name) for name in (self.tables() if tables is None else tables)]
+        options = FsckOptions(deep, repair, dry_run)
+        return fsck_lake(self.backend, names, options, together=together, progress=progress)
