@@ -1,10 +1,12 @@
 """Tables to be damaged, and the tools to do it: files of a memory store are replaced in their place."""
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import icefield
 from icefield.ambient import SeededAmbient
@@ -151,3 +153,20 @@ def data_files(table: Table) -> list[str]:
 
 def delete_files(table: Table) -> list[str]:
     return sorted(table.inspect("delete_files", select=["file_path"]).to_arrow().read_all()["file_path"].to_pylist())
+
+
+def parquet_of_size(size: int) -> bytes:
+    """Return a Parquet file of 7 rows that has exactly so many bytes."""
+
+    def padded(padding: int, key: str) -> bytes:
+        sink = io.BytesIO()
+        fields = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+        rows = pa.table({"id": range(7)}, schema=fields)
+        with pq.ParquetWriter(sink, rows.schema, store_schema=False) as writer:
+            writer.write_table(rows)
+            writer.add_key_value_metadata({key: "x" * padding})
+        return sink.getvalue()
+
+    missing = size - len(padded(0, "k"))
+    made = (padded(padding, key) for padding in range(missing - 9, missing + 1) for key in ("k", "kk"))
+    return next(data for data in made if len(data) == size)

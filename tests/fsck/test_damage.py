@@ -1,13 +1,11 @@
 """Every kind of damage is found by the check that names it, and by no other."""
 
-import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tests.fsck.damage import (
     Change,
@@ -22,6 +20,7 @@ from tests.fsck.damage import (
     make_table,
     manifests,
     open_lake,
+    parquet_of_size,
     replace_file,
 )
 
@@ -360,7 +359,7 @@ def a_data_file_with_a_broken_footer(lake: Lake, table: Table) -> None:
 @case(Check.FOOTERS, deep=True)
 def a_data_file_with_other_rows(lake: Lake, table: Table) -> None:
     location = data_files(table)[0]
-    replace_file(lake, location, _parquet_of_size(len(lake.store.read(location))))
+    replace_file(lake, location, parquet_of_size(len(lake.store.read(location))))
 
 
 @case(Check.FOOTERS, versions=(3,), deep=True)
@@ -374,22 +373,6 @@ def a_broken_deletion_vector(lake: Lake, table: Table) -> None:
 @case(Check.OWNERS)
 def a_table_under_two_names(lake: Lake, table: Table) -> None:
     lake.catalog.swap([PointerSwap(parse_table_name("a.other"), None, table.metadata_location)])
-
-
-def _parquet_of_size(size: int) -> bytes:
-    """Return a Parquet file of 7 rows that has exactly so many bytes."""
-
-    def padded(padding: int, key: str) -> bytes:
-        sink = io.BytesIO()
-        rows = pa.table({"id": range(7)})
-        with pq.ParquetWriter(sink, rows.schema, store_schema=False) as writer:
-            writer.write_table(rows)
-            writer.add_key_value_metadata({key: "x" * padding})
-        return sink.getvalue()
-
-    missing = size - len(padded(0, "k"))
-    made = (padded(padding, key) for padding in range(missing - 9, missing + 1) for key in ("k", "kk"))
-    return next(data for data in made if len(data) == size)
 
 
 def named(case: Case, version: int) -> Any:
