@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from benchmarks.spark_events import COLUMNS, DAYS, events, write_parquet_by_day
-from benchmarks.spark_measure import Cost, measure
+from benchmarks.spark_measure import Cost, measure, warm_up
 
 KEY = "event_id"
 RECENT_DAYS = 3
@@ -18,6 +18,8 @@ REFERENCE_ROWS = 5_000_000
 ONE_PERCENT = "score < 0.01"
 PARTIAL = {"amount": "source.amount", "score": "target.score + source.score"}
 SPREAD, RECENT = "spread", "recent"
+# Rounds, and seconds after which no more begins: what the JVM compiles for the first merges is half of their cost.
+WARM_UP = (10, 40)
 
 
 def target(spark: Any, rows: int) -> Any:
@@ -99,9 +101,9 @@ WORKS = (
 
 
 def run_changes(engine: ChangeEngine, rounds: int) -> Iterator[tuple[ChangeWork, Cost]]:
-    """Measure the pieces of work one after the other: the median of some rounds after one to warm up."""
+    """Measure the pieces of work one after the other: the median of some rounds, after others to warm up."""
     for work in WORKS:
-        work.run(engine)
+        warm_up(lambda work=work: work.run(engine), *WARM_UP)  # type: ignore[misc]
         costs = sorted((measure(lambda work=work: work.run(engine)) for _ in range(rounds)), key=lambda c: c.cpu)  # type: ignore[misc]
         yield work, costs[len(costs) // 2]
 

@@ -33,7 +33,7 @@ class Cost:
 def compare(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Cost]:
     """Measure alternating pieces of work, after some rounds to warm up; return the medians."""
     for work in works.values():
-        _warm_up(work)
+        warm_up(work)
     spent: dict[str, list[Cost]] = {name: [] for name in works}
     for slot in range(rounds):
         names = list(works) if slot % 2 == 0 else list(reversed(list(works)))
@@ -52,12 +52,19 @@ def measure(work: Callable[[], object]) -> Cost:
     return Cost(_spent_seconds(before, _accounts()), wall, *_peaks())
 
 
-def _warm_up(work: Callable[[], object]) -> None:
+def warm_up(work: Callable[[], object], rounds: int = WARM_UP_ROUNDS, seconds: float = WARM_UP_SECONDS) -> None:
+    """Run a piece of work some times, or as long as no more than some seconds have passed."""
     begin = time.perf_counter()
-    for _ in range(WARM_UP_ROUNDS):
+    for _ in range(rounds):
         work()
-        if time.perf_counter() - begin > WARM_UP_SECONDS:
+        if time.perf_counter() - begin > seconds:
             return
+
+
+def memory_peak_mib() -> float:
+    """Return the peak memory of this process; that of getrusage begins with the memory of its parent."""
+    found = re.search(r"VmHWM:\s+(\d+)", _read(os.getpid(), "status"))
+    return int(found[1]) / 1024 if found else 0.0
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
