@@ -57,6 +57,14 @@ def positive(text: str) -> int:
     return number
 
 
+def at_least_two(text: str) -> int:
+    """Parse a number of at least 2."""
+    number = int(text)
+    if number < 2:
+        raise ValueError("it must be at least 2")
+    return number
+
+
 def natural(text: str) -> int:
     """Parse a number that is not negative."""
     number = int(text)
@@ -86,6 +94,14 @@ def probability(text: str) -> float:
     number = float(text)
     if not 0 < number < 1:
         raise ValueError("it must be between 0 and 1")
+    return number
+
+
+def share(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise ValueError("it must be from 0 to 1")
     return number
 
 

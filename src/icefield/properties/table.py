@@ -7,12 +7,14 @@ Raises InvalidInput for a value that does not parse.
 from icefield.properties.property import (
     ColumnProperty,
     Property,
+    at_least_two,
     flag,
     metrics_mode,
     natural,
     one_of,
     positive,
     probability,
+    share,
 )
 
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
@@ -220,6 +222,36 @@ MAX_SNAPSHOTS: Property[int | None] = Property(
 MAX_REF_AGE_MS = Property(
     "history.expire.max-ref-age-ms", positive, (1 << 63) - 1, "The age at which a branch or tag expires."
 )
+COMPACTION_MIN_INPUT_FILES = Property(
+    "icefield.compaction.min-input-files",
+    at_least_two,
+    8,
+    "How many small files of about one size are compacted together. Fewer means fewer files, and more rewriting.",
+)
+COMPACTION_MIN_FILE_BYTES: Property[int | None] = Property(
+    "icefield.compaction.min-file-size-bytes",
+    positive,
+    None,
+    "Smaller data files are compacted; if it is not set, those below 3/4 of the target size.",
+)
+COMPACTION_MAX_FILE_BYTES: Property[int | None] = Property(
+    "icefield.compaction.max-file-size-bytes",
+    positive,
+    None,
+    "Larger data files are split by compaction; if it is not set, those above 9/5 of the target size.",
+)
+COMPACTION_DELETE_RATIO = Property(
+    "icefield.compaction.delete-ratio",
+    share,
+    0.3,
+    "The share of a data file's rows with deletes from which on compaction rewrites it; 0 for any delete.",
+)
+COMPACTION_COMMIT_BYTES = Property(
+    "icefield.compaction.commit-size-bytes",
+    positive,
+    8 * 1024 * 1024 * 1024,
+    "About how much data compaction rewrites before it commits; what is committed need not be done again.",
+)
 SPLIT_TARGET_SIZE_BYTES = Property(
     "read.split.target-size", positive, 128 * 1024 * 1024, "The target size of one task."
 )
@@ -279,7 +311,7 @@ MERGE_ISOLATION = Property(
     "The same for merges and upserts; the keys that they look for before they insert count as read under either.",
 )
 
-TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
+TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool] | Property[float], ...] = (
     COMMIT_RETRIES,
     COMMIT_RETRY_MIN_WAIT_MS,
     COMMIT_RETRY_MAX_WAIT_MS,
@@ -321,6 +353,9 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool], ...] = (
     MERGE_ISOLATION,
     UPDATE_DISTRIBUTION,
     MERGE_DISTRIBUTION,
+    COMPACTION_MIN_INPUT_FILES,
+    COMPACTION_DELETE_RATIO,
+    COMPACTION_COMMIT_BYTES,
 )
 
 # Those whose absence means something that no value says.
@@ -336,6 +371,8 @@ OPTIONAL_PROPERTIES: tuple[Property[int | None] | Property[str | None], ...] = (
     OWN_DELETE_MODE,
     OWN_UPDATE_MODE,
     OWN_MERGE_MODE,
+    COMPACTION_MIN_FILE_BYTES,
+    COMPACTION_MAX_FILE_BYTES,
 )
 COLUMN_PROPERTIES: tuple[
     ColumnProperty[bool]
