@@ -54,6 +54,35 @@ def rewrite_manifests(
     codec: str = DEFLATE,
 ) -> bytes:
     """Encode the chosen entries of the sources, in order, as the manifest at a location."""
+    return open_sources(sources, header, partition, snapshot_id).encode(location, codec)
+
+
+@dataclass(frozen=True)
+class OpenedSources:
+    """The chosen entries of manifests, decoded once, to be written to one or several others.
+
+    is_copied: their data_file records are undecoded bytes.
+    """
+
+    entries: ManifestEntries
+    header: ManifestHeader
+    record: Record
+    is_copied: bool
+
+    def encode(self, location: str, codec: str = DEFLATE, rows: pa.Array | None = None) -> bytes:
+        """Encode entries as the manifest at a location. rows: which, and in which order; None for all, in order."""
+        entries = self.entries if rows is None else self.entries.take(rows)
+        if not self.is_copied:
+            return encode_entries(entries, self.header, self.record, location, codec)
+        columns = {PATHS[name]: entries[name].combine_chunks() for name in _ENTRY_NAMES}
+        columns[ROOT_ID, DATA_FILE_ID] = entries[DATA_FILE_COLUMN].combine_chunks()
+        return write_manifest(columns, self.header, self.record, location, codec)
+
+
+def open_sources(
+    sources: Sequence[ManifestSource], header: ManifestHeader, partition: Sequence[NestedField], snapshot_id: int
+) -> OpenedSources:
+    """Decode the chosen entries of the sources, in order."""
     for source in sources:
         _check_source(source, header)
     record = partition_record(partition)
@@ -61,11 +90,9 @@ def rewrite_manifests(
         entries, stored = _chosen_entries(sources, _COPY, snapshot_id)
         if header.format_version < 3 or entries.first_row_id.equals(stored.first_row_id):
             check_entries(entries.without(["first_row_id"]), header.format_version)
-            columns = {PATHS[name]: entries[name].combine_chunks() for name in _ENTRY_NAMES}
-            columns[ROOT_ID, DATA_FILE_ID] = entries[DATA_FILE_COLUMN].combine_chunks()
-            return write_manifest(columns, header, record, location, codec)
+            return OpenedSources(entries, header, record, is_copied=True)
     entries, _ = _chosen_entries(sources, ALL, snapshot_id)
-    return encode_entries(entries, header, record, location, codec)
+    return OpenedSources(entries, header, record, is_copied=False)
 
 
 def _check_source(source: ManifestSource, header: ManifestHeader) -> None:

@@ -16,7 +16,7 @@ from icefield.codec.manifest.encode import encode_manifest
 from icefield.codec.manifest.header import DATA_MANIFEST, ManifestHeader
 from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
-from icefield.codec.manifest.rewrite import ManifestSource, rewrite_manifests
+from icefield.codec.manifest.rewrite import ManifestSource, OpenedSources, open_sources
 from icefield.codec.manifest.rows import DataFiles, ManifestEntries, Manifests
 from icefield.codec.manifest.schema import ADDED, DELETED, EXISTING, partition_column
 from icefield.commit.action import WriteContext
@@ -215,27 +215,40 @@ def rewrite_without(
 
     Data files are copied as encoded bytes; their statistics are not decoded.
     """
-    return merge_sources([source], entries, base, context, snapshot_id)
+    return open_merge([source], entries, base, snapshot_id).write(None, base, context)
 
 
-def merge_sources(
-    sources: Sequence[ManifestSource],
-    entries: ManifestEntries,
-    base: TableMetadata,
-    context: WriteContext,
-    snapshot_id: int,
-) -> ManifestRow:
-    """Write the selected entries of several manifests of one spec as one; `entries` are those of all, in order."""
+@dataclass(frozen=True)
+class ManifestMerge:
+    """The selected entries of several manifests of one spec, to be written as one or more others."""
+
+    opened: OpenedSources
+    selected: ManifestEntries
+    shape: ManifestShape
+
+    def size(self, base: TableMetadata) -> int:
+        """Return the size of a manifest with all entries."""
+        return len(self.opened.encode("", manifest_codec(base)))
+
+    def write(self, rows: pa.Array | None, base: TableMetadata, context: WriteContext) -> ManifestRow:
+        """Write entries, by number, as one manifest; None for all."""
+        location = _new_location(base, context)
+        data = self.opened.encode(location, manifest_codec(base), rows)
+        context.store.put_new(location, data)
+        entries = self.selected if rows is None else self.selected.take(rows)
+        return describe_manifest(location, len(data), entries, self.shape)
+
+
+def open_merge(
+    sources: Sequence[ManifestSource], entries: ManifestEntries, base: TableMetadata, snapshot_id: int
+) -> ManifestMerge:
+    """Open the selected entries of several manifests of one spec; `entries` are those of all, in order."""
     first = sources[0].manifest
     spec = find_spec(base, first.partition_spec_id[0].as_py())
     shape = ManifestShape(base.schema_of_spec(spec), spec, first.content[0].as_py())
-    location = _new_location(base, context)
-    header = shape.header(base.format_version)
-    data = rewrite_manifests(sources, header, shape.partition, snapshot_id, location, manifest_codec(base))
-    context.store.put_new(location, data)
+    opened = open_sources(sources, shape.header(base.format_version), shape.partition, snapshot_id)
     status = pa.chunked_array([source.status for source in sources])
-    written = entries.replaced({"status": status})
-    return describe_manifest(location, len(data), written.filter(status.is_valid()), shape)
+    return ManifestMerge(opened, entries.replaced({"status": status}).filter(status.is_valid()), shape)
 
 
 def manifest_codec(base: TableMetadata) -> str:
