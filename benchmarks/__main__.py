@@ -6,6 +6,7 @@ from collections.abc import Callable
 from benchmarks import (
     append,
     changes,
+    compaction,
     contention,
     decode_manifest,
     driver_memory,
@@ -19,6 +20,7 @@ from benchmarks import (
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
     "changes": changes.run,
+    "compaction": compaction.run,
     "contention": contention.run,
     "decode_manifest": decode_manifest.main,
     "driver_memory": driver_memory.run,

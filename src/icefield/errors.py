@@ -22,6 +22,7 @@
     └── CommitError
         ├── CommitConflict          somebody else moved the pointer first
         ├── ConcurrentChange        a concurrent commit contradicts this one; running it again needs fresh reads
+        │   └── RowsMoved           files that it read were rewritten, without a change of rows
         └── CommitStateUnknown      the response was lost; the commit may have landed
 
 Two questions are answered by every class, as class attributes:
@@ -176,6 +177,12 @@ class ConcurrentChange(CommitError):
     """A concurrent commit conflicts with this one. Nothing was changed; read again and decide again."""
 
     retryable, cleanable = False, True
+
+
+class RowsMoved(ConcurrentChange):
+    """Files that a change read were rewritten concurrently, without a change of rows. The same call may be repeated."""
+
+    retryable = True
 
 
 class CommitStateUnknown(CommitError):

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.commit.racing import files_of, race, reachable
 
 import icefield
-from icefield.commit.actions.rewrite import MovedRows, RewriteFiles
+from icefield.commit.actions.rewrite import RewriteFiles
+from icefield.commit.snapshot.moved_rows import MovedRows, decode_row_map, encode_row_map
 from icefield.commit.validate.read_set import StartingSnapshot
-from icefield.errors import ConcurrentChange
+from icefield.compaction.result import CompactionResult
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
 from icefield.table.table import Table
@@ -22,6 +23,14 @@ IN_PLACE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-
 
 def rows(*pairs: tuple[int, str]) -> pa.Table:
     return pa.table({"id": pa.array([p[0] for p in pairs], pa.int64()), "p": [p[1] for p in pairs]})
+
+
+def data_files(lake: Lake) -> set[str]:
+    return {path for path in files_of(lake) if "/data/" in path}
+
+
+def data_files_of_history(table: Table) -> set[str]:
+    return {path for path in reachable(table) if "/data/" in path}
 
 
 def ids_of(table: Table) -> list[int]:
@@ -45,18 +54,18 @@ def table(lake: Lake, request: pytest.FixtureRequest) -> Table:
 
 
 def test_small_files_of_a_partition_become_one(lake: Lake, table: Table) -> None:
-    snapshot = table.compact()
+    snapshot = table.compact().snapshot
     assert snapshot is not None
     assert snapshot.operation == Operation.REPLACE
     assert table.scan().files().num_rows == 2
     assert ids_of(table) == [1, 2, 3, 4, 5, 6, 7, 21]
-    assert table.compact() is None
+    assert table.compact().snapshot is None
     assert files_of(lake) >= reachable(table)
 
 
 def test_deleted_rows_are_left_out_and_their_deletes_go(lake: Lake, table: Table) -> None:
     table.delete("id = 2 or id = 4 or id = 7")
-    snapshot = table.compact()
+    snapshot = table.compact().snapshot
     assert snapshot is not None
     assert ids_of(table) == [1, 3, 5, 6, 21]
     assert (snapshot.summary["total-delete-files"], snapshot.summary["total-position-deletes"]) == ("0", "0")
@@ -101,19 +110,21 @@ def test_r02_rows_that_are_deleted_while_files_are_compacted_stay_deleted(lake: 
 
 
 def test_r02_goes_red_without_the_guard(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RewriteFiles, "_remapped", lambda *_: [])
+    monkeypatch.setattr(RewriteFiles, "_moved_positions", lambda *_: {})
     race(lake, lambda: lake.table("t.t").delete("id in (3, 5)"), table.compact)
     assert {3, 5} <= set(ids_of(table)), "deleted rows come back with the compacted file"
 
 
-def test_r02_where_it_is_not_known_where_rows_went_compaction_fails(
+def test_r02_where_it_is_not_known_where_rows_went_files_are_compacted_again(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icefield.parquet.read.task.FileTask.has_key_deletes", True)
-    with pytest.raises(ConcurrentChange, match="their new positions are unknown"):
-        race(lake, lambda: lake.table("t.t").delete("id = 3"), table.compact)
+    monkeypatch.setattr("icefield.compaction.compact._moved_rows", lambda *_: None)
+    done: list[CompactionResult] = []
+    race(lake, lambda: lake.table("t.t").delete("id = 3"), lambda: done.append(table.compact()))
     assert ids_of(table) == [1, 2, 4, 5, 6, 7, 21]
-    assert files_of(lake) >= reachable(table)
+    assert (done[0].groups_done, done[0].groups_left_out) == (1, 0)
+    assert table.scan(where="p = 'a'").files().num_rows == 1
+    assert data_files(lake) == data_files_of_history(table), "files of the first try are left"
 
 
 def test_r07_a_file_that_comes_while_others_are_compacted_is_not_removed_unread(lake: Lake, table: Table) -> None:
@@ -131,6 +142,7 @@ def test_r07_goes_red_when_the_list_is_made_from_the_newest_version(
         files = lake.table("t.t").scan(where="p = 'a'")._plan
         assert files.version.snapshot is not None
         self.read_set = replace(self.read_set, plan=files, start=StartingSnapshot(files.version.snapshot.snapshot_id))
+        self.groups = [replace(group, replaced=files.files) for group in self.groups]
         return propose(self, base, context)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RewriteFiles, "propose", from_the_newest)
@@ -139,9 +151,11 @@ def test_r07_goes_red_when_the_list_is_made_from_the_newest_version(
 
 
 def test_two_compactions_do_not_both_land(lake: Lake, table: Table) -> None:
-    with pytest.raises(ConcurrentChange, match="removed or rewritten"):
-        race(lake, lambda: lake.table("t.t").compact(), table.compact)
+    done: list[CompactionResult] = []
+    race(lake, lambda: lake.table("t.t").compact(), lambda: done.append(table.compact()))
     assert ids_of(table) == [1, 2, 3, 4, 5, 6, 7, 21]
+    assert (done[0].snapshot, done[0].groups_done) == (None, 0)
+    assert data_files(lake) == data_files_of_history(table), "files of the second one are left"
 
 
 def test_files_of_an_old_spec_are_brought_to_the_new_one(lake: Lake, table: Table) -> None:
@@ -160,12 +174,18 @@ def test_rows_are_found_where_they_went(sizes: list[int], data: st.DataObject) -
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(kept) - 1))))) if kept else []
     ends = np.array([*(c for c in cuts if c < len(kept)), len(kept)])
     starts = {str(f): sum(1 for g, _ in kept if g < f) for f in range(len(sizes))}
-    moved = MovedRows(starts, [f"t{n}" for n in range(len(ends))], ends)
+    gone = {str(f): np.array(left, np.int64) for f, left in enumerate(left_out)}
+    moved = MovedRows(starts, gone, [f"t{n}" for n in range(len(ends))], ends)
+    text = encode_row_map([moved])
+    assert text is not None
+    (moved,) = decode_row_map(text)
     for number, (file, at) in enumerate(kept):
         target = int(np.searchsorted(ends, number, "right"))
         begin = 0 if target == 0 else int(ends[target - 1])
-        found = moved.find(str(file), np.array([at]), np.array(left_out[file], np.int64))
+        found = moved.find(str(file), np.array([at]))
         assert {k: v.tolist() for k, v in found.items()} == {f"t{target}": [number - begin]}
+    for file, left in enumerate(left_out):
+        assert moved.find(str(file), np.array(left, np.int64)) == {}
 
 
 def test_manifests_are_written_together(lake: Lake, table: Table) -> None:

@@ -79,7 +79,7 @@ def test_large_work_on_files_that_spark_cannot_reach_stays_in_this_process(
     table.upsert(pa.table({"id": [3]}), on=["id"])
     table.overwrite(pa.table({"id": [1]}), where="id = 1")
     table.append(pa.table({"id": [4]}))
-    assert table.compact() is not None
+    assert table.compact().snapshot is not None
     scan = table.scan(where="id in (1, 4)")
     assert (scan.count(), scan.max("id").as_py(), "cannot reach" in str(scan.explain())) == (2, 4, True)
     with pytest.raises(Unsupported, match="lake in memory"):

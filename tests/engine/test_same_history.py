@@ -112,7 +112,7 @@ def _do(table: Table, verb: str, arguments: Any, engine: Engine) -> Snapshot | N
         case "append":
             return table.append(pa.Table.from_pylist(arguments, schema=SHAPE), engine=engine)
         case _:
-            return table.compact(engine=engine)
+            return table.compact(engine=engine).snapshot
 
 
 def _keep_one_of_each(table: Table) -> None:

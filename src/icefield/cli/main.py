@@ -67,6 +67,10 @@ COMMANDS = (
         "merge", "icefield.cli.commands.changes", "Match rows of files with rows of a table, and change them."
     ),
     CommandOnDemand(
+        "compact", "icefield.cli.commands.compact", "Rewrite small files, and files with deletes, as larger ones."
+    ),
+    CommandOnDemand("rewrite-manifests", "icefield.cli.commands.compact", "Cluster manifests by partition."),
+    CommandOnDemand(
         "convert-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
     ),
     CommandOnDemand("fsck", "icefield.cli.commands.fsck", "Check that files exist and that metadata is true."),

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from icefield.backend import Backend
-from icefield.commit.action import Action
+from icefield.commit.action import Action, WriteContext
+from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import TableVersion
+from icefield.commit.validate.references import remove_quietly
 from icefield.commit.validate.transaction_reads import RowsRead
 from icefield.engine.rows import SessionChoice
 from icefield.errors import NoSuchTable
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
+from icefield.model.snapshot import Snapshot
+from icefield.model.updates import AddSnapshot
 
 
 class TableHead(Protocol):
@@ -44,6 +48,17 @@ class TableHead(Protocol):
     def beside(self, name: TableName) -> "TableHead":
         """Return the head of another table, as seen from here: in a transaction, pinned by it."""
         ...
+
+
+def preview(action: Action, head: TableHead) -> Snapshot | None:
+    """Return the snapshot that an action would make, and remove the files that were written to find out."""
+    base = head.load().metadata
+    attempt = begin_attempt(head.backend.store)
+    try:
+        change = action.propose(base, WriteContext.of(head.backend, attempt.store))
+    finally:
+        remove_quietly(head.backend.store, attempt.written)
+    return next((update.snapshot for update in change.updates if isinstance(update, AddSnapshot)), None)
 
 
 class LiveHead:

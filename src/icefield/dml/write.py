@@ -28,7 +28,8 @@ from icefield.dml.head import TableHead
 from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.engine.choose import EngineChoice, EngineName
 from icefield.engine.engine import EngineUse, FileWork, RowEngine
-from icefield.engine.file_works import FindMatches
+from icefield.engine.file_works import FindMatches, delete_destination
+from icefield.engine.local import local_name
 from icefield.engine.rows import as_schema, bind_filter, hold_rows
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NotFound, SchemaMismatch
 from icefield.expr.bind.bound import TRUE, Bound
@@ -226,7 +227,8 @@ class TableWrite:
         """Return the action that replaces the files of a read set by written files, or None to do nothing."""
         carried = read_set.plan.files.slice(0, 0) if carried is None else carried
         new = AddedFiles(files, self.shape)
-        action = OverwriteFiles(files=new, read_set=read_set, carried=carried, target=self.target)
+        place = delete_destination(self.write_plan(moves_rows=False), local_name())
+        action = OverwriteFiles(files=new, read_set=read_set, carried=carried, target=self.target, place=place)
         return None if action.changes_nothing else action
 
     def read_set(self, plan: ScanPlan, verb: Verb) -> ReadSet:
@@ -270,11 +272,19 @@ class TableWrite:
     def _choice(self) -> EngineChoice:
         return EngineChoice(self.head.sessions, self.asked)
 
-    def run(self, engine: RowEngine, work: FileWork[W], groups: Iterable[Iterable[FileTask]]) -> list[W]:
+    def run(
+        self,
+        engine: RowEngine,
+        work: FileWork[W],
+        groups: Iterable[Iterable[FileTask]],
+        on_result: Callable[[W], object] = lambda _: None,
+    ) -> list[W]:
         """Run engine work that writes files; remove them if it fails."""
         done: list[W] = []
         try:
-            done.extend(engine.run(work, groups))
+            for result in engine.run(work, groups):
+                done.append(result)
+                on_result(result)
         except BaseException:
             remove_quietly(self.store, [location for result in done for location in result.locations])
             raise
@@ -286,10 +296,18 @@ class TableWrite:
         return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
 
     def commit(
-        self, make: Callable[[], SnapshotAction | None], files: DataFiles, deletes: Sequence[str] = ()
+        self,
+        make: Callable[[], SnapshotAction | None],
+        files: DataFiles,
+        deletes: Sequence[str] = (),
+        *,
+        is_optional: bool = False,
     ) -> Snapshot | None:
-        """Commit an action that adds files; without an action, do nothing. deletes: where delete files are."""
-        is_optional = self.target.idempotency_key is not None
+        """Commit an action that adds files; without an action, do nothing. deletes: where delete files are.
+
+        is_optional: the action may turn out to have nothing to do.
+        """
+        is_optional = is_optional or self.target.idempotency_key is not None
         own = OwnFiles([*files.file_path.to_pylist(), *deletes], self.base, is_optional)
         preparing = begin_attempt(self.store)
         try:

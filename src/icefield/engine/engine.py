@@ -18,12 +18,14 @@ from icefield.parquet.read.read import TableFiles, TableReader
 from icefield.parquet.read.read_ahead import read_files_ahead
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.plan import WritePlan
+from icefield.parquet.write.row_order import RowOrder
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
 
 if TYPE_CHECKING:
     from icefield.engine.change import Changed, ChangePlan, Clause, Merge, MergeSource
     from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -73,6 +75,10 @@ class RowEngine(Protocol):
 
     def write(self, rows: Any, plan: WritePlan, replaced: Sequence[ScanPlan] = ()) -> DataFiles:
         """Write rows, and the remaining rows of partially replaced files, to data files."""
+        ...
+
+    def write_in_order(self, scan: ScanPlan, plan: WritePlan, order: RowOrder) -> DataFiles:
+        """Write the rows of planned files to new ones, those of each partition in an order."""
         ...
 
     def merge(self, source: "MergeSource", merge: "Merge", plan: "ChangePlan") -> "Changed":

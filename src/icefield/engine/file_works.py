@@ -8,7 +8,7 @@ MergeFiles        the rows of a group of files, in order, as fewer files
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -126,11 +126,12 @@ class MergedFiles:
     """The new files of a group.
 
     starts: the number of each source's first row among all that were read; None if equality deletes apply, so that the
-    number of a row cannot be derived from its position.
+    number of a row cannot be derived from its position. left_out: the positions that were deleted before, by source.
     """
 
     files: DataFiles
     starts: Mapping[str, int] | None
+    left_out: Mapping[str, Positions] = field(default_factory=dict)
 
     @property
     def locations(self) -> list[str]:
@@ -146,16 +147,19 @@ class MergeFiles:
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[MergedFiles]:
         starts: dict[str, int] = {}
+        left_out: dict[str, Positions] = {}
         rows, knows_numbers = 0, True
         writer = DataWriter(self.plan, site.store, site.name)
         try:
             for reader, task in site.read(tasks):
                 starts[task.location] = rows
                 knows_numbers &= not task.has_key_deletes
+                if task.deletes:
+                    left_out[task.location] = reader.deleted_positions(task)
                 for batch in reader.read_without(task, self.plan.schema, NO_POSITIONS):
                     rows += batch.num_rows
                     writer.write(batch)
-            yield MergedFiles(writer.close(), starts if knows_numbers else None)
+            yield MergedFiles(writer.close(), starts if knows_numbers else None, left_out)
         except BaseException:
             writer.abort()
             raise

@@ -4,8 +4,8 @@ Memory is bounded by the batches in flight, not by the table.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 
 import pyarrow as pa
 
@@ -14,9 +14,10 @@ from icefield.engine.change import Changed, ChangePlan, Clause, Merge, MergeSour
 from icefield.engine.change_files import change_files
 from icefield.engine.engine import FileWork, Site, T
 from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan, write_equality_here
-from icefield.engine.file_works import write_batches
+from icefield.engine.file_works import NO_POSITIONS, write_batches
 from icefield.engine.local_merge import merge_here
 from icefield.engine.rows import arrow_batches
+from icefield.errors import InvalidInput
 from icefield.expr.prune.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
@@ -24,12 +25,16 @@ from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_arrow_schema
 from icefield.parquet.write.plan import WritePlan
+from icefield.parquet.write.row_order import RowOrder
 from icefield.parquet.write.string_check import check_text
+from icefield.plan.partition.keys import PARTITION_KEY
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import Store
+from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 
 LOCAL = "local"
+MOST_SORTED_BYTES = 1024 * 1024 * 1024  # of compressed files
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,12 @@ class LocalEngine:
             plan, chain(batches, self._rows_that_stay(plan.schema, replaced)), self.store, local_name()
         )
 
+    def write_in_order(self, scan: ScanPlan, plan: WritePlan, order: RowOrder) -> DataFiles:
+        """Write the rows of planned files in an order, one partition after another; each is sorted in memory."""
+        return write_batches(
+            replace(plan, order=order.sort), self._rows_in_order(scan, plan.schema, order), self.store, local_name()
+        )
+
     def upsert_by_equality(self, rows: object, plan: EqualityPlan) -> EqualityFiles:
         """Write Arrow data to data files, and its keys to equality delete files."""
         _, batches = arrow_batches(rows)
@@ -72,6 +83,24 @@ class LocalEngine:
         """Apply a clause to the rows of planned files that match the filter of the plan and its condition."""
         work = change_files(clause, plan)
         return Changed.total(self.run(work, self.group(plan.scan.tasks(plan.scan.files))))
+
+    def _rows_in_order(self, scan: ScanPlan, schema: Schema, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        files = scan.files.sort_by("spec_id", PARTITION_KEY)
+        for _, tasks in groupby(scan.tasks(files), lambda task: task.partition_identity):
+            held = list(tasks)
+            size = sum(task.file_size_bytes or 0 for task in held)
+            if size > MOST_SORTED_BYTES:
+                raise InvalidInput(
+                    f"cannot put a partition of {size:,} bytes in order in this process: it must fit in memory",
+                    hint="Use engine='spark', or a filter that selects fewer files",
+                )
+            rows = (
+                batch
+                for reader, task in read_ahead(self.store, self.base, held)
+                for batch in reader.read_without(task, schema, NO_POSITIONS)
+            )
+            table = pa.Table.from_batches(rows, arrow_schema(schema))
+            yield from order.sorted(table, schema).to_batches()
 
     def _site(self, number: int) -> Site:
         return Site(self.store, TableFiles.of(self.base), local_name(number))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,13 +15,16 @@ from icefield.engine.engine import FileWork, T
 from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan
 from icefield.engine.rows import arrow_batches
 from icefield.errors import NeedsSpark
+from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import check_arrow_schema, check_schema, conform_batch
 from icefield.parquet.write.plan import WritePlan
+from icefield.parquet.write.row_order import RowOrder
 from icefield.parquet.write.string_check import check_text
 from icefield.plan.plan import ScanPlan
+from icefield.properties.table import DISTRIBUTE_RANGE
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.change import SparkChange, change_matching
 from icefield.spark.change.merge import SparkMerge
@@ -65,6 +69,13 @@ class SparkRowEngine:
                 partial = FilesToRead(self.context, self.base, scan, scan.partial_files, plan.schema)
                 frames.append(read_files(self.session, partial, scan.where, Rows.NON_MATCHING))
         return write_frames(frames, plan, self.base.sort_order, self.context.store)
+
+    def write_in_order(self, scan: ScanPlan, plan: WritePlan, order: RowOrder) -> DataFiles:
+        """Write the rows of planned files in an order: a range of it to each task."""
+        all_rows = scan.files.replaced({"residual_code": pa.array(np.zeros(scan.files.num_rows, np.int64))})
+        request = FilesToRead(self.context, self.base, replace(scan, where=TRUE), all_rows, plan.schema)
+        frame = read_files(self.session, request, TRUE)
+        return write_frames([frame], replace(plan, distribution=DISTRIBUTE_RANGE), order, self.context.store)
 
     def upsert_by_equality(self, rows: object, plan: EqualityPlan) -> EqualityFiles:
         """Write a DataFrame or Arrow data to data files, and its keys to equality delete files."""

@@ -19,16 +19,18 @@ from icefield.dml.update import change_matching
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import SPARK, EngineChoice, EngineName
 from icefield.engine.rows import hold_table, is_spark
-from icefield.errors import ConcurrentChange, InvalidInput, SourceLost
+from icefield.errors import ConcurrentChange, InvalidInput, RowsMoved, SourceLost
 from icefield.explain.explain import Explanation
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.render.describe import describe
 from icefield.expr.values.scope import SOURCE, TARGET
+from icefield.model.snapshot import Snapshot
 from icefield.table.history import TableHistory
 from icefield.table.merge import MergeBuilder
 from icefield.table.scan import TableScan
 
 MOST_LOSSES = 3  # of a source, as often as Spark runs a failed task again
+MOST_MOVES = 10  # of rows that compaction moves, before a change fails for it
 
 
 @check_arguments
@@ -182,8 +184,10 @@ class TableChanges(TableHistory):
     def _change(
         self, verb: ChangeVerb, run: Callable[[RowChange], ChangeResult], options: ChangeOptions
     ) -> ChangeResult:
-        """Run a row-level change; again if the source is lost, or if a commit conflicts and the caller wants that."""
-        conflicts, losses = options.retry_conflicts, MOST_LOSSES if options.can_reread else 0
+        """Run a row-level change; again if the source is lost, if its files were rewritten concurrently, or if a commit
+        conflicts and the caller wants that.
+        """
+        conflicts, losses, moves = options.retry_conflicts, MOST_LOSSES if options.can_reread else 0, MOST_MOVES
         if conflicts < 0:
             raise InvalidInput(f"retry_conflicts must not be negative, but is {conflicts}")
         while True:
@@ -192,6 +196,10 @@ class TableChanges(TableHistory):
                 return ChangeResult(verb.name, landed.snapshot, is_repeated=True)
             try:
                 return run(RowChange(write, verb, options.mode, options.is_dry_run))
+            except RowsMoved:
+                if moves == 0:
+                    raise
+                moves -= 1
             except ConcurrentChange:
                 if conflicts == 0:
                     raise
@@ -201,6 +209,17 @@ class TableChanges(TableHistory):
                 if losses == 0:
                     raise
                 losses -= 1
+
+    def _repeat(self, rows: object, run: Callable[[], Snapshot | None]) -> Snapshot | None:
+        """Run a change; again if its files were rewritten concurrently, and if the rows can be read again."""
+        moves = MOST_MOVES if is_spark(rows) or hasattr(rows, "__len__") else 0
+        while True:
+            try:
+                return run()
+            except RowsMoved:
+                if moves == 0:
+                    raise
+                moves -= 1
 
     def _begin(
         self,

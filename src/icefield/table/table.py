@@ -20,11 +20,14 @@ from icefield.commit.actions.replace import ReplaceTable
 from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.validate.idempotency_key import IdempotencyKey
+from icefield.compaction.compact import Compaction, OnProgress
+from icefield.compaction.options import BIN_PACK, CLUSTER, CompactionRequest
+from icefield.compaction.result import CompactionResult
 from icefield.dml.add_files import Files, add_files
 from icefield.dml.change import DELETE
-from icefield.dml.compact import compact
 from icefield.dml.convert_deletes import convert_equality_deletes
 from icefield.dml.evolution import TableEvolution
+from icefield.dml.head import preview
 from icefield.dml.write import OVERWRITE
 from icefield.engine.choose import EngineName
 from icefield.errors import InvalidInput
@@ -113,13 +116,17 @@ class Table(TableChanges, TableChecks, StaysInProcess):
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
-        write = self._begin(idempotency_key, options, engine)
-        if (landed := write.landed) is not None:
-            return landed.snapshot
-        write, rows = write.merging(rows) if merge_schema else (write, rows)
-        if files is not None:
-            return write.replace_named(rows, files, OVERWRITE)
-        return write.replace_matching(rows, where, OVERWRITE, check_rows=check_rows)
+
+        def run() -> Snapshot | None:
+            write = self._begin(idempotency_key, options, engine)
+            if (landed := write.landed) is not None:
+                return landed.snapshot
+            write, taken = write.merging(rows) if merge_schema else (write, rows)
+            if files is not None:
+                return write.replace_named(taken, files, OVERWRITE)
+            return write.replace_matching(taken, where, OVERWRITE, check_rows=check_rows)
+
+        return run() if files is not None else self._repeat(rows, run)
 
     def overwrite_partitions(
         self,
@@ -133,24 +140,52 @@ class Table(TableChanges, TableChecks, StaysInProcess):
 
         The parameters are those of `append`.
         """
-        write = self._begin(idempotency_key, options, engine)
-        return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
+
+        def run() -> Snapshot | None:
+            write = self._begin(idempotency_key, options, engine)
+            return landed.snapshot if (landed := write.landed) else write.replace_partitions(rows)
+
+        return self._repeat(rows, run)
 
     def delete_files(self, files: Iterable[str], *, idempotency_key: IdempotencyKey | None = None) -> Snapshot | None:
         """Remove data files, named by location, from the table in one snapshot."""
         write = self._begin(idempotency_key)
         return landed.snapshot if (landed := write.landed) else write.replace_named(None, files, DELETE)
 
-    def compact(self, where: Predicate | str | Any = None, *, engine: EngineName | None = None) -> Snapshot | None:
-        """Rewrite small files, and files with deleted rows, as fewer and larger ones. No row changes.
+    def compact(  # noqa: PLR0913 - all but one are keywords
+        self,
+        where: Predicate | str | Any = None,
+        *,
+        strategy: str | None = None,
+        cluster_by: Sequence[str] = (),
+        dry_run: bool = False,
+        options: Mapping[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+        engine: EngineName | None = None,
+    ) -> CompactionResult:
+        """Rewrite files that are too small, too large, or have many deleted rows. No row changes. Return what was done.
 
-        Return None if there is nothing to gain. Rows that are deleted concurrently stay deleted.
+        Files are rewritten in groups, several of which are one commit; what was committed need not be done again. Other
+        writers do not fail for it, and a group that another writer changes first is left out.
 
         Args:
-            where: Compact only files that may hold rows which match this filter.
+            where: Look only at files that may hold rows which match this filter.
+            strategy: `bin-pack` combines small files in levels; `sort` rewrites all files by the table's sort order;
+                `cluster` by the columns of `cluster_by`. By default `bin-pack`, or `cluster` if there are such columns.
+            cluster_by: Two to four columns. Rows are put along a Hilbert curve, so that a filter on any of the columns
+                reads few files.
+            dry_run: Change nothing; return the plan.
+            options: Thresholds for this call, such as `min-input-files`, instead of the table's properties
+                `icefield.compaction.*`; and write options, such as `target-file-size-bytes`.
+            on_progress: Is called after each group with a `CompactionProgress`.
             engine: As in `delete`.
         """
-        return compact(self._begin(None, engine=engine), where)
+        chosen = strategy or (CLUSTER if cluster_by else BIN_PACK)
+        request = CompactionRequest(where, chosen, tuple(cluster_by), options or {})
+        compaction = Compaction(
+            lambda: self._begin(None, engine=engine), request, on_progress or (lambda _progress: None)
+        )
+        return compaction.dry_run() if dry_run else compaction.run()
 
     def convert_equality_deletes(
         self, where: Predicate | str | Any = None, *, engine: EngineName | None = None
@@ -165,9 +200,19 @@ class Table(TableChanges, TableChecks, StaysInProcess):
         """
         return convert_equality_deletes(self._begin(None, engine=engine), where)
 
-    def rewrite_manifests(self) -> Snapshot | None:
-        """Merge small manifests, so that planning opens fewer. Return None if there are not at least two."""
+    def rewrite_manifests(self, *, dry_run: bool = False) -> Snapshot | None:
+        """Rewrite manifests, clustered by partition and without deleted entries. Return None if all are good.
+
+        No data file changes. The summary of the snapshot counts what was replaced, created and kept. The target size
+        follows the table, unless `commit.manifest.target-size-bytes` is set. Small manifests are also merged by commits
+        from time to time (`commit.manifest.min-count-to-merge`).
+
+        Args:
+            dry_run: Change nothing; return the snapshot that would be committed.
+        """
         action = RewriteManifests(self._target())
+        if dry_run:
+            return preview(action, self._head)
         metadata = self._head.commit([action])
         return metadata.snapshots.find(action.snapshot_id) if action.snapshot_id is not None else None
 

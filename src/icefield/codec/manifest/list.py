@@ -4,7 +4,8 @@ splice_manifest_list() adds manifests to a list without decoding it: the old fil
 Raises CorruptFile for bytes that are not a manifest list; InvalidInput for rows that cannot be written as one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -52,13 +53,14 @@ _DEFAULTS = {"content": 0, "sequence_number": 0, "min_sequence_number": 0}
 
 @dataclass(frozen=True)
 class ManifestListHeader:
-    """The snapshot that a manifest list belongs to."""
+    """The snapshot that a manifest list belongs to. more: further keys of the file, for readers that know them."""
 
     snapshot_id: int
     parent_snapshot_id: int | None
     sequence_number: int
     format_version: int = 2
     first_row_id: int | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
 
     def metadata(self) -> dict[str, str]:
         """Return the keys to write to the file, as Iceberg Java names them."""
@@ -68,7 +70,7 @@ class ManifestListHeader:
             metadata["sequence-number"] = str(self.sequence_number)
         if self.first_row_id is not None:
             metadata["first-row-id"] = str(self.first_row_id)
-        return metadata | {"format-version": str(self.format_version)}
+        return {**metadata, "format-version": str(self.format_version), **self.more}
 
 
 def decode_manifest_list(data: bytes, location: str, limits: Limits = DEFAULT_LIMITS) -> Manifests:
@@ -95,6 +97,12 @@ def check_list_of(snapshot_id: int, data: bytes, location: str) -> None:
             f" {snapshot_id}",
             hint="It was replaced, or the metadata is of another table; restore it from a backup",
         )
+
+
+def list_property(data: bytes, location: str, key: str) -> str | None:
+    """Return what the header of a manifest list says under a key."""
+    said = parse_header(data, location).metadata.get(key)
+    return None if said is None else said.decode(errors="replace")
 
 
 def count_manifests(data: bytes, location: str) -> int:

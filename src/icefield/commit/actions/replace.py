@@ -1,12 +1,13 @@
 """Replace a table by another definition: its history is kept, its rows are removed from the branch `main`.
 
 A replacement defines the whole table, so it conflicts with every other change: if the table was changed in any way
-since the replacement was planned, it fails, instead of dropping the change silently. A primitive column that keeps its
-name and type keeps its id.
+since the replacement was planned, it fails, instead of dropping the change silently. Compaction and rewritten manifests
+are not changes. A primitive column that keeps its name and type keeps its id.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.create import TableDefinition, check_definition
@@ -16,7 +17,7 @@ from icefield.commit.validate.key_history import forget_branches
 from icefield.errors import ConcurrentChange, InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN
+from icefield.model.snapshot import MAIN, Operation
 from icefield.model.sort_order import SortOrder
 from icefield.model.updates import (
     AssertCurrentSchemaId,
@@ -44,7 +45,7 @@ class ReplaceTable:
     planned: TableMetadata
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
-        if _state(base) != _state(self.planned):
+        if _state(base) != _state(self.planned) or not _only_rewritten(self.planned, base):
             raise ConcurrentChange(
                 "cannot replace the table: it was changed concurrently, and the change would be lost",
                 hint="Nothing was changed; check the table and run it again",
@@ -72,7 +73,7 @@ class ReplaceTable:
 
 
 def _state(table: TableMetadata) -> tuple[object, ...]:
-    """Return everything that a commit can change in a table, except times."""
+    """Return everything that a commit can change in a table, except times and snapshots."""
     return (
         table.format_version,
         table.location,
@@ -83,11 +84,26 @@ def _state(table: TableMetadata) -> tuple[object, ...]:
         table.sort_orders,
         table.default_sort_order_id,
         dict(table.properties),
-        dict(table.refs),
-        {s.snapshot_id for s in table.snapshots},
+        {name: replace(ref, snapshot_id=0) for name, ref in table.refs.items()},
         table.statistics,
         table.partition_statistics,
     )
+
+
+def _only_rewritten(planned: TableMetadata, base: TableMetadata) -> bool:
+    """Return whether all snapshots are there, and every branch has only new ones that rewrote files or manifests."""
+    known = {s.snapshot_id for s in planned.snapshots}
+    if not known <= {s.snapshot_id for s in base.snapshots}:
+        return False
+    if any(s.operation != Operation.REPLACE for s in base.snapshots if s.snapshot_id not in known):
+        return False
+    for name, ref in base.refs.items():
+        since = takewhile(lambda s: s.snapshot_id not in known, base.ancestors(base.snapshot_by_id(ref.snapshot_id)))
+        oldest = list(since)[-1:]
+        before = oldest[0].parent_snapshot_id if oldest else ref.snapshot_id
+        if before != planned.refs[name].snapshot_id:
+            return False
+    return True
 
 
 def _draft(definition: TableDefinition, base: TableMetadata) -> Draft:

@@ -1,38 +1,30 @@
 """Rewrite files without changing rows: compaction, clustering, another spec.
 
-What must be true at commit time: every file that was read is still there. Rows that were deleted concurrently would
+It gives way to every other change. The files are rewritten in groups, which are independent: at commit time, a group of
+which a file is no longer there is left out, and the others are committed. Rows that were deleted concurrently would
 reappear in the new files: if the new positions of rows are known, those deletes are applied to the new files, and
-otherwise the rewrite fails. The new files keep the sequence number of the version that was read, so that later equality
-deletes apply to them as they did to the old ones. (spec: Sequence Numbers)
+otherwise the group is left out. The new files keep the sequence number of the version that was read, so that later
+equality deletes apply to them as they did to the old ones. (spec: Sequence Numbers)
 
-For example, a has 5 rows, of which row 2 was deleted before the plan, and b has 2. Their 6 rows are written to x and y,
-3 to each. Concurrently, another writer deletes the rows 1 and 4 of a:
-
-    row of a     0    1    2    3    4         row of b     0    1
-    read as      0    1    -    2    3                      4    5
-    written to   x:0  x:1  -    x:2  y:0                    y:1  y:2
-
-    >>> moved = MovedRows(starts={"a": 0, "b": 4}, targets=["x", "y"], ends=np.array([3, 6]))
-    >>> moved.find("a", np.array([1, 4]), left_out=np.array([2]))
-    {'x': array([1]), 'y': array([0])}
+The new positions of rows are stored with the snapshot, for changes that were planned on the old files.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import partition_column
-from icefield.commit.action import ProposedChange, WriteContext
+from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
 from icefield.commit.snapshot.manifests import AddedFiles, write_added
+from icefield.commit.snapshot.moved_rows import ROW_MAP, MovedRows, encode_row_map
 from icefield.commit.snapshot.position_deletes import (
     ChangedFile,
     as_added_files,
-    find_changed_files,
+    find_files_now,
     load_positions,
     open_delete_writer,
 )
@@ -42,61 +34,111 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.write.delete_files import DeleteDestination
+from icefield.plan.planned_files import PlannedFiles
 
 
 @dataclass(frozen=True)
-class MovedRows:
-    """The new positions of rows: files were read in order, without their deleted rows, and written in that order.
+class RewrittenGroup:
+    """Planned files and the new ones with the same rows; moved: the new positions of rows, None if unknown."""
 
-    starts: the number of each source's first row among all that were read. targets: the new files in order; ends: the
-    number of the row after each one's last.
-    """
+    replaced: PlannedFiles
+    files: DataFiles
+    moved: MovedRows | None
 
-    starts: Mapping[str, int]
-    targets: Sequence[str]
-    ends: npt.NDArray[np.int64]
 
-    def find(self, source: str, positions: Positions, left_out: Positions) -> dict[str, Positions]:
-        """Return the positions of rows in the new files, by file; left_out: those of the source that were not read."""
-        numbers = self.starts[source] + positions - np.searchsorted(left_out, positions)
-        files = np.searchsorted(self.ends, numbers, "right")
-        begins = np.concatenate([[0], self.ends[:-1]])
-        return {self.targets[at]: numbers[files == at] - begins[at] for at in np.unique(files).tolist()}
+@dataclass(frozen=True)
+class _Intact:
+    """The groups that can be committed on a base, and the positions to delete in their new files."""
+
+    groups: Sequence[RewrittenGroup]
+    deleted: dict[str, Positions]
 
 
 @dataclass(kw_only=True)
 class RewriteFiles(FilesAction):
-    """Replaces every file of a read set's plan by new ones with the same rows.
+    """Replaces groups of planned files by new ones with the same rows; groups that others changed are left out.
 
-    moved: the new positions of rows by file; a file without them cannot have new deletes.
+    committed: the groups of the newest proposal.
     """
 
-    moved: Sequence[MovedRows]
+    groups: Sequence[RewrittenGroup]
     place: DeleteDestination
+    committed: Sequence[RewrittenGroup] = ()
 
     def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         self.read_set.check_history(base)
-        replaced = self.read_set.plan.files
-        deletes = self._remapped(base, context)
+        intact = self._find_intact(base, context)
+        self.committed = intact.groups
+        if not intact.groups:
+            return NOTHING_TO_DO
         manifests, snapshot_id = self._manifests.write(base, context)
+        files, unused = self.files, list[str]()
+        if len(intact.groups) < len(self.groups):
+            files = replace(self.files, columns=DataFiles.concat(group.files for group in intact.groups))
+            used = files.columns.paths
+            unused = [*self._manifests.locations, *(path for path in self.files.locations if path not in used)]
+            manifests = write_added(files, base, context, snapshot_id)
+        deletes = self._write_deletes(intact.deleted, base, context)
         written = [row for group in deletes for row in write_added(group, base, context, snapshot_id)]
         columns = [group.columns for group in deletes]
+        replaced = PlannedFiles.concat(group.replaced for group in intact.groups)
+        row_map = encode_row_map(group.moved for group in intact.groups if group.moved is not None)
         draft = FilesDraft(
             snapshot_id,
             Operation.REPLACE,
             RemovedFiles(replaced, replaced.paths),
             [*manifests, *written],
-            added=tally(self.files.columns),
+            added=tally(files.columns),
             added_deletes=tally_deletes(DataFiles.concat(columns)) if columns else NO_DELETE_FILES,
-            partitions=self.files.partitions,
+            partitions=files.partitions,
+            header={} if row_map is None else {ROW_MAP: row_map},
         )
-        return self._propose_draft(draft, base, context)
+        return replace(self._propose_draft(draft, base, context), unused=unused)
 
-    def _remapped(self, base: TableMetadata, context: WriteContext) -> list[AddedFiles]:
+    def _find_intact(self, base: TableMetadata, context: WriteContext) -> _Intact:
+        """Find the groups whose files are all there, and whose concurrent deletes can be applied to the new files."""
+        now = find_files_now(self.read_set, self.read_set.plan.files, base, context.reading)
+        if now is None:
+            return _Intact(self.groups, {})
+        groups: list[RewrittenGroup] = []
+        deleted: dict[str, Positions] = {}
+        changed = {change.now.location: change for change in now.changed}
+        for group in self.groups:
+            own = [changed[path] for path in group.replaced.file_path.to_pylist() if path in changed]
+            if not group.replaced.paths.isdisjoint(now.removed):
+                continue
+            found = self._moved_positions(group, own, base, context)
+            if found is not None:
+                groups.append(group)
+                deleted |= found
+        return _Intact(groups, deleted)
+
+    def _moved_positions(
+        self, group: RewrittenGroup, changed: Sequence[ChangedFile], base: TableMetadata, context: WriteContext
+    ) -> dict[str, Positions] | None:
+        """Return the rows that were deleted since the old files were read, by new file; None if that is unknown."""
+        spec_id = self.files.shape.spec.spec_id
+        if any(change.new_equality_deletes and change.now.spec_id != spec_id for change in changed):
+            return None  # these deletes are for the old spec
+        found: dict[str, list[Positions]] = {}
+        loaded = load_positions((t for change in changed for t in (change.planned, change.now)), base, context.store)
+        try:
+            for change, planned, now in zip(changed, loaded, loaded, strict=True):
+                since = np.setdiff1d(now, planned)
+                if len(since) == 0:
+                    continue
+                if group.moved is None:
+                    return None
+                for target, positions in group.moved.find(change.now.location, since).items():
+                    found.setdefault(target, []).append(positions)
+        except MissingFile:  # a delete file of an expired version
+            return None
+        return {target: np.unique(np.concatenate(parts)) for target, parts in found.items()}
+
+    def _write_deletes(
+        self, deleted: dict[str, Positions], base: TableMetadata, context: WriteContext
+    ) -> list[AddedFiles]:
         """Write deletes for the new files, for rows that were deleted since the old ones were read."""
-        changed = find_changed_files(self.read_set, self.read_set.plan.files, base, context.reading)
-        self._check_keys(changed)
-        deleted = self._moved_positions(changed, base, context)
         if not deleted:
             return []
         writer = open_delete_writer(self.place, base, context.store, context.ambient)
@@ -106,32 +148,3 @@ class RewriteFiles(FilesAction):
         names = ["file_path", *(partition_column(f.field_id) for f in spec.fields)]
         batch = ManifestEntries(self.files.columns.at(deleted).table.select(names))
         return as_added_files(writer.close(), [(spec, batch)], base)
-
-    def _check_keys(self, changed: Sequence[ChangedFile]) -> None:
-        """Raise ConcurrentChange for new equality deletes of files that change their spec: they are for the old one."""
-        for change in changed:
-            if (new := change.new_equality_deletes) and change.now.spec_id != self.files.shape.spec.spec_id:
-                raise self.read_set.conflict(
-                    f"rows in {change.now.location} were concurrently deleted by an equality delete, {min(new)}"
-                )
-
-    def _moved_positions(
-        self, changed: Sequence[ChangedFile], base: TableMetadata, context: WriteContext
-    ) -> dict[str, Positions]:
-        moves = {path: moved for moved in self.moved for path in moved.starts}
-        found: dict[str, list[Positions]] = {}
-        loaded = load_positions((t for change in changed for t in (change.planned, change.now)), base, context.store)
-        try:
-            for change, planned, now in zip(changed, loaded, loaded, strict=True):
-                path, since = change.now.location, np.setdiff1d(now, planned)
-                if len(since) == 0:
-                    continue
-                if path not in moves:
-                    raise self.read_set.conflict(
-                        f"rows in {path} were concurrently deleted, and their new positions are unknown"
-                    )
-                for target, positions in moves[path].find(path, since, planned).items():
-                    found.setdefault(target, []).append(positions)
-        except MissingFile as error:  # of an expired version
-            raise self.read_set.conflict(f"delete files of the planned version no longer exist: {error}") from error
-        return {target: np.unique(np.concatenate(parts)) for target, parts in found.items()}

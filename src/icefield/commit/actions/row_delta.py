@@ -5,17 +5,20 @@ only for data files from which another writer deleted rows since the plan.
 
 What must be true at commit time: the data files are still there, and no one else deleted one of the same rows (two
 updates of one row conflict, and so do an update and a delete). Deletes of other rows of the same file do not conflict,
-unless the file is rewritten. Concurrently added rows are handled as for an overwrite.
+unless the file is rewritten. Concurrently added rows are handled as for an overwrite. If compaction has moved the rows
+to other files since, they are deleted there.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
 from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesAction, FilesDraft, with_vectors
+from icefield.commit.snapshot.carried_over import CarriedOver, LostRows, carry_over, find_lost_files, live_rows
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestRow, write_added
 from icefield.commit.snapshot.position_deletes import (
@@ -27,7 +30,7 @@ from icefield.commit.snapshot.position_deletes import (
     open_delete_writer,
     with_deletes,
 )
-from icefield.commit.snapshot.summary import tally, tally_deletes
+from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally, tally_deletes
 from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
@@ -84,16 +87,21 @@ class RowDelta(FilesAction):
     def propose_on(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         self.read_set.check_added_rows(base, context)
         self.read_set.check_deleted_rows(base, context, self.carried)
+        moved, lost = self._find_moved(base, context)
         manifests, snapshot_id = self._manifests.write(base, context)
-        proposed = self._propose_deletes(base, context)
-        columns = DataFiles.concat(group.columns for group in proposed.files)
+        proposed = self._propose_deletes(base, context, moved, lost)
+        columns = [group.columns for group in proposed.files]
+        removed = self.removed.at(self.removed.paths - lost)
+        vectors = proposed.superseded | with_vectors(removed, self.read_set, base)
+        if moved is not None:
+            removed, vectors = PlannedFiles.concat([removed, moved.emptied]), vectors | moved.emptied.paths
         draft = FilesDraft(
             snapshot_id,
             Operation.OVERWRITE if self.files.columns.num_rows else Operation.DELETE,
-            RemovedFiles(self.removed, proposed.superseded | with_vectors(self.removed, self.read_set, base)),
+            RemovedFiles(removed, vectors),
             [*manifests, *proposed.manifests],
             added=tally(self.files.columns),
-            added_deletes=tally_deletes(columns),
+            added_deletes=tally_deletes(DataFiles.concat(columns)) if columns else NO_DELETE_FILES,
             partitions=self.files.partitions | self._touched.partitions,
         )
         change = self._propose_draft(draft, base, context)
@@ -113,15 +121,47 @@ class RowDelta(FilesAction):
     def _touched(self) -> PlannedFiles:
         return self.read_set.plan.files.at(path for entry in self.deletes for path in data_files_of(entry))
 
-    def _propose_deletes(self, base: TableMetadata, context: WriteContext) -> _Proposed:
-        """Return the deletes for a base, after checking that they do not conflict with concurrent ones."""
+    def _find_moved(self, base: TableMetadata, context: WriteContext) -> tuple[CarriedOver | None, frozenset[str]]:
+        """Find the rows of planned files that were rewritten since, and those files."""
         touched = self._touched
+        lost = find_lost_files(self.read_set, PlannedFiles.concat([touched, self.removed]), base, context)
+        if lost is None:
+            return None, frozenset()
+        copied = self.carried.paths
+        removed = live_rows(self.read_set, self.removed.at(lost.paths), base, context)
+        rows = chain(
+            (replace(each, is_exact=each.planned.location in copied) for each in removed),
+            self._lost_positions(touched.at(lost.paths), base, context),
+        )
+        return carry_over(self.read_set, lost, rows, base, context), lost.paths
+
+    def _lost_positions(self, files: PlannedFiles, base: TableMetadata, context: WriteContext) -> Iterator[LostRows]:
+        own = {path: open_entry(entry) for entry in self.deletes for path in data_files_of(entry)}
+        planned = list(self.read_set.plan.tasks(files))
+        tasks = (task for each in planned for task in (each, with_deletes(each, own[each.location])))
+        loaded = load_positions(tasks, base, context.store)
+        for task, before, written in zip(planned, loaded, loaded, strict=True):
+            yield LostRows(task, np.setdiff1d(written, before) if self.has_vectors else written, is_exact=True)
+
+    def _propose_deletes(
+        self,
+        base: TableMetadata,
+        context: WriteContext,
+        moved: CarriedOver | None = None,
+        lost: frozenset[str] = frozenset(),
+    ) -> _Proposed:
+        """Return the deletes for a base, after checking that they do not conflict with concurrent ones.
+
+        moved: the rows of lost files, which get deletes where they are now.
+        """
+        touched = self._touched
+        touched = touched.at(touched.paths - lost) if lost else touched
         changed = {c.now.location: c for c in find_changed_files(self.read_set, touched, base, context.reading)}
         pairs = [changed.get(task.location, ChangedFile(task, task)) for task in self.read_set.plan.tasks(touched)]
         was_upgraded = base.has_row_ids is not self.has_vectors
         merged = self._merge(pairs if was_upgraded else list(changed.values()), base, context)
         superseded = frozenset(pair.now.location for pair in pairs if has_position_deletes(pair.now))
-        if not base.has_row_ids or not (changed or was_upgraded):
+        if moved is None and (not base.has_row_ids or not (changed or was_upgraded)):
             # Position delete files stay valid, whatever other writers deleted.
             for _ in merged:
                 continue
@@ -129,20 +169,46 @@ class RowDelta(FilesAction):
             self._undisturbed = self._undisturbed or self._propose(self.deletes, replaced, base, context)
             return self._undisturbed
         writer = open_delete_writer(self.place, base, context.store, context.ambient)
-        for path, positions in merged:
+        for path, positions in merged if base.has_row_ids else self._left_of_entries(merged, lost, base, context):
             writer.add(path, positions)
+        if moved is not None:
+            moved.write(writer)
+            superseded |= moved.superseded
         rewritten = {path: entry for entry in writer.close() for path in data_files_of(entry)}
         # Either vectors of one data file each, or position delete files that are all rewritten.
-        kept = [entry for entry in self.deletes if rewritten.keys().isdisjoint(data_files_of(entry))]
-        entries = [*kept, *rewritten.values()]
-        return self._propose(entries, superseded, base, context)
+        stale = rewritten.keys() | lost
+        kept = [entry for entry in self.deletes if stale.isdisjoint(data_files_of(entry))]
+        replaced = superseded if base.has_row_ids else frozenset[str]()
+        return self._propose([*kept, *rewritten.values()], replaced, base, context, moved)
+
+    def _left_of_entries(
+        self,
+        merged: Iterator[tuple[str, Positions]],
+        lost: frozenset[str],
+        base: TableMetadata,
+        context: WriteContext,
+    ) -> Iterator[tuple[str, Positions]]:
+        """Yield the positions of files that share a delete file with a lost one, after all checks."""
+        for _ in merged:
+            continue
+        broken = [entry for entry in self.deletes if not lost.isdisjoint(data_files_of(entry))]
+        own = {path: open_entry(entry) for entry in broken for path in data_files_of(entry) if path not in lost}
+        tasks = list(self.read_set.plan.tasks(self.read_set.plan.files.at(own)))
+        loaded = load_positions((with_deletes(t, own[t.location]) for t in tasks), base, context.store)
+        yield from ((task.location, positions) for task, positions in zip(tasks, loaded, strict=True))
 
     def _propose(
-        self, entries: Sequence[DeleteEntry], superseded: frozenset[str], base: TableMetadata, context: WriteContext
+        self,
+        entries: Sequence[DeleteEntry],
+        superseded: frozenset[str],
+        base: TableMetadata,
+        context: WriteContext,
+        moved: CarriedOver | None = None,
     ) -> _Proposed:
         assert self.snapshot_id is not None
-        partitions = load_partition_values(context.reading, base, self.read_set.plan, self._touched)
-        files = as_added_files(entries, partitions, base)
+        touched = self._touched.at(path for entry in entries for path in data_files_of(entry))
+        planned = load_partition_values(context.reading, base, self.read_set.plan, touched)
+        files = as_added_files(entries, chain(planned, moved.partition_values(base, context) if moved else ()), base)
         manifests = [row for group in files for row in write_added(group, base, context, self.snapshot_id)]
         return _Proposed(entries, files, manifests, superseded)
 

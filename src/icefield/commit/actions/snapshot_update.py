@@ -1,7 +1,7 @@
 """A snapshot that adds and removes files: the common part of overwrites, deletes, row deltas and rewrites."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
@@ -62,7 +62,10 @@ class FilesAction(ABC):
 
 @dataclass(frozen=True)
 class FilesDraft:
-    """What a snapshot adds and removes. manifests: of the files that it adds; partitions: of those files only."""
+    """What a snapshot adds and removes.
+
+    manifests: of the files that it adds. partitions: of those files only. header: of the manifest list.
+    """
 
     snapshot_id: int
     operation: Operation
@@ -71,6 +74,7 @@ class FilesDraft:
     added: Tally = NOTHING
     added_deletes: DeleteTally = NO_DELETE_FILES
     partitions: frozenset[Partition] = frozenset()
+    header: Mapping[str, str] = field(default_factory=dict)
 
 
 def propose_files(
@@ -79,7 +83,7 @@ def propose_files(
     """Propose a draft on a base. Raises ConcurrentChange if a file to remove is missing."""
     filtered = remove_files(draft.removed_files, base, target.ref, context, draft.snapshot_id)
     if filtered.missing:
-        raise read_set.missing(filtered.missing)
+        raise read_set.missing(filtered.missing, base, context.reading)
     partitions = draft.partitions | draft.removed_files.data.partitions
     snapshot = SnapshotDraft(
         draft.snapshot_id,
@@ -92,6 +96,7 @@ def propose_files(
         kept=filtered.kept,
         changed_partitions=len(partitions),
         target=target,
+        header=draft.header,
     )
     return propose_snapshot(snapshot, base, context)
 

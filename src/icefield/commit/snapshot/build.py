@@ -34,7 +34,8 @@ class SnapshotDraft:
     """What a snapshot changes relative to its parent.
 
     new: manifests that it adds. kept: rows of the parent's manifest list to keep; None keeps all.
-    target: the branch whose head it becomes, and its idempotency key. extra: more keys for the summary.
+    target: the branch whose head it becomes, and its idempotency key. extra: more keys for the summary. header: more
+    keys for the header of the manifest list.
     """
 
     snapshot_id: int
@@ -48,6 +49,7 @@ class SnapshotDraft:
     changed_partitions: int = 0
     target: CommitTarget = ON_MAIN
     extra: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
 
     def changes(self) -> dict[str, int]:
         """Count the changes, under their summary keys."""
@@ -77,7 +79,9 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, context: WriteCo
     location = context.metadata_location(
         base, f"snap-{draft.snapshot_id}-{sequence_number}-{context.ambient.random_uuid()}.avro"
     )
-    header = ManifestListHeader(draft.snapshot_id, parent_id, sequence_number, base.format_version, first_row_id)
+    header = ManifestListHeader(
+        draft.snapshot_id, parent_id, sequence_number, base.format_version, first_row_id, draft.header
+    )
     data, next_row_id = _ListWriter(base, context, header, location).encode(draft, parent)
     context.store.put_new(location, data)
     snapshot = Snapshot(

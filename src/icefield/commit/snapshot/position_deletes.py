@@ -47,24 +47,40 @@ class ChangedFile:
         return _locations(self.now, DeleteType.EQUALITY) - _locations(self.planned, DeleteType.EQUALITY)
 
 
+@dataclass(frozen=True)
+class FilesNow:
+    """What became of planned files. removed: those that are no longer there; changed: those with other deletes."""
+
+    removed: frozenset[str]
+    changed: Sequence[ChangedFile]
+
+
+def find_files_now(
+    read_set: ReadSet, files: PlannedFiles, base: TableMetadata, context: ReadContext
+) -> FilesNow | None:
+    """Find out what became of planned files since the plan; None if they are as they were."""
+    if not read_set.is_disturbed(base, context, files):
+        return None
+    version = ResolvedVersion(base.ref_head(read_set.ref), read_set.plan.version.schema)
+    plan = plan_scan(context, base, version, read_set.plan.where)
+    found = plan.files.at(files.paths)
+    now = {task.location: task for task in plan.tasks(found)}
+    pairs = (ChangedFile(task, now[task.location]) for task in read_set.plan.tasks(files.at(now)))
+    changed = [pair for pair in pairs if set(pair.planned.deletes) != set(pair.now.deletes)]
+    return FilesNow(files.paths - found.paths, changed)
+
+
 def find_changed_files(
     read_set: ReadSet, files: PlannedFiles, base: TableMetadata, context: ReadContext
-) -> list[ChangedFile]:
+) -> Sequence[ChangedFile]:
     """Find the planned files whose deletes have changed since the plan.
 
     Raises ConcurrentChange if one of the files was removed.
     """
-    if not read_set.is_disturbed(base, context, files):
-        return []
-    version = ResolvedVersion(base.ref_head(read_set.ref), read_set.plan.version.schema)
-    plan = plan_scan(context, base, version, read_set.plan.where)
-    paths = files.paths
-    found = plan.files.at(paths)
-    if removed_files := paths - found.paths:
-        raise read_set.missing(set(removed_files))
-    now = {task.location: task for task in plan.tasks(found)}
-    pairs = (ChangedFile(task, now[task.location]) for task in read_set.plan.tasks(files))
-    return [pair for pair in pairs if set(pair.planned.deletes) != set(pair.now.deletes)]
+    now = find_files_now(read_set, files, base, context)
+    if now is not None and now.removed:
+        raise read_set.missing(now.removed, base, context)
+    return [] if now is None else now.changed
 
 
 def load_positions(tasks: Iterable[FileTask], base: TableMetadata, store: Store) -> Iterator[Positions]:

@@ -4,29 +4,33 @@
                       isolation, and for the keys of an upsert always. Files that statistics cannot prune are opened,
                       so that only rows which really match conflict, not overlapping ranges.
     deleted since     rows of files that the change rewrites were deleted: they would reappear, so it fails.
-    rewritten since   snapshots that only moved rows (compaction) added none.
+    rewritten since   snapshots that only moved rows (compaction) added none. If they removed files of the change, its
+                      rows are looked for in the new files (`carried_over`), or else RowsMoved is raised.
 
 Every snapshot between the plan and the base is checked. Raises ConcurrentChange, which names the snapshot, its
 operation, and a file.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
-from icefield.codec.manifest.header import DELETE_MANIFEST
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rows import ManifestEntries
+from icefield.codec.manifest.schema import DELETED
 from icefield.commit.action import WriteContext
-from icefield.errors import ConcurrentChange, MissingFile
+from icefield.errors import ConcurrentChange, MissingFile, RowsMoved
 from icefield.expr.bind.bound import columns_of
 from icefield.expr.prune.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.parquet.read.read_ahead import read_ahead
-from icefield.plan.manifest_list import load_manifests
+from icefield.plan.entries import load_batches
+from icefield.plan.manifest_list import is_of, load_manifests
 from icefield.plan.partition.keys import Partition
 from icefield.plan.plan import ScanPlan, plan_added_deletes, plan_added_files
 from icefield.plan.planned_files import PlannedFiles
@@ -177,11 +181,17 @@ class ReadSet:
         """Build the error for a conflict."""
         return ConcurrentChange(f"cannot {self.verb}: {why}", hint=f"Nothing was changed; {hint}")
 
-    def missing(self, paths: set[str]) -> ConcurrentChange:
-        """Build the error for files that are no longer there."""
-        return self.conflict(
-            f"{len(paths)} planned file(s) were concurrently removed or rewritten, such as {min(paths)}"
-        )
+    def rewrites_since(self, base: TableMetadata) -> list[Snapshot]:
+        """Return the snapshots since the plan that only moved rows, or rewrote metadata; newest first."""
+        return [s for s in self.snapshots_since(base) if s.operation == Operation.REPLACE]
+
+    def missing(self, paths: Set[str], base: TableMetadata, context: ReadContext) -> ConcurrentChange:
+        """Build the error for files that are no longer there: RowsMoved if their rows are in other files."""
+        what = f"{len(paths)} planned file(s) were concurrently removed or rewritten, such as {min(paths)}"
+        moved = frozenset().union(*(_removed_by(context, s) for s in self.rewrites_since(base)))
+        if paths <= moved:
+            return RowsMoved(f"cannot {self.verb}: {what}", hint="Nothing was changed; run it again")
+        return self.conflict(what)
 
     def _holds_read_rows(self, files: PlannedFiles, base: TableMetadata, store: Store) -> bool:
         """Check files for rows that the change would have read; files that are too large count as having some."""
@@ -201,6 +211,18 @@ class ReadSet:
             )
         except MissingFile:
             return True  # already removed: its rows are unknown
+
+
+def _removed_by(context: ReadContext, snapshot: Snapshot) -> frozenset[str]:
+    """Return the data files that a snapshot removed."""
+    manifests = load_manifests(context, snapshot)
+    if manifests is None:
+        return frozenset()
+    is_own = manifests.added_snapshot_id.to_numpy() == snapshot.snapshot_id
+    own = manifests.choose(is_own & is_of(manifests, DATA_MANIFEST))
+    want = ManifestColumns(("status", "snapshot_id", "sequence_number", "file_path"))
+    found = [entries.file_path.to_pylist() for _, entries in load_batches(context, own, want, (DELETED,))]
+    return frozenset(path for paths in found for path in paths)
 
 
 def _some(files: PlannedFiles | ManifestEntries) -> str:

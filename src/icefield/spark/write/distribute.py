@@ -24,8 +24,9 @@ from icefield.errors import InvalidInput
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.order_check import known_fields
 from icefield.parquet.write.plan import WritePlan
+from icefield.parquet.write.row_order import RowOrder
 from icefield.properties.table import DISTRIBUTE_HASH, DISTRIBUTE_RANGE
-from icefield.spark.write.keys import Key, KeyTask, order_keys, partition_keys
+from icefield.spark.write.keys import AnyKey, CurveKey, KeyTask, order_keys, partition_keys
 from icefield.spark.write.task import Names
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -40,15 +41,17 @@ class Distributed:
     plan: WritePlan
 
 
-def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder) -> Distributed:
-    """Distribute rows as the write properties say, and sort those of each task by partition and sort order.
+def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder | RowOrder) -> Distributed:
+    """Distribute rows as the write properties say, and sort those of each task by partition and order.
 
     Rows are sorted even if they are not shuffled: a task then fills one file after another.
     """
-    fields = tuple(known_fields(order, plan.schema))
-    if fields == order.fields:
-        plan = replace(plan, order=order)
-    parts, sorting = partition_keys(plan.schema, plan.spec), order_keys(plan.schema, fields)
+    rows_in = order if isinstance(order, RowOrder) else RowOrder(order)
+    fields = tuple(known_fields(rows_in.sort, plan.schema))
+    if fields == rows_in.sort.fields:
+        plan = replace(plan, order=rows_in.sort)
+    parts = partition_keys(plan.schema, plan.spec)
+    sorting = [CurveKey(rows_in, plan.schema)] if rows_in.cluster else order_keys(plan.schema, fields)
     numbered = [NumberedFrame.of(frame) for frame in frames]
     rows = _united(numbered, [*parts, *sorting])
     if parts or sorting:
@@ -58,7 +61,7 @@ def distribute(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder) -
     return Distributed(rows, tuple(each.names for each in numbered), plan)
 
 
-def _brought_together(frame: DataFrame, mode: str, parts: Sequence[Key], by: Sequence[Column]) -> DataFrame:
+def _brought_together(frame: DataFrame, mode: str, parts: Sequence[AnyKey], by: Sequence[Column]) -> DataFrame:
     if mode == DISTRIBUTE_HASH:
         names = [key.name for key in parts]
         if frame.sparkSession.conf.get(ADAPTIVE) == "true":
@@ -100,10 +103,10 @@ class NumberedFrame:
     def columns(self) -> tuple[spark.StructField, ...]:
         return tuple(spark.StructField(f"c{at}", f.dataType) for at, f in enumerate(self.given))
 
-    def key_column(self, key: Key) -> Column | None:
+    def key_column(self, key: AnyKey) -> Column | None:
         return key.column_of(self.given, [c.name for c in self.columns])
 
-    def with_keys(self, keys: Sequence[Key], computed: Sequence[Key]) -> DataFrame:
+    def with_keys(self, keys: Sequence[AnyKey], computed: Sequence[AnyKey]) -> DataFrame:
         frame = self.frame
         if computed:
             shape = spark.StructType([*self.columns, *(key.spark_field() for key in computed)])
@@ -129,7 +132,7 @@ def _without_collation(kind: spark.DataType) -> spark.DataType:
             return kind
 
 
-def _united(frames: Sequence[NumberedFrame], keys: Sequence[Key]) -> DataFrame:
+def _united(frames: Sequence[NumberedFrame], keys: Sequence[AnyKey]) -> DataFrame:
     # A key has one type in all frames: it is computed for all or for none.
     computed = [key for key in keys if any(frame.key_column(key) is None for frame in frames)]
     keyed = [frame.with_keys(keys, computed) for frame in frames]

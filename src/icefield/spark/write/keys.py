@@ -21,6 +21,7 @@ from icefield.model.partition import PartitionSpec
 from icefield.model.sort_order import Direction, NullOrder, SortField
 from icefield.parquet.nan_columns import column_at
 from icefield.parquet.write.conform import conform_columns
+from icefield.parquet.write.row_order import RowOrder
 from icefield.spark.types import physical_type
 from icefield.types.datatypes import (
     BinaryType,
@@ -112,11 +113,47 @@ class Key:
 
 
 @dataclass(frozen=True)
+class CurveKey:
+    """The position of a row on the curve by which rows are clustered."""
+
+    order: RowOrder
+    schema: Schema
+    name: str = "s0"
+
+    @property
+    def result(self) -> PrimitiveType:
+        """The type of its values."""
+        return LongType()
+
+    def column_of(self, given: Sequence[spark.StructField], names: Sequence[str]) -> None:
+        """Return None: no column of a frame is the key."""
+
+    def in_order(self) -> Column:
+        """Return the sort expression."""
+        return F.col(self.name).asc()
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """Compute the keys of rows that may lack columns."""
+        names = {self.schema.paths[column.field_id][0] for column in self.order.cluster}
+        tops = [f for f in self.schema.fields if f.name in names]
+        columns = conform_columns(batch, tops)
+        rows = pa.RecordBatch.from_arrays(list(columns), names=[f.name for f in tops])
+        return pa.array(self.order.curve_positions(rows, self.schema))
+
+    def spark_field(self) -> spark.StructField:
+        """Return the helper column that `KeyTask` computes."""
+        return spark.StructField(self.name, spark.LongType())
+
+
+AnyKey = Key | CurveKey
+
+
+@dataclass(frozen=True)
 class KeyTask:
     """Runs in an executor's Python worker: rows in, the same rows with their keys out."""
 
     names: Sequence[str]
-    keys: Sequence[Key]
+    keys: Sequence[AnyKey]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -150,7 +187,7 @@ def _source(schema: Schema, field_id: int) -> tuple[NestedField, tuple[str, ...]
     return next(f for f in schema.fields if f.name == path[0]), path
 
 
-def _values(key: Key, batch: pa.RecordBatch) -> pa.Array:
+def _values(key: AnyKey, batch: pa.RecordBatch) -> pa.Array:
     try:
         return key.values(batch)
     except IcefieldError:

@@ -20,6 +20,7 @@ from icefield.errors import IcefieldError, MissingFile, Unsupported
 from icefield.model.sort_order import SortOrder
 from icefield.parquet.write.data_files import no_data_files
 from icefield.parquet.write.plan import WritePlan
+from icefield.parquet.write.row_order import RowOrder
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.distribute import distribute
@@ -29,7 +30,7 @@ from icefield.storage.sizes import check_local_size
 from icefield.storage.store import Store
 
 
-def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder, store: Store) -> DataFiles:
+def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder | RowOrder, store: Store) -> DataFiles:
     """Write all rows, whose schemas were checked, and return one row per file, as columns of a manifest entry."""
     check_workers(frames[0].sparkSession)
     spread = distribute(frames, plan, order)

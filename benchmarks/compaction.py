@@ -1,0 +1,152 @@
+"""Compaction: bin-pack, sort and two-column clustering of small files, against a plain Spark rewrite of the same rows.
+
+    python -m benchmarks compaction [rows [rounds]]
+
+Ratios are of CPU seconds of the driver, the JVM and all Python workers; pieces of work alternate. With the environment
+of `make interop-environment`, Iceberg Java does the same on a table of its own, against a plain rewrite in its own
+Spark 3.5. The last lines are about rounds of merge and compaction, and about the manifests that a query opens.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+import icefield
+from benchmarks.change_work import KEY, SPREAD, source, target
+from benchmarks.spark_events import events, write_parquet
+from benchmarks.spark_java import MARK
+from benchmarks.spark_measure import Cost, compare, measure
+from benchmarks.spark_partitions import HEAP
+from benchmarks.spark_rows import JAVA, plain_environment
+from icefield.engine.rows import bind_filter
+from icefield.lake import Lake
+from icefield.plan.manifest_list import load_manifests, prune_manifests
+from icefield.table.table import Table
+
+ROWS, ROUNDS = 5_000_000, 3
+FILES, NEW_FILES = 200, 8
+BARS = {"bin-pack, spark": 0.35, "bin-pack, local": 0.25, "sort, spark": 1.5, "cluster, spark": 2.0}
+MERGES = 5
+
+
+def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
+    """Create the table, measure each way, and print the results side by side."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = HEAP
+    with tempfile.TemporaryDirectory(prefix="icefield-bench-") as folder:
+        with icefield.connect(f"{folder}/lake", durable=False) as lake:
+            costs = _measure(lake, folder, rows, rounds)
+            more = [*_merge_and_compact(lake, rows // 5), *_manifests(lake)]
+            lake.spark.stop()
+        java = _run_java(folder, rounds) if JAVA.exists() else {}
+        plain = costs.pop("plain")
+        print(f"{rows:,} rows x 10 columns in {FILES} files, {os.cpu_count()} cores, medians of {rounds} rounds")
+        print(f"  plain rewrite: CPU {plain.cpu:.1f} s, wall {plain.wall:.1f} s")
+        print(f"  {'':20}{'CPU s':>8}{'wall s':>8}{'ratio':>8}{'bar':>8}{'Java ratio':>12}")
+        for name, cost in costs.items():
+            theirs = java.get(name.partition(",")[0])
+            ratio = f"{theirs.cpu / java['plain'].cpu:.2f}" if theirs else "-"
+            print(f"  {name:20}{cost.cpu:8.2f}{cost.wall:8.2f}{cost.cpu / plain.cpu:8.2f}{BARS[name]:8.2f}{ratio:>12}")
+        for line in more:
+            print(f"  {line}")
+
+
+def _measure(lake: Lake, folder: str, rows: int, rounds: int) -> dict[str, Cost]:
+    spark = lake.spark
+    frame = events(spark, rows, FILES)
+    write_parquet(frame, f"{folder}/small")
+    plain = spark.read.parquet(f"{folder}/small")
+    table = lake.create_table("bench.small", frame, order_by=["country", "event_id"], format_version=3)
+    table.append(frame, options={"distribution-mode": "none"})
+    size = sum(table.scan().files()["file_size_in_bytes"].to_pylist())
+    options = {"target-file-size-bytes": str(size // NEW_FILES)}
+    numbers = itertools.count()
+
+    def rewrite() -> None:
+        write_parquet(plain.coalesce(NEW_FILES), f"{folder}/plain-{next(numbers)}")
+
+    def compact(**how: Any) -> None:
+        done = _branch(table).compact(options=options, **how)
+        assert done.files_removed >= FILES * 0.9, str(done)
+
+    works: dict[str, Callable[[], None]] = {
+        "plain": rewrite,
+        "bin-pack, spark": partial(compact, engine="spark"),
+        "bin-pack, local": partial(compact, engine="local"),
+        "sort, spark": partial(compact, strategy="sort", engine="spark"),
+        "cluster, spark": partial(compact, cluster_by=["score", "duration_ms"], engine="spark"),
+    }
+    return compare(works, rounds)
+
+
+def _merge_and_compact(lake: Lake, rows: int) -> Iterator[str]:
+    """Merge and compact several times: each round must cost as much as the first."""
+    frame = target(lake.spark, rows)
+    table = lake.create_table("bench.rounds", frame, format_version=3)
+    table.append(frame)
+    changes = source(lake.spark, rows, SPREAD).cache()
+    spent = []
+    for number in range(MERGES + 1):
+        some = changes.where(f"pmod(hash({KEY}), {MERGES + 1}) = {number}")
+
+        def both(some: Any = some) -> None:
+            table.upsert(some, on=[KEY], mode="merge-on-read", engine="spark")
+            table.compact(engine="spark")
+
+        spent.append(measure(both).cpu)
+    first, *later = spent[1:]  # the first warms up
+    ratios = ", ".join(f"{cost / first:.2f}" for cost in later)
+    yield f"rounds of merge and compaction of {rows:,} rows: {first:.1f} s CPU, then {ratios} times that, bar 1.30"
+
+
+def _manifests(lake: Lake) -> Iterator[str]:
+    """Count the bytes of manifests that a query for one of 1,728 partitions opens."""
+    cells = [(state, month) for state in range(48) for month in range(36)]
+    Random(1).shuffle(cells)
+    table = lake.create_table("bench.cells", "id long, state int, month int", partition_by=["state", "month"])
+    for start in range(0, len(cells), 12):
+        some = cells[start : start + 12]
+        states, months = ([cell[at] for cell in some] for at in (0, 1))
+        table.append(
+            pa.table(
+                {"id": list(range(12)), "state": pa.array(states, pa.int32()), "month": pa.array(months, pa.int32())}
+            )
+        )
+    before = _opened(table)
+    table.rewrite_manifests()
+    yield f"one-partition query of 1,728 files opens {before:,} bytes of manifests, rewritten {_opened(table):,}"
+
+
+def _opened(table: Table) -> int:
+    metadata = table.metadata
+    found = load_manifests(table._context, metadata.current_snapshot)  # noqa: SLF001 - what users do not need
+    assert found is not None
+    total = 0
+    queries = [(state, month) for state in range(0, 48, 6) for month in range(0, 36, 6)]
+    for state, month in queries:
+        where = bind_filter(f"state = {state} and month = {month}", metadata.schema)
+        total += sum(found.choose(prune_manifests(found, where, metadata, metadata.schema)).manifest_length.to_pylist())
+    return total // len(queries)
+
+
+def _branch(table: Table) -> Table:
+    name = f"b{len(table.refs())}"
+    table.create_branch(name)
+    return table.at(name)
+
+
+def _run_java(folder: str, rounds: int) -> dict[str, Cost]:
+    command = [str(JAVA), "-m", "benchmarks.compaction_java", folder, str(FILES), str(rounds)]
+    done = subprocess.run(command, env=plain_environment(), stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        print(f"Iceberg Java failed with {done.returncode}", file=sys.stderr)
+    lines = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
+    return {name: Cost(**cost) for name, cost in map(json.loads, lines)}

@@ -1,0 +1,87 @@
+"""icefield compact, rewrite-manifests: fewer and larger files, and metadata that planning reads quickly."""
+
+import rich_click as click
+
+from icefield.cli.commands.snapshots import summary_number
+from icefield.cli.lakes import open_lake
+from icefield.cli.options import parse_pairs, table_argument, where_option
+from icefield.cli.output import counted, print_json, print_text
+from icefield.cli.progress import show_progress
+from icefield.cli.settings import LakeCommand, Settings
+from icefield.compaction.compact import CompactionProgress
+from icefield.compaction.options import STRATEGIES
+
+# The keys of the snapshot summary that are reported.
+COUNTS = ("manifests-replaced", "manifests-created", "manifests-kept")
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How rows are put together. By default bin-pack.")
+@click.option("--cluster-by", metavar="COLUMNS", help="Cluster rows by these columns, separated by commas.")
+@click.option(
+    "--option", "options", metavar="NAME=VALUE", multiple=True, callback=parse_pairs,
+    help="A threshold such as min-input-files=4, instead of the table's property. May be repeated.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
+@click.pass_obj
+def compact(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    table: str,
+    where: str | None,
+    *,
+    strategy: str | None,
+    cluster_by: str | None,
+    options: dict[str, str],
+    dry_run: bool,
+) -> None:
+    """Rewrite files that are too small, too large, or have many deleted rows. No row changes.
+
+    Readers and writers go on concurrently. Files are rewritten in groups that are committed as they are finished; after
+    an interruption, run it again. With --where, only files that may hold matching rows are looked at.
+    """
+    columns = [name.strip() for name in cluster_by.split(",")] if cluster_by else []
+    with open_lake(settings) as lake:
+        opened = lake.table(table)
+        plan = opened.compact(where, strategy=strategy, cluster_by=columns, options=options, dry_run=True)
+        if dry_run or not plan.plan.groups:
+            result = plan
+        else:
+            with show_progress(f"compacting {opened.name}", len(plan.plan.groups), "groups") as steps:
+                done = 0
+
+                def advance(progress: CompactionProgress) -> None:
+                    nonlocal done
+                    steps.advance(progress.groups - done, f"{progress.bytes:,} of {progress.of_bytes:,} bytes")
+                    done = progress.groups
+
+                result = opened.compact(
+                    where, strategy=strategy, cluster_by=columns, options=options, on_progress=advance
+                )
+    if settings.as_json:
+        print_json({"table": table, **result.as_dict()})
+    elif not result.plan.groups:
+        print_text(f"{table} has nothing to compact: {counted(result.plan.files, 'file')}, all good")
+    else:
+        print_text(str(result))
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
+@click.pass_obj
+def rewrite_manifests(settings: Settings, table: str, *, dry_run: bool) -> None:
+    """Rewrite manifests, clustered by partition, so that planning reads less. No data file changes."""
+    with open_lake(settings) as lake:
+        snapshot = lake.table(table).rewrite_manifests(dry_run=dry_run)
+    found = {key: (summary_number(snapshot, key) or 0) if snapshot else 0 for key in COUNTS}
+    if settings.as_json:
+        named = None if snapshot is None or dry_run else str(snapshot.snapshot_id)
+        print_json({"table": table, "snapshot-id": named, "is-dry-run": dry_run, **found})
+    elif snapshot is None:
+        print_text(f"the manifests of {table} are good")
+    else:
+        replaced = counted(found["manifests-replaced"], "manifest")
+        verb = "would replace" if dry_run else "replaced"
+        print_text(f"{verb} {replaced} of {table} by {found['manifests-created']:,}; {found['manifests-kept']:,} kept")

@@ -1,0 +1,1 @@
+"""Compaction: which files to rewrite, and how, without changing rows."""

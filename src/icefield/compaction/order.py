@@ -1,0 +1,110 @@
+"""The order of rows that a compaction asks for, and what became of each partition that was put in order."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.commit.actions.rewrite import RewrittenGroup
+from icefield.commit.snapshot.manifests import AddedFiles
+from icefield.compaction.options import SORT, CompactionRequest
+from icefield.engine.engine import RowEngine, Site
+from icefield.errors import InvalidInput
+from icefield.expr.bind.bound import TRUE
+from icefield.model.metadata import TableMetadata
+from icefield.model.sort_order import UNSORTED
+from icefield.parquet.read.task import FileTask
+from icefield.parquet.write.row_order import RowOrder, column_keys, rank_column
+from icefield.plan.partition.keys import partition_keys
+from icefield.plan.plan import ScanPlan
+from icefield.plan.planned_files import PlannedFiles
+from icefield.types.datatypes import PrimitiveType
+from icefield.types.schema import Schema
+
+MOST_COLUMNS = 4
+SAMPLED_FILES = 64
+SAMPLED_ROWS = 20_000
+
+
+def check_order(request: CompactionRequest, base: TableMetadata) -> tuple[int, ...]:
+    """Return the ids of the columns to cluster by; refuse an order that the table does not have."""
+    if request.strategy == SORT:
+        if base.sort_order.is_unsorted:
+            raise InvalidInput(
+                "cannot sort: the table has no sort order",
+                hint="Set one with evolve().set_sort_order(...), or cluster by columns",
+            )
+        return ()
+    if len(request.cluster_by) > MOST_COLUMNS:
+        raise InvalidInput(
+            f"cannot cluster by {len(request.cluster_by)} columns: with more than {MOST_COLUMNS}, files hold a wide "
+            "range of each"
+        )
+    ids = tuple(_column(base.schema, name) for name in request.cluster_by)
+    if len(set(ids)) < len(ids):
+        raise InvalidInput("cluster_by names a column twice")
+    return ids
+
+
+def find_order(scan: ScanPlan, request: CompactionRequest, base: TableMetadata, engine: RowEngine) -> RowOrder:
+    """Return the order for the rows of planned files; to cluster them, a sample of their columns is read."""
+    ids = check_order(request, base)
+    if not ids:
+        return RowOrder(base.sort_order)
+    step = max(1, scan.files.num_rows // SAMPLED_FILES)
+    some = scan.files.take(np.arange(0, scan.files.num_rows, step))
+    most = max(1, SAMPLED_ROWS // max(1, some.num_rows))
+    work = SampleColumns(scan.version.schema, ids, most)
+    samples = list(engine.run(work, engine.group(scan.tasks(some))))
+    columns = []
+    for at, field_id in enumerate(ids):
+        keys = pa.concat_arrays([sample[at] for sample in samples])
+        columns.append(rank_column(field_id, keys, len(ids)))
+    return RowOrder(UNSORTED, tuple(columns))
+
+
+@dataclass(frozen=True)
+class SampleColumns:
+    """Reads the sort keys of some rows of each file, evenly spread over it; picklable."""
+
+    schema: Schema
+    field_ids: tuple[int, ...]
+    most_rows: int
+    plan: None = None
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[tuple[pa.Array, ...]]:
+        """Yield the keys of each file, one array for each column."""
+        select = [self.schema.paths[i][0] for i in self.field_ids]
+        for reader, task in site.read(tasks):
+            step = max(1, task.record_count // self.most_rows)
+            found: list[list[pa.Array]] = [[] for _ in self.field_ids]
+            for batch in reader.read(task, self.schema, list(dict.fromkeys(select)), TRUE):
+                some = batch.take(pa.array(np.arange(0, batch.num_rows, step)))
+                for keys, field_id in zip(found, self.field_ids, strict=True):
+                    keys.append(column_keys(some, self.schema, field_id))
+            if found[0]:
+                yield tuple(pa.concat_arrays(keys) for keys in found)
+
+
+def split_by_partition(replaced: Sequence[PlannedFiles], added: AddedFiles) -> list[RewrittenGroup]:
+    """Return the old and the new files of each partition, or all of them together if they have different specs."""
+    spec = added.shape.spec
+    if any(files.spec_id[0].as_py() != spec.spec_id for files in replaced):
+        return [RewrittenGroup(PlannedFiles.concat(replaced), added.columns, None)]
+    keys = partition_keys(added.columns, spec).to_numpy(zero_copy_only=False)
+    return [
+        RewrittenGroup(files, added.columns.choose(keys == files.partition_key[0].as_py()), None) for files in replaced
+    ]
+
+
+def _column(schema: Schema, name: str) -> int:
+    found = schema.ids_by_path.get(tuple(name.split(".")))
+    if found is None or not isinstance(schema.by_id[found].type, PrimitiveType):
+        raise InvalidInput(
+            f"cannot cluster by {name!r}: it is not a column with single values",
+            hint=f"Choose among {', '.join(leaf.dotted for leaf in schema.leaves if not leaf.repeated)}",
+        )
+    if all(leaf.field.field_id != found or leaf.repeated for leaf in schema.leaves):
+        raise InvalidInput(f"cannot cluster by {name!r}: it is inside a list or a map")
+    return found

@@ -1,0 +1,279 @@
+"""Which data files to rewrite, and why: a pure function of the planned files of a table.
+
+Small files are compacted in levels: the files of a partition that are about as many times smaller than the target size
+are of one level. A level with `min_input_files` files is full: they are rewritten as one file, which is of the next
+level. So each row is rewritten about once for each level, however often compaction runs:
+
+    target 512, levels of 8      sizes                          levels
+    7 appends                    1 1 1 1 1 1 1                  nothing is full
+    8 appends                    1 1 1 1 1 1 1 1                -> one file of 8
+    64 appends, never compacted  64 files of 1                  -> 8 of 8, which are full too -> one file of 64
+
+All levels that are full, or get full, are folded into one rewrite, which takes along what is left of lower levels. The
+files of a level are taken in the order of their commits, so that values that grow with time stay in narrow ranges.
+Besides, files are rewritten that are too large, that have too many deleted rows, or that have an older partition spec;
+and all small files of a partition if they are so few bytes that rewriting them costs less than the commit itself.
+
+A partition without any such file is left alone: what is good is not read again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from math import log
+
+import numpy as np
+
+from icefield.plan.planned_files import NO_FILES, PlannedFiles
+from icefield.types.arrays import Longs
+
+CHEAP_BYTES = 128 * 1024  # about what the metadata of a commit takes
+GROUP_TARGETS = 8  # how many files of the target size one group becomes at most
+
+
+class Reason(StrEnum):
+    """Why a file is rewritten."""
+
+    LEVEL_FULL = "level full"
+    FEW_BYTES = "few bytes"
+    DELETED_ROWS = "deleted rows"
+    OLD_SPEC = "old spec"
+    TOO_LARGE = "too large"
+    ORDER = "order"
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What makes a file worth rewriting.
+
+    min_file_bytes, max_file_bytes: smaller and larger files are not good. min_input_files: how many files make a level
+    full. delete_ratio: the share of rows with deletes from which on a file is rewritten.
+    """
+
+    target_bytes: int
+    min_file_bytes: int
+    max_file_bytes: int
+    min_input_files: int
+    delete_ratio: float
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files of one partition that are rewritten together, in the order of their commits; reasons: of each file."""
+
+    files: PlannedFiles
+    reasons: tuple[Reason, ...]
+
+    @property
+    def partition(self) -> str:
+        """The partition, for people."""
+        return str(self.files.partition[0].as_py() or "")
+
+    @property
+    def spec_id(self) -> int:
+        """The partition spec of the files."""
+        return int(self.files.spec_id[0].as_py())
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of the files."""
+        return self.files.total_bytes
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """What is done to one partition."""
+
+    partition: str
+    spec_id: int
+    files: int
+    bytes: int
+    files_to_rewrite: int = 0
+    bytes_to_rewrite: int = 0
+    groups: int = 0
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What compaction would do.
+
+    Attributes:
+        files: How many data files were looked at.
+        bytes: Their size.
+        groups: The files that are rewritten together. Each group is one task, and several are one commit.
+        partitions: The same for each partition that was looked at.
+        thresholds: What makes a file worth rewriting.
+    """
+
+    files: int
+    bytes: int
+    groups: tuple[FileGroup, ...]
+    partitions: tuple[PartitionPlan, ...]
+    thresholds: Thresholds
+
+    @property
+    def files_to_rewrite(self) -> int:
+        """How many files are rewritten."""
+        return sum(group.files.num_rows for group in self.groups)
+
+    @property
+    def files_good(self) -> int:
+        """How many files are left as they are."""
+        return self.files - self.files_to_rewrite
+
+    @property
+    def bytes_to_rewrite(self) -> int:
+        """The size of the files that are rewritten."""
+        return sum(group.total_bytes for group in self.groups)
+
+    @property
+    def reasons(self) -> dict[Reason, int]:
+        """How many files are rewritten for each reason."""
+        found = [reason for group in self.groups for reason in group.reasons]
+        return {reason: found.count(reason) for reason in Reason if reason in found}
+
+    @property
+    def chosen(self) -> PlannedFiles:
+        """The files that are rewritten."""
+        return PlannedFiles.concat(group.files for group in self.groups) if self.groups else NO_FILES
+
+
+def plan_compaction(
+    files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int, *, rewrite_all: bool = False
+) -> CompactionPlan:
+    """Choose the files to rewrite. delete_rows: how many rows the deletes of each file have. spec_id: the current spec.
+
+    rewrite_all: rewrite every file, together with the others of its partition, to put their rows in order.
+    """
+    order = np.lexsort((files.sequence_number.to_numpy(), _partition_numbers(files), files.spec_id.to_numpy()))
+    files, delete_rows = files.take(order), delete_rows[order]
+    groups: list[FileGroup] = []
+    partitions: list[PartitionPlan] = []
+    for start, end in _partitions(files):
+        partition = files.slice(start, end - start)
+        if rewrite_all:
+            own = [FileGroup(partition, (Reason.ORDER,) * partition.num_rows)]
+        else:
+            own = list(_plan_partition(partition, delete_rows[start:end], thresholds, spec_id))
+        groups += own
+        partitions.append(_describe(partition, own))
+    return CompactionPlan(files.num_rows, files.total_bytes, tuple(groups), tuple(partitions), thresholds)
+
+
+def fold_levels(sizes: Sequence[int], thresholds: Thresholds) -> list[list[int]]:
+    """Return what small files become, as the sources of each new file; a file that stays is alone.
+
+    Levels are counted from the target size down, so that the level of a file never changes.
+    """
+    runs = [_Run(size, (at,)) for at, size in enumerate(sizes)]
+    width = thresholds.min_input_files
+    finished, left = list[_Run](), list[_Run]()
+    while runs:
+        lowest = max(run.level(thresholds) for run in runs)
+        level = sorted((run for run in runs if run.level(thresholds) == lowest), key=lambda run: run.sources)
+        runs = [run for run in runs if run.level(thresholds) != lowest]
+        full = len(level) - len(level) % width
+        made = [_Run.of(level[start : start + width]) for start in range(0, full, width)]
+        if made:
+            # What is left of lower levels costs little to take along, and is not left for long.
+            made[-1], left = _Run.of([made[-1], *left]), []
+        left += level[full:]
+        for run in made:
+            is_finished = run.size >= thresholds.min_file_bytes or run.level(thresholds) == lowest
+            (finished if is_finished else runs).append(run)
+    return [sorted(run.sources) for run in (*finished, *left)]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A small file, or those that become one."""
+
+    size: int
+    sources: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence["_Run"]) -> "_Run":
+        return cls(sum(part.size for part in parts), tuple(at for part in parts for at in part.sources))
+
+    def level(self, thresholds: Thresholds) -> int:
+        """Return how many times files must be combined to reach the target size."""
+        return max(0, round(log(thresholds.target_bytes / max(self.size, 1), thresholds.min_input_files)))
+
+
+def _plan_partition(
+    files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int
+) -> Iterator[FileGroup]:
+    """Yield the groups of one partition, whose files are in the order of their commits."""
+    sizes = files.file_size_in_bytes.to_numpy()
+    reasons = _find_reasons(files, delete_rows, thresholds, spec_id)
+    small = np.flatnonzero(sizes < thresholds.min_file_bytes)
+    runs: list[list[int]] = []
+    if Reason.FEW_BYTES not in reasons.values() and Reason.OLD_SPEC not in reasons.values():
+        found = fold_levels(sizes[small].tolist(), thresholds)
+        runs = [small[run].tolist() for run in found if len(run) > 1]
+    for run in runs:
+        reasons |= {at: reasons.get(at, Reason.LEVEL_FULL) for at in run}
+    in_runs = {at for run in runs for at in run}
+    runs.append(sorted(reasons.keys() - in_runs))
+    for run in runs:
+        for cut in _cut(run, sizes, thresholds):
+            # A file of a full level that was cut off from the others has nothing to be combined with.
+            if len(cut) > 1 or reasons[cut[0]] is not Reason.LEVEL_FULL:
+                yield FileGroup(files.take(cut), tuple(reasons[at] for at in cut))
+
+
+def _find_reasons(files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int) -> dict[int, Reason]:
+    """Return which files of one partition are rewritten whatever their level, and why."""
+    if files.spec_id[0].as_py() != spec_id:
+        return dict.fromkeys(range(files.num_rows), Reason.OLD_SPEC)
+    sizes, rows = files.file_size_in_bytes.to_numpy(), files.record_count.to_numpy()
+    is_small = sizes < thresholds.min_file_bytes
+    has_deletes = files.delete_keys.is_valid().to_numpy()
+    reasons: dict[int, Reason] = {}
+    if sizes[is_small].sum() <= CHEAP_BYTES and (np.count_nonzero(is_small) > 1 or (is_small & has_deletes).any()):
+        reasons |= dict.fromkeys(np.flatnonzero(is_small).tolist(), Reason.FEW_BYTES)
+    has_many = has_deletes & (delete_rows >= np.maximum(1, rows * thresholds.delete_ratio))
+    reasons |= dict.fromkeys(np.flatnonzero(has_many).tolist(), Reason.DELETED_ROWS)
+    return reasons | dict.fromkeys(np.flatnonzero(sizes > thresholds.max_file_bytes).tolist(), Reason.TOO_LARGE)
+
+
+def _partition_numbers(files: PlannedFiles) -> Longs:
+    """Number the partitions, so that files can be sorted by them."""
+    numbers: Longs = files.partition_key.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    return numbers
+
+
+def _partitions(files: PlannedFiles) -> Iterator[tuple[int, int]]:
+    """Yield where the files of each partition begin and end."""
+    start = 0
+    for _, same in groupby(zip(files.spec_id.to_pylist(), files.partition_key.to_pylist(), strict=True)):
+        end = start + len(list(same))
+        yield start, end
+        start = end
+
+
+def _cut(rows: Sequence[int], sizes: Longs, thresholds: Thresholds) -> Iterator[list[int]]:
+    """Split files into groups of about one size, so that a large partition becomes many tasks."""
+    cut: list[int] = []
+    held = 0
+    for at in rows:
+        if cut and held + int(sizes[at]) > thresholds.target_bytes * GROUP_TARGETS:
+            yield cut
+            cut, held = [], 0
+        cut.append(at)
+        held += int(sizes[at])
+    if cut:
+        yield cut
+
+
+def _describe(files: PlannedFiles, groups: Sequence[FileGroup]) -> PartitionPlan:
+    return PartitionPlan(
+        partition=str(files.partition[0].as_py() or ""),
+        spec_id=int(files.spec_id[0].as_py()),
+        files=files.num_rows,
+        bytes=files.total_bytes,
+        files_to_rewrite=sum(group.files.num_rows for group in groups),
+        bytes_to_rewrite=sum(group.total_bytes for group in groups),
+        groups=len(groups),
+    )
