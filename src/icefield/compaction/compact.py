@@ -33,7 +33,7 @@ from icefield.errors import ConcurrentChange, InvalidInput
 from icefield.model.snapshot import Snapshot
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
-from icefield.properties.table import COMPACTION_COMMIT_BYTES
+from icefield.properties.compaction import COMPACTION_COMMIT_BYTES
 from icefield.types.arrays import Longs
 
 COMPACT = Verb("compact", None)

@@ -11,14 +11,14 @@ from icefield.compaction.plan import Thresholds
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.properties.check import with_options
-from icefield.properties.table import (
+from icefield.properties.compaction import (
     COMPACTION_COMMIT_BYTES,
     COMPACTION_DELETE_RATIO,
     COMPACTION_MAX_FILE_BYTES,
     COMPACTION_MIN_FILE_BYTES,
     COMPACTION_MIN_INPUT_FILES,
-    TARGET_FILE_SIZE_BYTES,
 )
+from icefield.properties.table import TARGET_FILE_SIZE_BYTES
 
 BIN_PACK, SORT, CLUSTER = "bin-pack", "sort", "cluster"
 STRATEGIES = (BIN_PACK, SORT, CLUSTER)
