@@ -13,6 +13,7 @@ from benchmarks import (
     metadata_size,
     object_store,
     planning,
+    small_files,
     spark_rows,
     wide,
 )
@@ -27,6 +28,7 @@ ALL: dict[str, Callable[..., None]] = {
     "metadata_size": metadata_size.run,
     "object_store": object_store.run,
     "planning": planning.run,
+    "small_files": small_files.run,
     "spark_rows": spark_rows.run,
     "wide": wide.run,
 }

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from icefield.errors import FileAlreadyExists, LocationRefused, StorageError
+from icefield.errors import FileAlreadyExists, LocationRefused, MissingFile, StorageError
+from icefield.storage import local
 from icefield.storage.local import LocalStore, is_temporary
 from icefield.storage.location import location_of_path
 
@@ -241,3 +242,33 @@ def test_a_pipe_is_an_error_and_nobody_waits_for_it(read: Callable[[LocalStore, 
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         writer.join()
         os.close(reader)
+
+
+def test_only_files_inside_the_roots_are_opened(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "lake", tmp_path / "elsewhere"
+    for folder in (inside / "data", outside):
+        folder.mkdir(parents=True)
+    (inside / "data" / "a").write_bytes(b"own")
+    (outside / "b").write_bytes(b"other")
+    (inside / "link").symlink_to(outside / "b")
+    (inside / "folder").symlink_to(outside)
+    (inside / "again").symlink_to(inside / "data")
+    (tmp_path / "lake2").mkdir()
+    (tmp_path / "lake2" / "c").write_bytes(b"neighbour")
+    (tmp_path / "alias").symlink_to(inside)
+    os.mkfifo(inside / "pipe")
+    store = LocalStore(roots=[f"file://{inside}"])
+    for path in ("lake/data/a", "lake/again/a", "alias/data/a", "lake/data/../data/a"):
+        assert store.open_input(f"file://{tmp_path}/{path}").read() == b"own", path
+    for path in ("lake/link", "lake/folder/b", "elsewhere/b", "lake2/c", "lake/../elsewhere/b", "lake/folder/none"):
+        with pytest.raises(LocationRefused):
+            store.open_input(f"file://{tmp_path}/{path}")
+    with pytest.raises(MissingFile):
+        store.open_input(f"file://{inside}/none")
+    with pytest.raises(StorageError, match="pipe"):
+        store.open_input(f"file://{inside}/pipe")
+
+
+def test_files_are_opened_where_the_kernel_does_not_name_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_NAMES_ONLY", None)
+    test_only_files_inside_the_roots_are_opened(tmp_path)

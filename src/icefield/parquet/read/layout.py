@@ -16,7 +16,8 @@ from icefield.errors import Unsupported
 from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of, conjuncts
 from icefield.expr.render.arrow import row_group_filter
 from icefield.parquet.mapped_ids import has_ids, with_mapped_ids
-from icefield.parquet.read.project import fields_by_id
+from icefield.parquet.read.project import Projection, fields_by_id
+from icefield.parquet.read.small_file import find_leaves
 from icefield.types.arrow import arrow_type, field_id_of
 from icefield.types.datatypes import NestedField, StructType, TimestampNsType, TimestamptzNsType
 from icefield.types.metadata_columns import DELETED, LINEAGE, is_metadata_column
@@ -31,7 +32,7 @@ class WantedColumns:
 
     stored: the columns that files may have. names: those that this file has, by its own names. pushed: the filter for
     row groups. has_metadata: whether metadata columns are selected, and marks_deleted: whether `_deleted` is.
-    needs_nanoseconds: whether INT96 timestamps must be read as nanoseconds.
+    needs_nanoseconds: whether INT96 timestamps must be read as nanoseconds. projection: for files without constants.
     """
 
     stored: Schema
@@ -40,6 +41,7 @@ class WantedColumns:
     has_metadata: bool
     marks_deleted: bool
     needs_nanoseconds: bool
+    projection: Projection
 
 
 @dataclass
@@ -49,6 +51,7 @@ class FileLayout:
     physical: tuple[pa.Field, ...]
     by_id: Mapping[int, pa.Field] = field(init=False)
     _last: tuple[Schema, Bound, WantedColumns] | None = field(init=False, default=None)
+    _leaves: tuple[tuple[tuple[str, ...], int], list[int]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.by_id = fields_by_id(self.physical)
@@ -66,9 +69,17 @@ class FileLayout:
             any(is_metadata_column(f.field_id) for f in schema.fields),
             DELETED.field_id in schema.by_id,
             _needs_nanoseconds(schema, self.physical),
+            Projection(stored, self.by_id),
         )
         self._last = schema, where, made
         return made
+
+    def leaves(self, names: Sequence[str], count: int) -> list[int]:
+        """Return the numbers of the leaf columns of some columns, in a file with so many; empty if they are unknown."""
+        key = tuple(names)
+        if self._leaves is None or self._leaves[0] != (key, count):
+            self._leaves = (key, count), find_leaves(self.physical, key, count)
+        return self._leaves[1]
 
 
 class Layouts:

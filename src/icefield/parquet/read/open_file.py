@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -17,6 +18,7 @@ from icefield.parquet.metrics import start_of
 from icefield.parquet.read.deletes import DeletedRows, EqualityDeletes, Positions
 from icefield.parquet.read.layout import Layouts
 from icefield.parquet.read.project import Projection
+from icefield.parquet.read.small_file import RUN_BYTES, open_small_file
 from icefield.parquet.read.task import FileTask
 from icefield.storage.sizes import check_size
 from icefield.storage.store import Store
@@ -28,7 +30,6 @@ from icefield.types.schema import Schema
 
 BATCH_ROWS = 65_536
 BATCHES_AHEAD = 4
-RUN_BYTES = 32 * 1024 * 1024
 Keys = Sequence[tuple[EqualityDeletes, Projection]]
 
 
@@ -43,8 +44,13 @@ class OpenFile:
         source = store.open_input(task.location)
         check_size(task.location, source.size(), task.file_size_bytes)
         self._source = source
-        self._fragment = _fragment(source, "us")
-        self._layout = layouts.find(self._fragment.physical_schema, task.location)
+        self._small = open_small_file(source) if not task.is_part else None
+        schema = self._fragment.physical_schema if self._small is None else self._small.schema_arrow
+        self._layout = layouts.find(schema, task.location)
+
+    @cached_property
+    def _fragment(self) -> Any:
+        return _fragment(self._source, "us")
 
     def rows(self, wanted: Schema, where: Bound, deleted: DeletedRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the row groups that may contain matches, with the wanted columns.
@@ -53,11 +59,16 @@ class OpenFile:
         """
         by_id, columns = self._layout.by_id, self._layout.wanted(wanted, where)
         if columns.needs_nanoseconds:
-            self._fragment = _fragment(self._source, "ns")
-        data = Projection(columns.stored, by_id, self._task.constants)
+            self._fragment, self._small = _fragment(self._source, "ns"), None
+        constants = self._task.constants
+        data = Projection(columns.stored, by_id, constants) if constants else columns.projection
         keys = [(k, Projection(k.fields, by_id, self._task.constants)) for k in deleted.keys]
         names = dict.fromkeys(chain(columns.names, *(projection.stored_names for _, projection in keys)))
+        deletes = bool(keys or len(deleted.positions))
         for batch, positions in self._batches(list(names), columns.pushed):
+            if not (deletes or columns.has_metadata):
+                yield data.project(batch)
+                continue
             keep = _kept(batch, positions, deleted.positions, keys)
             if not columns.marks_deleted and not keep.all():
                 batch, positions, keep = batch.filter(pa.array(keep)), positions[keep], keep[keep]
@@ -66,10 +77,15 @@ class OpenFile:
 
     def _batches(self, names: list[str], pushed: pc.Expression | None) -> Iterator[tuple[pa.RecordBatch, Positions]]:
         """Yield batches with the positions of their rows in the whole file."""
-        footer = self._fragment.metadata
+        footer = self._fragment.metadata if self._small is None else self._small.metadata
         if self._task.file_size_bytes is not None and footer.num_rows != self._task.record_count:
             found, expected = footer.num_rows, self._task.record_count
             raise CorruptFile(self._task.location, f"it has {found:,} rows, but metadata says {expected:,}")
+        if self._small is not None and (leaves := self._layout.leaves(names, footer.num_columns)):
+            # The planner has judged the only row group, by the same statistics.
+            rows = self._small.reader.read_row_group(0, column_indices=leaves, use_threads=False)
+            yield from _placed(rows.to_batches(BATCH_ROWS))
+            return
         starts = np.cumsum([0, *(footer.row_group(i).num_rows for i in range(footer.num_row_groups))])
         chosen = [group.id for group in self._chosen(pushed).row_groups]
         positions = _PositionsAhead([(starts[i], starts[i + 1]) for i in chosen])
@@ -149,6 +165,14 @@ def _runs(groups: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
         held += size
     if run:
         yield run
+
+
+def _placed(batches: Sequence[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+    """Yield consecutive batches of a whole file with the positions of their rows."""
+    first = 0
+    for batch in batches:
+        yield batch, np.arange(first, first + batch.num_rows)
+        first += batch.num_rows
 
 
 class _PositionsAhead:

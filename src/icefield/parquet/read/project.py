@@ -7,6 +7,7 @@ null.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -37,9 +38,16 @@ class Projection:
         if not self.wanted.fields:
             # Without columns, only the batch itself has the number of rows.
             return batch.select([]).replace_schema_metadata()
-        target = arrow_schema(self.wanted)
-        arrays = [self._column(batch, f, to.type) for f, to in zip(self.wanted.fields, target, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=target)
+        arrays = [self._column(batch, f, to) for f, to in zip(self.wanted.fields, self._types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._target)
+
+    @cached_property
+    def _target(self) -> pa.Schema:
+        return arrow_schema(self.wanted)
+
+    @cached_property
+    def _types(self) -> list[pa.DataType]:
+        return self._target.types  # type: ignore[no-any-return]
 
     def _column(self, batch: pa.RecordBatch, wanted: NestedField, target: pa.DataType) -> pa.Array:
         stored = self.physical.get(wanted.field_id)
