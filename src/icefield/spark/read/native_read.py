@@ -214,8 +214,13 @@ class _NativeScan:
                 check_local_size(location, uri, size)
             yield NativeFile(uri, size, key)
 
+    @property
+    def _shows_positions(self) -> bool:
+        """Return whether positions are columns: not if only the bit of a row is looked up by them."""
+        return bool(self._wanted or self._key_fields) or self._request.restrict is not None
+
     def _with_positions(self, frame: DataFrame) -> DataFrame:
-        if self._row_number is None:
+        if self._row_number is None or not self._shows_positions:
             return frame
         keys = [f"{FILE_KEY} AS {self._free.key}"] if self._has_key else []
         return frame.selectExpr("*", *keys, f"{self._row_number} AS {self._free.row}")
@@ -280,6 +285,8 @@ class _NativeScan:
         return self._deletes.drop_keys(self._spark, frame, names, self._free.applies)
 
     def _bit(self, deletes: Deletes) -> Column:
+        if not self._shows_positions:
+            return deletes.bit(self._spark, FILE_KEY, INNER_ROW_NUMBER)
         return deletes.bit(self._spark, self._free.key, self._free.row)
 
     def _physical_name(self, lineage: NestedField) -> str:
