@@ -56,7 +56,7 @@ SLOW_NAMES = (
 # A test with parameters runs at most so many of its cases in `make test`, one in `make quick` and all in `make deep`.
 # The mark `every_case` is for lists that must be whole: planted bugs, stored tables, one case for each rule.
 CASES_OF_A_TEST = 20
-CASES_ON_SPARK = 6
+CASES_ON_SPARK = 5
 
 # Those that compile the kernels, for many seconds in a fresh clone: the others find them on disk.
 KERNELS = ("test_avro_engine.py", "test_manifest.py", "test_manifest_foreign.py", "test_manifest_list.py")
@@ -203,3 +203,12 @@ def spark() -> Iterator["SparkSession"]:
 
     with running_spark(chosen_place()) as started:
         yield started
+
+
+@pytest.fixture
+def generated_code(spark: "SparkSession") -> Iterator[None]:
+    """Spark compiles its plans, as those of users are compiled."""
+    from tests.spark_places import GENERATED, changed  # noqa: PLC0415 - only tests that ask for Spark load it
+
+    with changed(spark, GENERATED):
+        yield

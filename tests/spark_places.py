@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefield.spark.session.java import find_java_home
 from icefield.spark.session.session import LOGGING, session
+from tests.effort import DEEP
 from tests.jvm import EXECUTOR_OPTIONS, OPTIONS
 
 VARIABLE = "ICEFIELD_SPARK"
@@ -30,6 +31,10 @@ VARIABLE = "ICEFIELD_SPARK"
 REMOTE = "ICEFIELD_SPARK_REMOTE"
 # Few, because the tests have few rows.
 SHUFFLE_PARTITIONS = "4"
+# To compile each of many small plans takes a fifth of the time, and changes no row. Tests of the fixture
+# `generated_code` have what users have, and in `make deep` all do.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -54,8 +59,26 @@ def chosen_place() -> SparkPlace:
 def running_spark(place: SparkPlace) -> Iterator[SparkSession]:
     """Run Spark at a place, and stop it in the end."""
     with _PLACES[place]() as spark:
-        spark.conf.set("spark.sql.shuffle.partitions", SHUFFLE_PARTITIONS)
+        own = {"spark.sql.shuffle.partitions": SHUFFLE_PARTITIONS, **(GENERATED if DEEP else INTERPRETED)}
+        for key, value in own.items():
+            spark.conf.set(key, value)
         yield spark
+
+
+@contextmanager
+def changed(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Change settings of a session for the time of a block."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, was in before.items():
+            if was is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, was)
 
 
 def explained(frame: DataFrame) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.effort import DEEP, sample
-from tests.matrix.reading_sessions import changed
+from tests.spark_places import changed
 
 from icefield.lake import Lake
 from icefield.table.table import Table

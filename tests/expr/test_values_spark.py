@@ -132,18 +132,10 @@ def _difference(case: Case, theirs: pa.ChunkedArray) -> str | None:
 def without_rules(spark: "SparkSession", *names: str) -> Iterator[None]:
     """Leave rules of the optimizer out; and interpret expressions, since compiling hundreds takes longer."""
     rules = ",".join(f"org.apache.spark.sql.catalyst.optimizer.{name}" for name in names)
-    settings = {
-        "spark.sql.optimizer.excludedRules": rules,
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
+    from tests.spark_places import INTERPRETED, changed  # noqa: PLC0415 - only tests that ask for Spark load it
+
+    with changed(spark, {"spark.sql.optimizer.excludedRules": rules, **INTERPRETED}):
         yield
-    finally:
-        for key in settings:
-            spark.conf.unset(key)
 
 
 def spark_fails(frame: "DataFrame", case: Case) -> bool:

@@ -1,10 +1,8 @@
 """Settings of Spark sessions that must not change a row."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 
-from pyspark.sql import SparkSession
+from tests.spark_places import INTERPRETED
 
 REBASE = ("LEGACY", "EXCEPTION", "CORRECTED")
 SWITCH = ("true", "false")
@@ -41,27 +39,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 
 
-# Compiling each of many small plans would take most of the time, and reads nothing otherwise.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
-
 def draw_settings(random: Random) -> dict[str, str]:
     """Draw some settings; the others are the session's own."""
     drawn = {key: random.choice(values) for key, values in SETTINGS.items() if random.random() < 0.3}
     return drawn if random.random() < 0.1 else {**INTERPRETED, **drawn}
-
-
-@contextmanager
-def changed(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Change settings of a session for the time of a block."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    try:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, was in before.items():
-            if was is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, was)

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.effort import seeds
 from tests.matrix import reading_paths
-from tests.matrix.reading_sessions import changed, draw_settings
+from tests.matrix.reading_sessions import draw_settings
 from tests.matrix.reading_tables import Drawing
-from tests.spark_places import SparkPlace, chosen_place
+from tests.spark_places import SparkPlace, changed, chosen_place
 
 from icefield.lake import Lake
 

@@ -17,7 +17,7 @@ from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
 from icefield.table.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("generated_code")]
 MOST_JOBS = 6
 VECTORS = {"write.merge.mode": "merge-on-read"}
 

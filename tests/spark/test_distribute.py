@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.matrix.reading_sessions import changed
+from tests.spark_places import changed
 
 from icefield.lake import Lake
 

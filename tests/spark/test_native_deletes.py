@@ -13,7 +13,7 @@ from icefield.spark.read.file_names import INNER_ROW_NUMBER
 from icefield.table.scan import TableScan
 from icefield.table.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("generated_code")]
 IN_PLACE = {"write.delete.mode": "merge-on-read"}
 EVERYTHING = ["id", "p", "name", "_file", "_pos", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"]
 

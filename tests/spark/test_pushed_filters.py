@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from tests.equality_deletes import delete_keys
 from tests.spark.foreign_files import add_file, check, forget_schemas, stored
+from tests.spark_places import INTERPRETED, changed
 
 from icefield.lake import Lake
 from icefield.spark.read import file_names
@@ -27,12 +28,8 @@ NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 @pytest.fixture(autouse=True)
 def plain_plans(spark: SparkSession) -> Iterator[None]:
     """Many small queries: to compile each would take longer than to run it."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key in settings:
-        spark.conf.unset(key)
+    with changed(spark, INTERPRETED):
+        yield
 
 
 @pytest.fixture(params=[0, file_names.LEAST_BYTES], ids=["with footers", "without footers"])

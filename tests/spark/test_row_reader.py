@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.effort import sample
 from tests.histories.values import arrow_values, plain_field
-from tests.matrix.reading_sessions import changed
 from tests.matrix.reading_values import ColumnValues
 from tests.peers.normal import normal_rows
+from tests.spark_places import changed
 
 from icefield.lake import Lake
 from icefield.table.table import Table

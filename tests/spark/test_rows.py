@@ -13,7 +13,7 @@ from icefield.lake import Lake
 from icefield.storage.location import local_path
 from icefield.table.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("generated_code")]
 
 COLUMNS = (
     "id",

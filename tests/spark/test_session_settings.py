@@ -9,9 +9,8 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.matrix.reading_sessions import changed
 from tests.peers.normal import normal_rows
-from tests.spark_places import SparkPlace, chosen_place
+from tests.spark_places import SparkPlace, changed, chosen_place
 
 from icefield.lake import Lake
 from icefield.spark.session.session import READ_BY_FIELD_ID
