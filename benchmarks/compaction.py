@@ -111,15 +111,17 @@ def _manifests(lake: Lake) -> Iterator[str]:
     """Count the bytes of manifests that a query for one of 1,728 partitions opens."""
     cells = [(state, month) for state in range(48) for month in range(36)]
     Random(1).shuffle(cells)
-    table = lake.create_table("bench.cells", "id long, state int, month int", partition_by=["state", "month"])
+    more = [f"c{at}" for at in range(7)]
+    columns = ", ".join(f"{name} double" for name in more)
+    table = lake.create_table(
+        "bench.cells", f"id long, state int, month int, {columns}", partition_by=["state", "month"]
+    )
+    rng = Random(2)
     for start in range(0, len(cells), 12):
         some = cells[start : start + 12]
-        states, months = ([cell[at] for cell in some] for at in (0, 1))
-        table.append(
-            pa.table(
-                {"id": list(range(12)), "state": pa.array(states, pa.int32()), "month": pa.array(months, pa.int32())}
-            )
-        )
+        states, months = (pa.array([cell[at] for cell in some], pa.int32()) for at in (0, 1))
+        values = {name: [rng.random() for _ in some] for name in more}
+        table.append(pa.table({"id": [*range(12)], "state": states, "month": months, **values}))
     before = _opened(table)
     table.rewrite_manifests()
     yield f"one-partition query of 1,728 files opens {before:,} bytes of manifests, rewritten {_opened(table):,}"

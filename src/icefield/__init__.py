@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from icefield.commit.validate.idempotency_key import StreamBatch
+    from icefield.compaction.compact import CompactionProgress
+    from icefield.compaction.plan import CompactionPlan
+    from icefield.compaction.result import CompactionResult
     from icefield.config.connect import connect
     from icefield.dml.evolution import TableEvolution
     from icefield.dml.result import ChangeResult
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
         NoSuchSnapshot,
         NoSuchTable,
         NotFound,
+        RowsMoved,
         SchemaMismatch,
         SourceLost,
         StorageError,
@@ -62,6 +66,9 @@ __all__ = [
     "CommitConflict",
     "CommitError",
     "CommitStateUnknown",
+    "CompactionPlan",
+    "CompactionProgress",
+    "CompactionResult",
     "ConcurrentChange",
     "CorruptFile",
     "FileAlreadyExists",
@@ -79,6 +86,7 @@ __all__ = [
     "NoSuchSnapshot",
     "NoSuchTable",
     "NotFound",
+    "RowsMoved",
     "Schema",
     "SchemaMismatch",
     "Snapshot",
@@ -101,6 +109,9 @@ __all__ = [
 _ROOMS = {
     "AppendScan": "icefield.table.changes",
     "ChangeResult": "icefield.dml.result",
+    "CompactionPlan": "icefield.compaction.plan",
+    "CompactionProgress": "icefield.compaction.compact",
+    "CompactionResult": "icefield.compaction.result",
     "Lake": "icefield.lake",
     "MergeBuilder": "icefield.table.merge",
     "Schema": "icefield.types.schema",

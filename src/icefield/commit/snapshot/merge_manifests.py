@@ -35,8 +35,8 @@ from icefield.plan.manifest_list import find_spec, load_manifests, read_manifest
 from icefield.properties.table import MANIFEST_MERGE, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
 from icefield.types.arrays import Longs, Mask
 
-LIST_BYTES = 4 * 1024  # the target size is the geometric mean of this and of the size of all manifests
-LEAST_TARGET_BYTES = 32 * 1024
+LIST_BYTES = 1024  # the target size is the geometric mean of this and of the size of all manifests
+LEAST_TARGET_BYTES = 16 * 1024
 LARGE = 2.5  # times the target size
 WIDE = 3  # times the partitions of a clustered manifest
 GAIN = 1.5  # how many times as many partitions manifests must span to be rewritten for it
@@ -141,7 +141,7 @@ def _write(
     made: list[ManifestRow] = []
     replaced: list[int] = []
     for each, merge, size in zip(work, merges, sizes, strict=True):
-        cuts = each.opened.cut(each.chosen, max(1, size // target))
+        cuts = each.opened.cut(each.chosen, max(1, round(size / target)))
         if each.is_optional and not each.opened.gains(each.chosen, cuts):
             continue
         made += [merge.write(each.opened.numbers(each.chosen, cut), base, context) for cut in cuts if merge is not None]
