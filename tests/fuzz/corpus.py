@@ -50,7 +50,7 @@ def manifest_files() -> Sequence[File]:
     """Return manifests of all versions, codecs and writers."""
     ours = []
     for seed in range(4 * len(_VERSIONS)):
-        version, codec = _VERSIONS[seed % 3], CODECS[seed % 4]
+        version, codec = _VERSIONS[seed % 3], CODECS[seed % len(CODECS)]
         made = make_manifest(seed, version, rows=7)
         head = header(version, partition=made.partition)
         data = encode_manifest(ManifestEntries.trusted(made.table), head, made.partition, LOCATION, codec)
@@ -63,7 +63,7 @@ def manifest_list_files() -> Sequence[File]:
     """Return manifest lists of all versions, codecs and writers."""
     ours = []
     for seed in range(4 * len(_VERSIONS)):
-        version, codec = _VERSIONS[seed % 3], CODECS[seed % 4]
+        version, codec = _VERSIONS[seed % 3], CODECS[seed % len(CODECS)]
         rows = [manifest_row(Random(seed + i)) | {"first_row_id": 0} for i in range(5)]
         table = pa.Table.from_pylist([row | {"content": 0} for row in rows], MANIFEST_LIST_ARROW_SCHEMA)
         data = encode_manifest_list(

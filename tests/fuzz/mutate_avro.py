@@ -12,7 +12,7 @@ from icefield.codec.avro.container import CODEC_KEY, MAGIC, encode_long, parse_h
 from icefield.errors import CorruptFile
 
 _COUNTS = (0, 1, -1, *BOUNDARIES[:-1], *(-number for number in BOUNDARIES))
-_CODEC_NAMES = (*CODECS, "", "bzip2", "xz", "Deflate", "zstandard\0", "x" * 1000)
+_CODEC_NAMES = (*CODECS, "", "xz", "Deflate", "zstandard\0", "x" * 1000)
 
 
 @dataclass(frozen=True)

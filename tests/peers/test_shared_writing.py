@@ -22,6 +22,8 @@ from tests.postgres import PostgresServer, running_server
 
 import icefield
 from icefield import Lake
+from icefield.codec.avro.container import parse_header
+from icefield.storage.location import local_path
 
 APPENDS = 8
 PAUSE_S = 0.03
@@ -60,6 +62,21 @@ def test_we_append_to_their_evolved_table_and_they_read_it(shared_lake: Lake, th
     added = evolved.rows(table, range(100, 110))
     ours.append(added)
     _check_both_read(ours, theirs, pa.concat_tables([before, added.cast(before.schema)]))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "deflate", "null", "zstandard", "bzip2"])
+def test_manifests_in_every_codec_of_theirs_are_read_and_written(
+    codec: str, shared_lake: Lake, theirs: SqlCatalog
+) -> None:
+    table = theirs.create_table("shared.codec", SCHEMA, properties={"write.avro.compression-codec": codec})
+    table.append(_rows(0, 3))
+    ours = shared_lake.table("shared.codec")
+    ours.append(_rows(3, 6))
+    _check_both_read(ours, theirs, _rows(0, 6))
+    locations = table.refresh().inspect.manifests()["path"].to_pylist()
+    codecs = {parse_header(Path(local_path(location)).read_bytes(), location).codec for location in locations}
+    assert len(locations) == 2
+    assert len(codecs) == 1  # ours is compressed as theirs
 
 
 def test_both_append_in_turn_while_they_evolve_the_table(shared_lake: Lake, theirs: SqlCatalog) -> None:

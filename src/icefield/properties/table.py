@@ -110,7 +110,7 @@ TARGET_FILE_SIZE_BYTES = Property(
 )
 PARQUET_CODEC = Property(
     "write.parquet.compression-codec",
-    one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
+    one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "uncompressed"),
     "zstd",
     "The compression of data pages.",
 )
@@ -184,7 +184,8 @@ TASK_BYTES: Property[int | None] = Property(
 )
 MANIFEST_CODEC = Property(
     "write.avro.compression-codec",
-    one_of("gzip", "uncompressed", "snappy", "zstd"),
+    # Iceberg's names, and those of Avro that PyIceberg accepts too.
+    one_of("gzip", "uncompressed", "snappy", "zstd", "deflate", "null", "zstandard", "bzip2"),
     "gzip",
     "The compression of manifests and manifest lists; gzip is what every engine reads.",
 )

@@ -1,9 +1,10 @@
-"""Compress and decompress Avro blocks: null, deflate, snappy, zstandard.
+"""Compress and decompress Avro blocks: null, deflate, snappy, zstandard, bzip2.
 
 `decompress` raises ValueError for bytes that do not decompress, or that would exceed the limit, before it allocates
 memory for them.
 """
 
+import bz2
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -27,7 +28,7 @@ _DEFLATE_MAX_RATIO = 1032
 _SNAPPY_MAX_RATIO = 32
 _CHECKSUM_BYTES = 4
 
-NULL, DEFLATE, SNAPPY, ZSTANDARD = CODECS = ("null", "deflate", "snappy", "zstandard")
+NULL, DEFLATE, SNAPPY, ZSTANDARD, BZIP2 = CODECS = ("null", "deflate", "snappy", "zstandard", "bzip2")
 
 
 def decompress(codec: str, data: memoryview, limit: int) -> Any:
@@ -93,6 +94,14 @@ def _unzstd(data: memoryview, limit: int) -> Any:
     return b"".join(parts)
 
 
+def _decompress_bzip2(data: memoryview, limit: int) -> Any:
+    stream = bz2.BZ2Decompressor()
+    raw = stream.decompress(data, limit + 1)
+    if not stream.eof and len(raw) <= limit:
+        raise EOFError("the stream is truncated")
+    return raw
+
+
 def _compress_deflate(data: bytes) -> bytes:
     return zlib.compress(data, _DEFLATE_LEVEL, _RAW_STREAM)
 
@@ -117,6 +126,7 @@ _DECOMPRESS: dict[str, Callable[[memoryview, int], Any]] = {
     DEFLATE: _inflate,
     SNAPPY: _unsnap,
     ZSTANDARD: _unzstd,
+    BZIP2: _decompress_bzip2,
 }
 
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -124,4 +134,5 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     DEFLATE: _compress_deflate,
     SNAPPY: _compress_snappy,
     ZSTANDARD: _compress_zstd,
+    BZIP2: bz2.compress,
 }

@@ -35,7 +35,8 @@ from icefield.types.schema import Schema
 from icefield.types.values.binary import encode_value
 
 ENTRIES_PER_MANIFEST = 20_000
-AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "snappy": "snappy", "zstd": "zstandard"}
+# Where a name of Iceberg is not that of Avro.
+AVRO_CODECS = {"gzip": "deflate", "uncompressed": "null", "zstd": "zstandard"}
 COUNTS = tuple(f"{what}_{of}_count" for what in ("added", "existing", "deleted") for of in ("files", "rows"))
 ManifestRow = dict[str, object]
 # The columns needed to rewrite a manifest with other statuses.
@@ -253,7 +254,8 @@ def open_merge(
 
 def manifest_codec(base: TableMetadata) -> str:
     """Return the Avro codec of the table's manifests and manifest lists."""
-    return AVRO_CODECS[MANIFEST_CODEC.read(base.properties)]
+    codec = MANIFEST_CODEC.read(base.properties)
+    return AVRO_CODECS.get(codec, codec)
 
 
 def _new_location(base: TableMetadata, context: WriteContext) -> str:

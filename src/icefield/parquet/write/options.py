@@ -36,7 +36,9 @@ from icefield.types.schema import Schema
 # The key under which Iceberg Java stores the schema that a file was written with.
 SCHEMA_KEY = "iceberg.schema"
 # The lowest and highest level of a codec; the others have no levels.
-LEVELS = {"zstd": (-7, 22), "gzip": (1, 9), "brotli": (0, 11), "lz4": (1, 12)}
+LEVELS = {"zstd": (-7, 22), "gzip": (1, 9), "brotli": (0, 11), "lz4": (1, 12), "lz4_raw": (1, 12)}
+# Where a name of Parquet is not that of Arrow, whose lz4 is Parquet's LZ4_RAW.
+ARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
 BLOOM_BITS_PER_VALUE = 8  # bits that a value sets in a block (Parquet: Split Block Bloom Filters)
 WRITE_BATCH_ROWS = 1024
@@ -121,7 +123,7 @@ def open_writer(
     writer = pq.ParquetWriter(
         sink,
         parquet_schema(schema),
-        compression="none" if options.codec == "uncompressed" else options.codec,
+        compression=ARROW_CODECS.get(options.codec, options.codec),
         compression_level=options.level,
         data_page_size=options.page_bytes,
         max_rows_per_page=options.page_rows,
