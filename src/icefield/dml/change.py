@@ -3,7 +3,7 @@
 filter, or source rows -> plan -> engine: `Changed` -> one snapshot, or none -> ChangeResult
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +15,7 @@ from icefield.commit.validate.read_set import ReadSet
 from icefield.dml.moment import find_moment
 from icefield.dml.result import ChangeResult
 from icefield.dml.write import TableWrite, Verb
-from icefield.engine.change import Changed, ChangeSettings
+from icefield.engine.change import Changed, ChangeSettings, Clause, Effect
 from icefield.engine.choose import EngineName
 from icefield.engine.file_works import CountRows, delete_destination
 from icefield.engine.local import local_name
@@ -23,6 +23,7 @@ from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.render.describe import describe
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.write.delete_files import delete_locations
+from icefield.parquet.write.plan import WritePlan
 from icefield.plan.counts import count_rows
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
@@ -110,20 +111,29 @@ class RowChange:
             )
         return mode
 
-    def settings(self) -> ChangeSettings:
+    def settings(self, clauses: Sequence[Clause]) -> ChangeSettings:
         """Return the settings for the engine."""
-        write, has_deletes = self.write, self.write.base.format_version > 1
-        rows = write.write_plan(moves_rows=True)
+        write = self.write
+        deletes = write.delete_plan() if write.base.format_version > 1 else None
+        mode, rows = self._data_files(clauses, deletes)
         if self.verb.distribution is not None:
             rows = replace(rows, distribution=self.verb.distribution.read(write.base.properties))
-        return ChangeSettings(
-            self.mode,
-            rows,
-            write.write_plan(moves_rows=False) if has_deletes else None,
-            write.base.has_row_ids,
-            self.is_dry_run,
-            find_moment(write.ambient, write.head.sessions),
-        )
+        moment = find_moment(write.ambient, write.head.sessions)
+        return ChangeSettings(mode, rows, deletes, write.base.has_row_ids, self.is_dry_run, moment)
+
+    def _data_files(self, clauses: Sequence[Clause], deletes: WritePlan | None) -> tuple[str, WritePlan]:
+        """Return the mode for the engine, and the settings of new data files."""
+        try:
+            return self.mode, self.write.write_plan(moves_rows=True)
+        except Unsupported as error:
+            if deletes is None or any(clause.effect is not Effect.DELETE for clause in clauses):
+                raise
+            # Rows that cannot be written can be deleted, as long as no file is rewritten without them.
+            if self.mode == COPY_ON_WRITE:
+                raise Unsupported(
+                    error.message, hint="Rows can be deleted with mode='merge-on-read' or 'auto'"
+                ) from error
+            return MERGE_ON_READ, deletes
 
     def finish(
         self, scan: ScanPlan, done: Changed, read_set: ReadSet, whole: PlannedFiles | None = None
@@ -194,7 +204,7 @@ class RowChange:
                 has_vectors=write.base.has_row_ids,
                 removed=removed,
                 carried=carried,
-                place=delete_destination(write.write_plan(moves_rows=False), local_name()),
+                place=delete_destination(write.delete_plan(), local_name()),
             )
 
         return write.commit(make, files, delete_locations(done.deletes))

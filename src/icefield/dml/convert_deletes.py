@@ -32,7 +32,7 @@ def convert_equality_deletes(write: TableWrite, where: Predicate | str | Any) ->
     chosen = _files_with_key_deletes(plan)
     if where is not None:
         chosen = chosen.at(write.plan(where).files.paths)
-    settings, has_vectors = write.write_plan(moves_rows=False), write.base.has_row_ids
+    settings, has_vectors = write.delete_plan(), write.base.has_row_ids
     deletes: list[DeleteEntry] = []
     if chosen.num_rows:
         engine = write.engine(chosen.total_bytes)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from icefield.commit.validate.read_set import ReadSet
 from icefield.dml.change import RowChange
 from icefield.dml.clauses import ClauseRequest, Sides
-from icefield.dml.moment import find_moment
 from icefield.dml.result import ChangeResult
 from icefield.dml.subqueries import refuse_subqueries_of_merge, resolve_subqueries
 from icefield.dml.write import TableWrite
@@ -86,7 +85,7 @@ def merge(change: RowChange, request: MergeRequest) -> ChangeResult:
     with change.timed("rows"):
         engine = change.write.engine(scan.files.total_bytes, planned.source.rows, planned.needs_spark)
         clauses, relations = resolve_subqueries(planned.merge.clauses, change.write)
-        plan = ChangePlan(scan, change.settings(), relations)
+        plan = ChangePlan(scan, change.settings(clauses), relations)
         done = engine.merge(planned.source, replace(planned.merge, clauses=clauses), plan)
     return change.finish(scan, done, _read_set(change, planned))
 
@@ -111,15 +110,17 @@ def plan_merge(change: RowChange, request: MergeRequest) -> PlannedMerge:
     source = replace(source, row_count=keys.rows, key_index=None if keys.keys is None else keys.keys.index)
     with change.timed("plan"):
         scan = write.plan_bound(_filter(merged, sides, keys))
-    return PlannedMerge(write, source, merged, keys, scan, _find_spark_only(merged, sides, write))
+    return PlannedMerge(
+        write, source, merged, keys, scan, _find_spark_only(merged, sides, replace(change, write=write))
+    )
 
 
-def _find_spark_only(merged: Merge, sides: Sides, write: TableWrite) -> str | None:
+def _find_spark_only(merged: Merge, sides: Sides, change: RowChange) -> str | None:
     if not merged.keys:
         return "a condition that compares no column of the table with one of the source"
-    stored = write.write_plan(moves_rows=True).schema
+    settings = change.settings(merged.clauses)
     names = sides.target_name, sides.source_name
-    binder = ClauseBinder(sides.schema, stored, *names, sides.incoming, find_moment(write.ambient, write.head.sessions))
+    binder = ClauseBinder(sides.schema, settings.rows.schema, *names, sides.incoming, settings.moment)
     return find_spark_only(binder, merged.clauses, merged.rest)
 
 

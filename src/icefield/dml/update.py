@@ -44,7 +44,7 @@ def change_matching(change: RowChange, where: Predicate | str | Any, values: Map
     done = Changed()
     if read.num_rows:
         with change.timed("rows"):
-            settings = change.settings()
+            settings = change.settings([clause])
             binder = ClauseBinder(sides.schema, settings.rows.schema, sides.target_name, moment=settings.moment)
             engine = write.engine(read.total_bytes, needs_spark=find_spark_only(binder, [clause]))
             (clause,), relations = resolve_subqueries([clause], write)

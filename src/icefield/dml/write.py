@@ -39,7 +39,7 @@ from icefield.model.snapshot import Snapshot
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import news_of
 from icefield.parquet.write.data_files import no_data_files
-from icefield.parquet.write.plan import WritePlan, plan_write
+from icefield.parquet.write.plan import WritePlan, plan_deletes, plan_write
 from icefield.parquet.write.row_check import RowCheck
 from icefield.plan.plan import ScanPlan, plan_scan
 from icefield.plan.planned_files import PlannedFiles
@@ -294,6 +294,10 @@ class TableWrite:
         """Return the settings for new files, with a unique name prefix."""
         name = self.ambient.random_uuid().hex
         return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
+
+    def delete_plan(self) -> WritePlan:
+        """Return the settings for new delete files, with a unique name prefix."""
+        return plan_deletes(self.base, self.ambient.random_uuid().hex)
 
     def commit(
         self,

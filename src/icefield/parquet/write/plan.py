@@ -1,14 +1,14 @@
 """The settings of a write, for the tasks that write data files."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from icefield.errors import IcefieldWarning, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
-from icefield.parquet.file_schema import file_schema
+from icefield.parquet.file_schema import file_schema, stored_fields
 from icefield.parquet.metrics import NO_METRICS, MetricsMode, metrics_modes
 from icefield.parquet.write.file_layout import FileLayout, file_layout
 from icefield.parquet.write.options import ParquetOptions, parquet_options
@@ -37,9 +37,10 @@ MOST_PLANS = 64
 class WritePlan:
     """The settings of a write; immutable and picklable.
 
-    distribution: how rows are distributed over tasks. task_bytes: about how many bytes of rows a task then gets. order:
-    the sort order for rows; a file whose rows have it records it. check: the filter that new rows must match; moved
-    rows are not new. deletes_by_partition: whether position deletes of several data files of a partition share a file.
+    schema: the columns of new data files; for delete files, those that data files of the table have. distribution: how
+    rows are distributed over tasks. task_bytes: about how many bytes of rows a task then gets. order: the sort order
+    for rows; a file whose rows have it records it. check: the filter that new rows must match; moved rows are not new.
+    deletes_by_partition: whether position deletes of several data files of a partition share a file.
     """
 
     schema: Schema
@@ -70,23 +71,40 @@ def plan_write(
     _check_promises(metadata.properties)
     if options:
         return replace(_plan_write(metadata, options, moves_rows=moves_rows), write_id=write_id)
+    known = _cached(metadata, moves_rows, lambda: _plan_write(metadata, {}, moves_rows=moves_rows))
+    return replace(known, write_id=write_id)
+
+
+def plan_deletes(metadata: TableMetadata, write_id: str) -> WritePlan:
+    """Return the settings for new delete files, also of a table whose rows cannot be written."""
+    _check_promises(metadata.properties)
+    stored = replace(metadata.schema, fields=stored_fields(metadata.schema))
+    known = _cached(metadata, None, lambda: _plan(metadata, metadata.properties, stored))
+    return replace(known, write_id=write_id)
+
+
+def _cached(metadata: TableMetadata, kind: object, make: Callable[[], WritePlan]) -> WritePlan:
     own = metadata.schema, metadata.spec, metadata.sort_order, metadata.location, metadata.has_row_ids
-    key = (*own, frozenset(metadata.properties.items()), moves_rows)
+    key = (*own, frozenset(metadata.properties.items()), kind)
     known = _plans.get(key)
     if known is None:
         if len(_plans) >= MOST_PLANS:
             _plans.clear()
-        known = _plans[key] = _plan_write(metadata, {}, moves_rows=moves_rows)
-    return replace(known, write_id=write_id)
+        known = _plans[key] = make()
+    return known
 
 
 def _plan_write(metadata: TableMetadata, options: Mapping[str, str], *, moves_rows: bool) -> WritePlan:
     properties = with_options(metadata.properties, options, [leaf.dotted for leaf in metadata.schema.leaves])
+    plan = _plan(metadata, properties, file_schema(metadata.schema))
     with_lineage = moves_rows and metadata.has_row_ids
-    stored = file_schema(metadata.schema)
+    return replace(plan, schema=with_free_names(plan.schema, LINEAGE)[0]) if with_lineage else plan
+
+
+def _plan(metadata: TableMetadata, properties: Mapping[str, str], stored: Schema) -> WritePlan:
     modes = metrics_modes(metadata.schema, properties) | {f.field_id: NO_METRICS for f in LINEAGE}
     return WritePlan(
-        schema=with_free_names(stored, LINEAGE)[0] if with_lineage else stored,
+        schema=stored,
         spec=metadata.spec,
         layout=file_layout(metadata),
         write_id="",
