@@ -17,23 +17,31 @@ from icefield.engine.change import Changed, ChangePlan, Clause, Effect, When
 from icefield.engine.rows import bind_filter, filter_text, is_spark
 from icefield.errors import InvalidFilter
 from icefield.expr.bind.bind import NestedColumn
-from icefield.expr.bind.bound import TRUE, Bound
+from icefield.expr.bind.bound import TRUE, Bound, columns_of
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.parse.sql import parse_filter
+from icefield.model.metadata import TableMetadata
+from icefield.plan.partition.values import readable_schema
+from icefield.types.datatypes import NestedField
+from icefield.types.metadata_columns import OF_LIVE_ROWS, is_metadata_column
 
 
 @dataclass(frozen=True)
 class RowFilter:
-    """The rows that a change is for. bound: what metadata can evaluate. rest: the whole condition, if that is more."""
+    """The rows that a change is for.
+
+    bound: what metadata can evaluate. rest: the whole condition, if that is more. metadata_columns: those of `bound`.
+    """
 
     bound: Bound
     rest: object | None = None
+    metadata_columns: tuple[NestedField, ...] = ()
 
 
 def change_matching(change: RowChange, where: Predicate | str | Any, values: Mapping[str, Any] | None) -> ChangeResult:
     """Update the rows that match a filter, or delete them if there are no values."""
     write, sides = change.write, Sides.of_target(change.write.base.schema)
-    rows = read_filter(where, sides)
+    rows = read_filter(where, sides, write.base)
     assignments = () if values is None else tuple(resolve_assignments(values, sides.schema, sides.target_name))
     clause = Clause(When.MATCHED, Effect.DELETE if values is None else Effect.UPDATE, rows.rest, assignments)
     with change.timed("plan"):
@@ -48,12 +56,13 @@ def change_matching(change: RowChange, where: Predicate | str | Any, values: Map
             binder = ClauseBinder(sides.schema, settings.rows.schema, sides.target_name, moment=settings.moment)
             engine = write.engine(read.total_bytes, needs_spark=find_spark_only(binder, [clause]))
             (clause,), relations = resolve_subqueries([clause], write)
-            done = engine.change_matching(clause, ChangePlan(replace(plan, files=read), settings, relations))
+            changed = ChangePlan(replace(plan, files=read), settings, relations, rows.metadata_columns)
+            done = engine.change_matching(clause, changed)
     return change.finish(plan, done, write.read_set(plan, change.verb), whole)
 
 
-def read_filter(where: Predicate | str | Any, sides: Sides) -> RowFilter:
-    """Read a filter."""
+def read_filter(where: Predicate | str | Any, sides: Sides, base: TableMetadata) -> RowFilter:
+    """Read a filter. base: the table's metadata."""
     if where is None:
         return RowFilter(TRUE)
     if is_spark(where):
@@ -67,8 +76,19 @@ def read_filter(where: Predicate | str | Any, sides: Sides) -> RowFilter:
         except InvalidFilter:
             return RowFilter(sides.target_filter(where), where)
     try:
-        return RowFilter(bind_filter(where, sides.schema))
+        return _with_metadata_columns(bind_filter(where, readable_schema(base, sides.schema)))
     except NestedColumn:
         if not isinstance(where, str):
             raise
         return RowFilter(sides.target_filter(where), where)
+
+
+def _with_metadata_columns(bound: Bound) -> RowFilter:
+    used = {i for i in columns_of(bound) if is_metadata_column(i)}
+    if used - {f.field_id for f in OF_LIVE_ROWS}:
+        names = ", ".join(f.name for f in OF_LIVE_ROWS)
+        raise InvalidFilter(
+            "a change cannot be filtered on _deleted or _partition",
+            hint=f"Filter on columns of the table, or on {names}",
+        )
+    return RowFilter(bound, metadata_columns=tuple(f for f in OF_LIVE_ROWS if f.field_id in used))

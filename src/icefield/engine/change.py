@@ -24,6 +24,7 @@ from icefield.parquet.write.delete_files import DeleteEntry, delete_locations
 from icefield.parquet.write.plan import WritePlan
 from icefield.plan.plan import ScanPlan
 from icefield.types.arrow_keys import KeyIndex
+from icefield.types.datatypes import NestedField
 from icefield.types.schema import Schema
 
 SHOWN_CHARACTERS = 500  # of a row in an error
@@ -175,11 +176,16 @@ class Relations:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """The inputs of a change. scan: the files that may hold rows to change. relations: what subqueries read."""
+    """The inputs of a change.
+
+    scan: the files that may hold rows to change. relations: what subqueries read. metadata_columns: those that the
+    filter uses.
+    """
 
     scan: ScanPlan
     settings: ChangeSettings
     relations: Relations = field(default_factory=Relations)
+    metadata_columns: tuple[NestedField, ...] = ()
 
 
 @dataclass(frozen=True)

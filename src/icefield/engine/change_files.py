@@ -15,18 +15,23 @@ from icefield.expr.prune.residual import residual
 from icefield.expr.values.scope import own_name
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.plan import WritePlan
+from icefield.types.datatypes import NestedField
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
 
 @dataclass(frozen=True)
 class ChangeFiles:
-    """Applies a clause to the rows that match a filter, and the clause's condition; picklable."""
+    """Applies a clause to the rows that match a filter, and the clause's condition; picklable.
+
+    metadata_columns: those that the filter uses.
+    """
 
     schema: Schema
     where: Bound
     clause: BoundClause
     settings: ChangeSettings
+    metadata_columns: tuple[NestedField, ...] = ()
 
     @property
     def plan(self) -> WritePlan:
@@ -35,7 +40,8 @@ class ChangeFiles:
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[Changed]:
         """Run it, and yield the result of the group; after an error, the files that it wrote are removed."""
-        schema, (position, row_id) = with_free_names(self.schema, (POSITION, ROW_ID))
+        others = (column for column in self.metadata_columns if column not in (POSITION, ROW_ID))
+        schema, (position, row_id, *_) = with_free_names(self.schema, (POSITION, ROW_ID, *others))
         table = self.clause.target
         keeps_ids = ROW_ID.field_id in self.settings.rows.schema.by_id and bool(self.clause.assigned)
         names = {position, *columns_of_side(table, self.clause.columns), *([row_id] if keeps_ids else [])}
@@ -64,4 +70,4 @@ def change_files(clause: Clause, plan: ChangePlan) -> ChangeFiles:
     settings = plan.settings
     binder = ClauseBinder(schema, settings.rows.schema, own_name(schema), moment=settings.moment)
     (bound,) = binder.bind([clause], clause.when)
-    return ChangeFiles(schema, plan.scan.where, bound, settings)
+    return ChangeFiles(schema, plan.scan.where, bound, settings, plan.metadata_columns)

@@ -67,7 +67,7 @@ class TableScan(StaysInProcess):
         self._table = table
         self._metadata = metadata
         self._point = version
-        self._readable = _readable(version.schema, partition_fields(metadata))
+        self._readable = with_metadata_columns(version.schema, partition_fields(metadata))
         self._where = bind_filter(where, self._readable)
         self._select = list(select) if select is not None else version.schema.column_names
         self._schema = _chosen(self._readable, tuple(self._select))
@@ -200,11 +200,7 @@ class TableScan(StaysInProcess):
             yield from reader.read(task, self._readable, select, residual(self._where, task.residual_code))
 
 
-# Every scan needs both, and a table has few schemas.
-_readable = lru_cache(maxsize=64)(with_metadata_columns)
-
-
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # every scan needs it, and a table has few schemas
 def _chosen(schema: Schema, names: tuple[str, ...]) -> Schema:
     return schema.select(names)
 

@@ -6,6 +6,7 @@ metadata column of the same name, ignoring case: neither Spark nor filters disti
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from icefield.types.datatypes import BooleanType, IntegerType, LongType, NestedField, StringType, StructType
 from icefield.types.schema import Schema
@@ -28,6 +29,8 @@ _LAST_OF_PARTITION = 2147480000
 
 LINEAGE = (ROW_ID, LAST_UPDATED)
 SELECTABLE = (FILE, POSITION, DELETED, SPEC_ID, *LINEAGE)
+# Those that a file and the position in it determine, and that a change can be filtered on.
+OF_LIVE_ROWS = (FILE, POSITION, SPEC_ID, *LINEAGE)
 _IDS = frozenset({PARTITION_ID, *(f.field_id for f in SELECTABLE)})
 
 
@@ -36,7 +39,8 @@ def is_metadata_column(field_id: int) -> bool:
     return field_id in _IDS or _FIRST_OF_PARTITION <= field_id <= _LAST_OF_PARTITION
 
 
-def with_metadata_columns(schema: Schema, partition: Sequence[NestedField] = ()) -> Schema:
+@lru_cache(maxsize=64)  # every scan needs it, and a table has few schemas
+def with_metadata_columns(schema: Schema, partition: tuple[NestedField, ...] = ()) -> Schema:
     """Return the schema with all metadata columns after its own; `partition`: the fields of all partition specs."""
     taken = {f.name.lower() for f in schema.fields}
     columns = (*SELECTABLE, *_partition_column(partition))

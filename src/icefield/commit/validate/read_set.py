@@ -37,6 +37,7 @@ from icefield.plan.planned_files import PlannedFiles
 from icefield.properties.table import SERIALIZABLE
 from icefield.storage.store import Store
 from icefield.types.arrow_keys import NOT_FOUND, Codes, KeyIndex
+from icefield.types.metadata_columns import with_metadata_columns
 
 SHOWN_FILES = 3
 MAX_BYTES_TO_LOOK_INTO = 64 * 1024 * 1024
@@ -200,7 +201,7 @@ class ReadSet:
             return True
         if files.total_bytes > MAX_BYTES_TO_LOOK_INTO:
             return True
-        schema = self.plan.version.schema
+        schema = with_metadata_columns(self.plan.version.schema)
         filter_columns = [schema.name_of(field_id) for field_id in columns_of(self.plan.where)]
         select = filter_columns if self.keys is None else self.keys.columns
         try:

@@ -11,6 +11,7 @@ from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.bind.bind import find_field
 from icefield.expr.parse.ast import Column
 from icefield.types.datatypes import NestedField
+from icefield.types.metadata_columns import SELECTABLE
 from icefield.types.schema import Schema
 
 TARGET, SOURCE = "target", "source"
@@ -27,6 +28,7 @@ _FUNCTIONS = {
     *("current_catalog", "current_database", "current_date", "current_path", "current_schema", "current_time"),
     *("current_timestamp", "current_user", "localtime", "localtimestamp", "session_user", "user"),
 }
+_METADATA_COLUMNS = {f.name for f in SELECTABLE}
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,10 @@ class Scope:
         shown = "; ".join(
             f"{side.name}: {', '.join(f.name for f in side.schema.fields)}" for side in self.sides if side.schema.fields
         )
-        raise InvalidInput(f"no column {name!r} ({shown})", hint=f"Did you mean {near[0]!r}?" if near else None)
+        hint = f"Did you mean {near[0]!r}?" if near else None
+        if parts[-1].lower() in _METADATA_COLUMNS:
+            hint = "Expressions do not have metadata columns; scans, and filters of delete and update, have them"
+        raise InvalidInput(f"no column {name!r} ({shown})", hint=hint)
 
 
 def _find(parts: tuple[str, ...], side: Side) -> Place | None:

@@ -48,7 +48,7 @@ from icefield.spark.session.workers import check_workers
 from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write.write import check_visible, remove_files_of_write
 from icefield.types import metadata_columns
-from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
+from icefield.types.metadata_columns import POSITION, ROW_ID, is_metadata_column, with_free_names
 from icefield.types.schema import Schema
 
 _TOO_MANY_ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
@@ -141,7 +141,8 @@ class SparkChange:
     @cached_property
     def filtered(self) -> frozenset[str]:
         """The columns that the plan's filter uses, which must be read."""
-        return frozenset(self.base.schema.paths[i][0] for i in columns_of(self.plan.scan.where))
+        own = (i for i in columns_of(self.plan.scan.where) if not is_metadata_column(i))
+        return frozenset(self.base.schema.paths[i][0] for i in own)
 
     @cached_property
     def new_rows(self) -> NewRows:
@@ -157,9 +158,10 @@ class SparkChange:
 
         kept: columns that `restrict` adds.
         """
-        places = (metadata_columns.FILE, POSITION, *((ROW_ID,) if self.new_rows.has_row_id else ()))
+        places = [metadata_columns.FILE, POSITION, *((ROW_ID,) if self.new_rows.has_row_id else ())]
+        places += [column for column in self.plan.metadata_columns if column not in places]
         own = Schema(tuple(f for f in self.base.schema.fields if f.name in needed))
-        schema, _ = with_free_names(own, places)
+        schema, _ = with_free_names(own, tuple(places))
         scan = self.plan.scan
         request = FilesToRead(self.context, self.base, scan, scan.files, schema, restrict=restrict, kept=tuple(kept))
         frame = read_files(self.session, request, scan.where)
