@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from tests.effort import DEEP, sample
 from tests.spark.test_change import files_below, rows_of
 
@@ -51,6 +53,49 @@ def test_a_value_that_fails(
     assert rows_of(table) == before
     assert files_below(tmp_path) == files
     assert "QueryContextLogger" not in capfd.readouterr().err
+
+
+def test_an_exception_of_a_function_of_the_user(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    def fail(value: object) -> str:
+        try:
+            raise KeyError(value)
+        except KeyError:
+            raise ValueError(f"no name for {value}\nand more") from None
+
+    name = F.udf(fail, "string", useArrow=False)
+    spark.udf.register("name_of", name)
+    table = _make(lake)
+    before, files = rows_of(table), files_below(tmp_path)
+    source = spark.createDataFrame([(1, "z")], "id long, other string")
+    changes: list[Callable[[], object]] = [
+        lambda: table.update({"note": name("id")}),
+        lambda: table.update({"note": "name_of(id)"}, "id > 0", engine="spark"),
+        lambda: table.delete(name("id") == "x"),
+        lambda: table.delete("EXISTS (SELECT 1 FROM t WHERE name_of(id) = 'x')", engine="spark"),
+        lambda: table.merge(source, on=["id"]).when_matched().update({"note": name("other")}).execute(),
+        lambda: table.merge(source, on=name("other") == "z").when_matched().delete().execute(),
+        lambda: table.merge(source, on=["id"]).when_matched("name_of(other) = 'x'").delete().execute(),
+    ]
+    for change in changes:
+        with pytest.raises(InvalidInput, match="an expression fails: ValueError: no name for (1|2|z)$") as raised:
+            change()
+        assert "fail" in str(raised.value.__cause__), "the traceback"
+    assert rows_of(table) == before
+    assert files_below(tmp_path) == files
+
+
+def test_a_source_that_fails_raises_what_spark_raises(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    def fail(value: object) -> str:
+        raise ValueError(f"no name for {value}")
+
+    table = _make(lake)
+    before, files = rows_of(table), files_below(tmp_path)
+    source = spark.range(1, 3).select("id", F.udf(fail, "string", useArrow=False)("id").alias("name"))
+    for change in (lambda: table.append(source), lambda: table.upsert(source, on=["id"])):
+        with pytest.raises(PythonException, match="ValueError: no name for"):
+            change()
+    assert rows_of(table) == before
+    assert files_below(tmp_path) == files
 
 
 def test_a_streaming_frame_is_refused(lake: Lake, spark: SparkSession) -> None:

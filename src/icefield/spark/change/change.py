@@ -42,7 +42,7 @@ from icefield.spark.change.task import CLAUSE, FILE, NO_CLAUSE, POS, RESULTS, SO
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
 from icefield.spark.read.native_read import FilesToRead, FreeNames
 from icefield.spark.read.read import read_files
-from icefield.spark.session.analysis_errors import error_of_value, first_line, logged_once
+from icefield.spark.session.analysis_errors import error_of_function, error_of_value, first_line, logged_once
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
@@ -296,7 +296,7 @@ def explained_analysis(verb: str) -> Iterator[None]:
                 f"cannot {verb}: a subquery that is used as a value returned more than one row",
                 hint="Aggregate it, or use IN",
             ) from error
-        if reason := error_of_value(error):
+        if reason := error_of_value(error) or error_of_function(error):
             raise InvalidInput(f"cannot {verb}: an expression fails: {reason}") from error
         if not isinstance(error, AnalysisException):
             raise

@@ -10,6 +10,9 @@ from pyspark.logger import PySparkLogger
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # A data exception, or an error that an expression raises.
 _OF_A_VALUE = re.compile(r"(\[[A-Z0-9_.]+\] .*?)\.? SQLSTATE: (?:22\w{3}|P0001)", re.DOTALL)
+# The frames of an exception in a Python worker, and what it says.
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t]+\S[^\n]*\n)+)(\S[^\n]*)")
+_OWN_FRAME = re.compile(r'File "[^"]*[/\\]icefield[/\\](?:engine|parquet|spark)[/\\]')
 _POSITION = re.compile(r"[;.]? *(SQLSTATE: \w+)?[;.]? *(line \d+ pos \d+)?;?$")
 
 
@@ -38,3 +41,11 @@ def error_of_value(error: Exception) -> str | None:
     """Return the reason if an expression failed for a row: a division by zero, an invalid cast, `raise_error`."""
     found = _OF_A_VALUE.search(str(error))
     return " ".join(found[1].split()) if found else None
+
+
+def error_of_function(error: Exception) -> str | None:
+    """Return what a Python function of the user raised; None for an error of our own tasks."""
+    found = _RAISED.findall(str(error))
+    if not found or any(_OWN_FRAME.search(frames) for frames, _ in found):
+        return None
+    return str(found[-1][1]).strip()
