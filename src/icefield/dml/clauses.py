@@ -10,15 +10,17 @@ never applies.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from icefield.engine.bind_clauses import field_at
 from icefield.engine.change import Assignment, Clause, Effect, KeyPair, SourceColumn, When
-from icefield.errors import InvalidInput, NeedsSpark, SchemaMismatch
+from icefield.errors import IcefieldError, InvalidInput, NeedsSpark, SchemaMismatch
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Lit
 from icefield.expr.query.subqueries import without_subqueries
-from icefield.expr.values.conjuncts import find_equalities, side_filter
-from icefield.expr.values.scope import SOURCE, TARGET, Scope, Side, own_name
+from icefield.expr.values.conjuncts import find_column, find_equalities, side_filter
+from icefield.expr.values.scope import SOURCE, TARGET, Place, Scope, Side, own_name
+from icefield.parquet.write.conform import check_schema
 from icefield.parquet.write.partial_rows import is_whole
 from icefield.types.datatypes import (
     DecimalType,
@@ -35,8 +37,11 @@ from icefield.types.datatypes import (
     TimestamptzType,
     Type,
     UUIDType,
+    walk,
 )
 from icefield.types.schema import Schema
+
+_NOT_IN_EXPRESSIONS = (UUIDType, TimestampNsType, TimestamptzNsType)
 
 
 @dataclass(frozen=True)
@@ -139,10 +144,36 @@ class Sides:
                 )
             assignments = tuple(self._all())
         else:
-            assignments = tuple(resolve_assignments(request.values, self.schema, self.target_name))
+            written = resolve_assignments(request.values, self.schema, self.target_name)
+            assignments = tuple(self._as_copy(assignment, request.when) for assignment in written)
         if request.effect is Effect.INSERT and not self.is_partial:
             self._check_insert(assignments)
         return Clause(request.when, request.effect, request.condition, assignments)
+
+    def _as_copy(self, assignment: Assignment, when: When) -> Assignment:
+        """Return an assignment of a column of the source, if expressions do not have all of its values.
+
+        They have microseconds, and no uuids; a copy has every digit.
+        """
+        wanted = field_at(self.schema, assignment.path)
+        is_exact = any(isinstance(f.type, _NOT_IN_EXPRESSIONS) for f in (wanted, *(f for _, f in walk(wanted.type))))
+        given = self._named_column(assignment.value, when) if is_exact else None
+        if given is None or not is_whole(given.field.type, wanted.type):
+            return assignment
+        with suppress(SchemaMismatch):
+            check_schema(Schema((replace(given.field, name=wanted.name),)), Schema((replace(wanted, required=False),)))
+            return replace(assignment, value=SourceColumn(given.path))
+        return assignment  # the store assignment decides
+
+    def _named_column(self, value: object, when: When) -> Place | None:
+        """Return the column of the source that SQL text is the name of."""
+        if not isinstance(value, str) or when is When.NOT_MATCHED_BY_SOURCE:
+            return None
+        try:
+            place = find_column(value, self.scope(when))
+        except IcefieldError:
+            return None  # the engine reports it
+        return place if place is not None and place.side == self.source_name else None
 
     def _all(self) -> Iterator[Assignment]:
         for column in self.schema.fields:

@@ -29,7 +29,7 @@ from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.change import SparkChange, change_matching
 from icefield.spark.change.merge import SparkMerge
 from icefield.spark.change.relations import opened_relations
-from icefield.spark.change.source import frame_of_source
+from icefield.spark.change.source import rows_of_source
 from icefield.spark.equality_upsert import write_equality
 from icefield.spark.file_work import group_files, run_work
 from icefield.spark.read.native_read import FilesToRead
@@ -84,8 +84,8 @@ class SparkRowEngine:
 
     def merge(self, source: MergeSource, merge: Merge, plan: ChangePlan) -> Changed:
         """Match source rows with planned files, and apply the clauses."""
-        rows = frame_of_source(self.session, source, merge, self.base.schema)
-        count = rows.count() if source.row_count is None else source.row_count
+        rows = rows_of_source(self.session, source, merge, self.base.schema)
+        count = rows.frame.count() if source.row_count is None else source.row_count
         names = tuple(f.name for f in source.incoming.fields)
         with opened_relations(self.session, plan.relations) as reads_whole_table:
             done = SparkMerge(self._change(plan), rows, names, merge, count).run()

@@ -71,6 +71,15 @@ def find_equalities(condition: str, scope: Scope) -> tuple[tuple[Equality, ...],
     return tuple(equalities), tuple(others)
 
 
+def find_column(expression: str, scope: Scope) -> Place | None:
+    """Return the column that an expression is the name of; None for any other expression.
+
+    Raises NeedsSpark for syntax that is not known, InvalidInput for a name that is not known.
+    """
+    written = parse(expression)
+    return scope.find(written.parts) if isinstance(written, Name) and not scope.is_function(written.parts) else None
+
+
 def _conjuncts(condition: str) -> tuple[Syntax, ...]:
     try:
         return conjuncts(parse(condition))

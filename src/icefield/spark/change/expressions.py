@@ -8,7 +8,7 @@ import datetime
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -75,12 +75,19 @@ class Side:
     """One side of a change.
 
     alias: its name in expressions. columns: the generated name of each column, by its exact name. types: those of the
-    columns, if they are known.
+    columns and copies, if they are known. copies: the same for columns that are copied, or compared as keys, in another
+    type than expressions see.
     """
 
     alias: str
     columns: Mapping[str, str]
     types: spark.StructType | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def generated(self) -> list[str]:
+        """The generated names of all columns and copies."""
+        return [*self.columns.values(), *self.copies.values()]
 
     def show(self, frame: DataFrame, expressions: Sequence[object]) -> DataFrame:
         """Add the columns' own names, as far as expressions may refer to them."""
@@ -91,19 +98,23 @@ class Side:
 
     def value(self, path: Sequence[str]) -> ColumnOrText:
         """Return a column as text if possible: each part of a Column is a call to Spark."""
-        return self.columns[path[0]] if len(path) == 1 else self.column(path)
+        return self._name(path) if len(path) == 1 else self.column(path)
 
     def column(self, path: Sequence[str]) -> Column:
         """Return a column, or a field inside a struct."""
-        column = F.col(self.columns[path[0]])
+        column = F.col(self._name(path))
         for name in path[1:]:
             column = column.getField(name)
         return column
 
+    def _name(self, path: Sequence[str]) -> str:
+        is_copy = len(path) == 1 and path[0] in self.copies
+        return self.copies[path[0]] if is_copy else self.columns[path[0]]
+
     def type_of(self, path: Sequence[str]) -> spark.DataType:
         """Return the type of a column, or of a field inside a struct."""
         assert self.types is not None
-        kind: spark.DataType = self.types[list(self.columns).index(path[0])].dataType
+        kind: spark.DataType = self.types[self.generated.index(self._name(path))].dataType
         for name in path[1:]:
             assert isinstance(kind, spark.StructType)
             kind = kind[name].dataType

@@ -34,6 +34,7 @@ from icefield.spark.change.checks import check_expressions
 from icefield.spark.change.distribute import to_insert
 from icefield.spark.change.expressions import NewValues, Side, as_column, expressions_of, is_mentioned, named
 from icefield.spark.change.skew import BLOCK_ROWS
+from icefield.spark.change.source import SourceRows
 from icefield.spark.change.store_assignment import never_fails
 from icefield.spark.change.task import CLAUSE, NO_CLAUSE, SOURCE, Row
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
@@ -45,10 +46,10 @@ MOST_ROWS_TO_STREAM_PAST = BLOCK_ROWS  # of all columns; partitions of larger so
 
 @dataclass(frozen=True)
 class SparkMerge:
-    """A MERGE in progress. source: its rows. row_count: how many."""
+    """A MERGE in progress. source: its rows. names: of its columns. row_count: how many rows."""
 
     change: SparkChange
-    source: DataFrame
+    source: SourceRows
     names: tuple[str, ...]
     merge: Merge
     row_count: int
@@ -77,8 +78,10 @@ class SparkMerge:
 
     @cached_property
     def _source(self) -> Side:
-        named = {name: self.change.free.of("source", at) for at, name in enumerate(self.names)}
-        return Side(self.merge.source_name, named, self.source.schema)
+        free = self.change.free
+        named = {name: free.of("source", at) for at, name in enumerate(self.names)}
+        copies = {name: free.of("copy", at) for at, name in enumerate(self.source.copies)}
+        return Side(self.merge.source_name, named, self.source.frame.schema, copies)
 
     def _clauses(self, *kinds: When) -> list[tuple[int, Clause]]:
         return [(at, clause) for at, clause in enumerate(self.merge.clauses) if clause.when in kinds]
@@ -88,7 +91,7 @@ class SparkMerge:
         return self.row_count <= MOST_ROWS_TO_BROADCAST
 
     def _numbered_source(self) -> DataFrame:
-        return self.source.toDF(*self._source.columns.values(), self._number)
+        return self.source.frame.toDF(*self._source.generated, self._number)
 
     @property
     def _number(self) -> str:
@@ -145,7 +148,9 @@ class SparkMerge:
         """Return what ON needs of the source."""
         keys = [key.source for key in self.merge.keys] if self.merge.on is None else []
         needed = [name for name in self.names if name in keys or is_mentioned(name, self._on_text)]
-        columns = self._numbered_source().select(*(self._source.columns[name] for name in needed or self.names[:1]))
+        held = [self._source.columns[name] for name in needed or self.names[:1]]
+        held += [copy for name, copy in self._source.copies.items() if name in keys]
+        columns = self._numbered_source().select(*held)
         return self._broadcast(self._source.only(needed).show(columns, self._on_text))
 
     def _broadcast(self, frame: DataFrame) -> DataFrame:
@@ -196,7 +201,7 @@ class SparkMerge:
             return select_all(numbered, ["*", *(named(value, change.new(at)) for at, value in enumerate(new))])
 
         new = [change.new(at) for at in range(len(schema.fields))]
-        kept = [change.clause, *new, *([self._number, *self._source.columns.values()] if inserting else [])]
+        kept = [change.clause, *new, *([self._number, *self._source.generated] if inserting else [])]
         rows = change.read(needed, match, kept)
         if not inserting:
             return [change.pieces(rows, [at for at, _ in updates], [], new)]
@@ -234,7 +239,7 @@ class SparkMerge:
         updated = change.values([(at, values.of(clause, pairs)) for at, clause in updates])
         ids = [change.row_id] if change.new_rows.has_row_id else []
         own = [named(value, change.new(at)) for at, value in enumerate(updated)]
-        kept = [*self._source.columns.values(), change.file, change.pos, change.clause, *ids]
+        kept = [*self._source.generated, change.file, change.pos, change.clause, *ids]
         old = select_all(pairs, [*kept, *own])
         # From here on names refer to the source alone.
         insert_expressions = expressions_of(clause for _, clause in inserting)

@@ -6,7 +6,7 @@ checkpoint, because an executor is gone, it is never recomputed: the job fails w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -59,35 +59,53 @@ def open_frame(frame: DataFrame) -> MergeSource:
         return MergeSource(numbered.localCheckpoint(eager=True), incoming)
 
 
-def frame_of_source(session: SparkSession, source: MergeSource, merge: Merge, schema: Schema) -> DataFrame:
-    """Return the numbered columns of a source, and the number of each row. schema: of the table.
+@dataclass(frozen=True)
+class SourceRows:
+    """Source rows on Spark. frame: numbered columns, copies, and the number of each row. copies: of these columns."""
+
+    frame: DataFrame
+    copies: tuple[str, ...] = ()
+
+
+def rows_of_source(session: SparkSession, source: MergeSource, merge: Merge, schema: Schema) -> SourceRows:
+    """Return the rows of a source. schema: of the table.
 
     Columns are as the table has them, where Spark's own cast gives something else: a uuid has several spellings, and
     nanoseconds are numbers to Spark. A column that an expression mentions stays as it is, because the expression is
-    about the type that the source has.
+    about the type that the source has; what is copied or compared as a key is then a column of its own.
     """
     given = {f.name: (at, f) for at, f in enumerate(source.incoming.fields)}
     written = [*expressions_of(merge.clauses), *([] if merge.on is None else [merge.on])]
     chosen = {
-        at: wanted
+        name: wanted
         for name, wanted in _wanted_fields(merge, schema).items()
-        for at, own in [given[name]]
-        if _is_written_otherwise(own, wanted) and not is_mentioned(name, written)
+        if _is_written_otherwise(given[name][1], wanted)
     }
+    copies = tuple(name for name in chosen if is_mentioned(name, written))
     if isinstance(source.rows, DataFrame):
-        return _with_fields(source.rows, chosen) if chosen else source.rows
-    fields = [replace(chosen.get(at, f), name=f.name, required=f.required) for at, f in given.values()]
-    return _frame_of_table(session, source.rows, fields)
+        places = {given[name][0]: wanted for name, wanted in chosen.items()}
+        frame = _with_fields(source.rows, places, [given[name][0] for name in copies]) if chosen else source.rows
+        return SourceRows(frame, copies)
+    as_read = {name: f for name, f in chosen.items() if name not in copies}
+    fields = [replace(as_read.get(name, f), name=name, required=f.required) for name, (_, f) in given.items()]
+    more = [replace(chosen[name], name=name, required=False) for name in copies]
+    return SourceRows(_frame_of_table(session, source.rows, fields, more), copies)
 
 
-def _frame_of_table(session: SparkSession, table: pa.Table, fields: Sequence[NestedField]) -> DataFrame:
+def _frame_of_table(
+    session: SparkSession, table: pa.Table, fields: Sequence[NestedField], copies: Sequence[NestedField]
+) -> DataFrame:
     """Return Arrow rows as a frame. Raises SchemaMismatch for a value that a type cannot hold, such as nanoseconds."""
+    named = [replace(f, name=f"c{at}") for at, f in enumerate((*fields, *copies))]
+    schema = Schema((*_numbered_schema(named).fields, NestedField(_NUMBER_ID, ROW_NUMBER, LongType())))
+    columns = [*_conformed(table, fields), *_conformed(table, copies), pa.array(np.arange(table.num_rows))]
+    return frame_of_arrow(session, pa.table(columns, [f.name for f in schema.fields]).to_reader(), schema)
+
+
+def _conformed(table: pa.Table, fields: Sequence[NestedField]) -> list[pa.ChunkedArray]:
     own = _numbered_schema(fields)
-    conformed = pa.Table.from_batches([conform_batch(batch, own) for batch in table.to_batches()], arrow_schema(own))
-    numbered = conformed.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
-    named = [replace(f, name=f"c{at}") for at, f in enumerate(own.fields)]
-    schema = Schema((*named, NestedField(_NUMBER_ID, ROW_NUMBER, LongType())))
-    return frame_of_arrow(session, numbered.to_reader(), schema)
+    batches = [conform_batch(batch, own) for batch in table.to_batches()]
+    return list(pa.Table.from_batches(batches, arrow_schema(own)).columns)
 
 
 def _numbered_schema(fields: Sequence[NestedField]) -> Schema:
@@ -95,13 +113,14 @@ def _numbered_schema(fields: Sequence[NestedField]) -> Schema:
     return Schema(renumber(tuple(fields), iter(range(1, _NUMBER_ID)).__next__, {}))
 
 
-def _with_fields(frame: DataFrame, chosen: Mapping[int, NestedField]) -> DataFrame:
-    """Return a numbered frame with some columns as the table has them, by their places."""
+def _with_fields(frame: DataFrame, chosen: Mapping[int, NestedField], copies: Sequence[int]) -> DataFrame:
+    """Return a numbered frame with some columns as the table has them, by their places; copies: beside the columns."""
     made = _numbered_schema([replace(f, name=f"k{at}", required=False) for at, f in chosen.items()])
     shape = StructType([*frame.schema.fields, *map(logical_field, made.fields)])
     both = frame.mapInArrow(KeysTask(tuple(chosen), made), shape)
-    names = {f"c{at}": f"k{at}" for at in chosen}
-    return both.select(*(F.col(names.get(name, name)).alias(name) for name in frame.columns))
+    names = {f"c{at}": f"k{at}" for at in chosen if at not in copies}
+    own = [F.col(names.get(name, name)).alias(name) for name in frame.columns if name != ROW_NUMBER]
+    return both.select(*own, *(f"k{at}" for at in copies), ROW_NUMBER)
 
 
 def _wanted_fields(merge: Merge, schema: Schema) -> dict[str, NestedField]:
@@ -113,10 +132,13 @@ def _wanted_fields(merge: Merge, schema: Schema) -> dict[str, NestedField]:
         for assignment in clause.assignments
         if isinstance(assignment.value, SourceColumn) and len(assignment.value.path) == 1
     ]
-    found: dict[str, set[NestedField]] = {}
+    found: dict[str, dict[object, NestedField]] = {}
     for name, path in pairs:
-        found.setdefault(name, set()).add(field_at(schema, path))
-    return {name: fields.pop() for name, fields in found.items() if len(fields) == 1}
+        wanted = field_at(schema, path)
+        # Columns of one type, with the same defaults inside, get the same values.
+        key = str(wanted.type), tuple(f.write_default for _, f in walk(wanted.type))
+        found.setdefault(name, {})[key] = wanted
+    return {name: next(iter(fields.values())) for name, fields in found.items() if len(fields) == 1}
 
 
 def _is_written_otherwise(given: NestedField, wanted: NestedField) -> bool:
