@@ -99,3 +99,9 @@ def test_equality_deletes_are_converted(table: Table, engine: EngineName) -> Non
     with_column(table, COLUMNS["variant"]).convert_equality_deletes(engine=engine)
     assert ids_of(table) == [2, 3, 4, 5, 6, 7]
     assert set(table.inspect("delete_files").to_arrow().read_all()["content"].to_pylist()) == {VECTOR}
+
+
+def test_whole_files_are_deleted_by_metadata_alone(table: Table, engine: EngineName) -> None:
+    done = with_column(table, COLUMNS["variant"]).delete("p = 'x'", engine=engine)
+    assert done.files_dropped > 0
+    assert ids_of(table) == [3, 5, 7]

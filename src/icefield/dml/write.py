@@ -227,7 +227,7 @@ class TableWrite:
         """Return the action that replaces the files of a read set by written files, or None to do nothing."""
         carried = read_set.plan.files.slice(0, 0) if carried is None else carried
         new = AddedFiles(files, self.shape)
-        place = delete_destination(self.write_plan(moves_rows=False), local_name())
+        place = delete_destination(self.delete_plan(), local_name())
         action = OverwriteFiles(files=new, read_set=read_set, carried=carried, target=self.target, place=place)
         return None if action.changes_nothing else action
 
