@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
@@ -89,6 +90,12 @@ class SparkMerge:
     @property
     def _is_small(self) -> bool:
         return self.row_count <= MOST_ROWS_TO_BROADCAST
+
+    @property
+    def _may_be_large(self) -> bool:
+        """Whether one of the sides may have more rows than a driver should hold."""
+        files = self.change.plan.scan.files
+        return not self._is_small or (pc.sum(files.record_count).as_py() or 0) > MOST_ROWS_TO_BROADCAST
 
     def _numbered_source(self) -> DataFrame:
         return self.source.frame.toDF(*self._source.generated, self._number)
@@ -176,7 +183,7 @@ class SparkMerge:
         source = self._source.show(self._numbered_source(), [*own, *self._on_text])
         check_expressions(target, source, own)
         how = "left" if self.merge.has(When.NOT_MATCHED) else "inner"
-        pairs = source.join(target, self._on(), how)
+        pairs = (_shuffled(source) if self._may_be_large else source).join(target, self._on(), how)
         is_matched = F.col(self.change.pos).isNotNull()
         clause = F.when(is_matched, F.coalesce(first_clause(matched), F.lit(NO_CLAUSE)))
         return pairs.select("*", clause.alias(self.change.clause))
@@ -259,7 +266,7 @@ class SparkMerge:
         own = expressions_of(clause for _, clause in clauses)
         rows = self._target.only(needed).show(self.change.read(needed), [*own, *self._on_text])
         check_expressions(rows, self._numbered_source(), own)
-        left = rows.join(self._source_for_on(), self._on(), "left_anti")
+        left = (rows if self._is_small else _shuffled(rows)).join(self._source_for_on(), self._on(), "left_anti")
         return pieces_of_table(self.change, left, clauses, self._target)
 
     def _double_match(self, twice: Row) -> InvalidInput:
@@ -274,3 +281,12 @@ class SparkMerge:
         return InvalidInput(
             f"two source rows match the row of the table {which}: {shown}", hint="Keep one source row for each"
         )
+
+
+def _shuffled(frame: DataFrame) -> DataFrame:
+    """Return a side of a join that Spark shuffles, whatever size it estimates: a broadcast passes through the driver.
+
+    Its estimate for rows that Python tasks produce is the size of what the tasks get: a few kilobytes for a table whose
+    files are read by tasks, or for a source of `mapInPandas`.
+    """
+    return frame.hint("merge")

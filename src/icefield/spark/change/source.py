@@ -166,9 +166,7 @@ def _find_keys(source: MergeSource, merge: Merge, schema: Schema) -> SourceKeys:
     few = _fetch(keys.limit(MOST_KEYS_HERE + 1), merge.keys)
     if few.num_rows <= MOST_KEYS_HERE:
         return arrow_source_keys(replace(source, rows=few), merge, schema)
-    if merge.has_unique_keys:
-        _check_unique(keys, merge.keys)
-    return _many_keys(keys, merge.keys, schema)
+    return _many_keys(keys, merge, schema)
 
 
 def _keys(source: MergeSource, pairs: Sequence[KeyPair]) -> DataFrame:
@@ -184,28 +182,21 @@ def _fetch(keys: DataFrame, pairs: Sequence[KeyPair]) -> pa.Table:
     return pa.table({pair.source: fetched.column(at) for at, pair in enumerate(pairs)})
 
 
-def _check_unique(keys: DataFrame, pairs: Sequence[KeyPair]) -> None:
-    nulls = keys.select(*(F.max(F.col(name).isNull()).alias(name) for name in keys.columns)).first()
-    for at, pair in enumerate(pairs):
-        if nulls is not None and nulls[at]:
-            raise null_in_key(pair.target)
-    twice = keys.groupBy(*keys.columns).count().where("count > 1").select(*keys.columns).first()
-    if twice is not None:
-        raise duplicate_key({pair.target: value for pair, value in zip(pairs, twice, strict=True)})
+def _many_keys(keys: DataFrame, merge: Merge, schema: Schema) -> SourceKeys:
+    """Return the range of the keys of rows without a null key, and the number of all rows, in one pass over the source.
 
-
-def _many_keys(keys: DataFrame, pairs: Sequence[KeyPair], schema: Schema) -> SourceKeys:
-    """Return the range of the keys of rows without a null key, and the number of all rows, in one job."""
-    types = {f.name: f.type for f in schema.fields}
+    A source that does not fit in the memory of executors is read from their disks each time.
+    """
+    pairs, types = merge.keys, {f.name: f.type for f in schema.fields}
     # NaN is outside any range, and a uuid is text, which Spark orders differently.
     ranged = [at for at, pair in enumerate(pairs) if not isinstance(types[pair.target], _WITHOUT_RANGE)]
-    names = [f"k{at}" for at in ranged]
-    ends: list[Column] = [F.count(F.lit(1)).alias("n")]
-    ends += [end(name).alias(f"{end.__name__}_{name}") for end in (F.min, F.max) for name in names]
-    found = keys.agg(*ends).toArrow()
+    ends = [end(f"k{at}").alias(f"{end.__name__}_{at}") for end in (F.min, F.max) for at in ranged]
+    if merge.has_unique_keys:
+        found = _summary_of_unique(keys, pairs, ends)
+    else:
+        found = keys.agg(F.count(F.lit(1)).alias("n"), *ends).toArrow()
     rows = int(found.column(0)[0].as_py())
-    own = [pairs[at].target for at in ranged]
-    width = len(names)
+    own, width = [pairs[at].target for at in ranged], len(ranged)
     lows, highs = (found.columns[1 + start : 1 + start + width] for start in (0, width))
     if not own or any(column[0].as_py() is None for column in lows):
         return SourceKeys(TRUE, None, rows)
@@ -213,6 +204,22 @@ def _many_keys(keys: DataFrame, pairs: Sequence[KeyPair], schema: Schema) -> Sou
     given = pa.table({pairs[at].source: column for at, column in zip(ranged, both, strict=True)})
     bounds = pa.table(key_columns(given, [pairs[at] for at in ranged], schema), own)
     return SourceKeys(key_range(bounds, own, schema), None, rows)
+
+
+def _summary_of_unique(keys: DataFrame, pairs: Sequence[KeyPair], ends: Sequence[Column]) -> pa.Table:
+    """Return the number of rows, and aggregates over them. Refuse nulls in keys, and two rows with one key."""
+    names = keys.columns
+    groups = keys.groupBy(*names).agg(F.count(F.lit(1)).alias("n"))
+    checks = [F.max("n").alias("most"), *(F.max(F.col(name).isNull()).alias(f"null_{name}") for name in names)]
+    found = groups.agg(F.sum("n").alias("n"), *ends, *checks).toArrow()
+    for name, pair in zip(names, pairs, strict=True):
+        if found.column(f"null_{name}")[0].as_py():
+            raise null_in_key(pair.target)
+    if found.column("most")[0].as_py() > 1:
+        twice = groups.where("n > 1").select(*names).first()
+        assert twice is not None
+        raise duplicate_key({pair.target: value for pair, value in zip(pairs, twice, strict=True)})
+    return found
 
 
 _WITHOUT_RANGE = (FloatType, DoubleType, UUIDType)
