@@ -5,8 +5,10 @@ Nothing else in the package reads a clock or draws a random number (a lint rule 
 """
 
 import random
+import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -23,6 +25,10 @@ class Ambient(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
+        ...
+
+    def every(self, seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+        """Call something in the background again and again, until the returned function is called."""
         ...
 
     def uniform(self, low: float, high: float) -> float:
@@ -49,6 +55,16 @@ class SystemAmbient:
 
     monotonic = staticmethod(time.monotonic)
     sleep = staticmethod(time.sleep)
+
+    def every(self, seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+        stop = threading.Event()
+
+        def run() -> None:
+            while not stop.wait(seconds):
+                call()
+
+        threading.Thread(target=run, name="icefield-background", daemon=True).start()
+        return stop.set
 
     def uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
@@ -79,6 +95,10 @@ class SeededAmbient:
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         self._now_ms += seconds * 1000
+
+    def every(self, seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+        """Call nothing: a replayed run has one thread."""
+        return lambda: None
 
     def uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)

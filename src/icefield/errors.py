@@ -19,6 +19,7 @@
     │   └── FileAlreadyExists       put_new found the key taken
     ├── CatalogError                the catalog failed or refused
     ├── SourceLost                  Spark lost rows of a source that it kept in executors; nothing was changed
+    ├── LeaseLost                   a collector declared the lease of a read or write dead
     └── CommitError
         ├── CommitConflict          somebody else moved the pointer first
         ├── ConcurrentChange        a concurrent commit contradicts this one; running it again needs fresh reads
@@ -161,6 +162,12 @@ class SourceLost(IcefieldError):
     """Spark lost rows of a source that it kept in executors. Nothing was changed; the same call may be made again."""
 
     retryable = True
+
+
+class LeaseLost(IcefieldError):
+    """The lease of a read or write was not renewed in time, and a collector declared it dead. Run it again."""
+
+    retryable, cleanable = True, True
 
 
 class CommitError(IcefieldError):

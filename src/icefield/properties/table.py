@@ -105,6 +105,27 @@ GC_ENABLED = Property(
     True,
     "Whether snapshots may expire and files may be deleted; false for a table whose files other tables refer to.",
 )
+GC_GRACE_MS = Property(
+    "icefield.gc.grace-ms",
+    natural,
+    24 * 3600 * 1000,
+    "How long files are kept after the last snapshot that refers to them has expired.",
+)
+GC_FOREIGN_READERS = Property(
+    "icefield.gc.foreign-readers", flag, True, "Whether other engines, which take no leases, read the table."
+)
+GC_ORPHAN_AGE_MS = Property(
+    "icefield.gc.orphan-age-ms",
+    natural,
+    3 * 24 * 3600 * 1000,
+    "The least age of a file that no snapshot refers to before it is removed; it protects writers without a lease.",
+)
+GC_LEASE_TTL_MS = Property(
+    "icefield.gc.lease-ttl-ms", positive, 10 * 60 * 1000, "How long a lease protects files after its last renewal."
+)
+GC_UNDROP_MS = Property(
+    "icefield.gc.undrop-ms", natural, 7 * 24 * 3600 * 1000, "How long a table that was dropped can be restored."
+)
 TARGET_FILE_SIZE_BYTES = Property(
     "write.target-file-size-bytes", positive, 512 * 1024 * 1024, "Data files are closed at about this size."
 )
@@ -301,6 +322,11 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool] | Propert
     DELETE_FILE_FORMAT,
     DELETE_GRANULARITY,
     GC_ENABLED,
+    GC_GRACE_MS,
+    GC_FOREIGN_READERS,
+    GC_ORPHAN_AGE_MS,
+    GC_LEASE_TTL_MS,
+    GC_UNDROP_MS,
     TARGET_FILE_SIZE_BYTES,
     PARQUET_CODEC,
     PARQUET_ROW_GROUP_BYTES,

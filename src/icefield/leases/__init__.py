@@ -1,0 +1,1 @@
+"""Leases of long reads and writes, as objects in the store beside the table."""

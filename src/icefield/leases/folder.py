@@ -1,0 +1,70 @@
+"""Where a table keeps what readers, writers and the collector agree on: `gc` in its metadata directory.
+
+metadata/gc/leases/<lease>.<version>.json      who reads or writes (leases.record)
+metadata/gc/sightings/<lease>.<version>        when a collector first saw that version
+metadata/gc/marks/<mark>.parquet               what is to be deleted
+metadata/gc/audit/<mark>.parquet               what was deleted, or is being deleted
+metadata/gc/probes/<id>                        the store's clock
+"""
+
+from icefield.ambient import Ambient
+from icefield.errors import IcefieldError, StorageError
+from icefield.model.metadata import TableMetadata
+from icefield.properties.table import METADATA_PATH
+from icefield.storage.location import join_location
+from icefield.storage.store import Store
+
+_ABANDONED_MS = 3600 * 1000  # a probe that its process has not deleted, because it stopped
+GC, LEASES, SIGHTINGS, MARKS, AUDIT, PROBES = "gc", "leases", "sightings", "marks", "audit", "probes"
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Return the directory of a table's metadata files."""
+    return METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
+
+
+def gc_folder(metadata: TableMetadata) -> str:
+    """Return the directory in which new leases and marks of a table are put."""
+    return join_location(metadata_folder(metadata), GC)
+
+
+def gc_folders(metadata: TableMetadata, store: Store) -> list[str]:
+    """Return the directory of new leases first, then those that the table had at earlier locations.
+
+    A reader that began before the table's location changed has its lease where the metadata was then.
+    """
+    files = [entry.metadata_file for entry in metadata.metadata_log]
+    files += [snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list]
+    parents = dict.fromkeys(file.rpartition("/")[0] for file in files)
+    earlier = (_folder_below(parent, store) for parent in parents)
+    return list(dict.fromkeys((gc_folder(metadata), *(folder for folder in earlier if folder is not None))))
+
+
+def store_time_ms(store: Store, folder: str, ambient: Ambient) -> int:
+    """Return what time it is by the store's clock: the time at which it stores an object now.
+
+    The ages of files, marks and sightings are measured by this clock alone, never by that of a machine.
+    """
+    name = ambient.random_uuid().hex
+    probe = join_location(folder, PROBES, name)
+    store.put_new(probe, b"")
+    try:
+        probes = list(store.list(join_location(folder, PROBES)))
+    finally:
+        store.delete(probe)
+    now_ms = next((found.modified_ms for found in probes if found.location.endswith(name)), None)
+    if now_ms is None:
+        raise StorageError(f"the store does not list {probe}, which was just written")
+    for left in probes:
+        if now_ms - left.modified_ms > _ABANDONED_MS:
+            store.delete(left.location)
+    return now_ms
+
+
+def _folder_below(parent: str, store: Store) -> str | None:
+    try:
+        place = join_location(parent, GC)
+        store.check(place)
+    except IcefieldError:
+        return None
+    return place
