@@ -244,6 +244,19 @@ def test_a_pipe_is_an_error_and_nobody_waits_for_it(read: Callable[[LocalStore, 
         os.close(reader)
 
 
+def test_files_are_described_as_a_listing_shows_them(tmp_path: Path) -> None:
+    store = LocalStore(roots=[location_of_path(str(tmp_path))])
+    places = [f"file://{tmp_path}/{name}" for name in ("a", "d/b", "missing", "link", "d")]
+    for place in places[:2]:
+        store.put_new(place, b"123")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    listed = {file.location: file for file in store.list(f"file://{tmp_path}")}
+    assert list(store.describe(places)) == [listed.get(place) for place in places]
+    assert len(listed) == 2
+    with pytest.raises(LocationRefused):
+        list(store.describe(["file:///etc/hostname"]))
+
+
 def test_only_files_inside_the_roots_are_opened(tmp_path: Path) -> None:
     inside, outside = tmp_path / "lake", tmp_path / "elsewhere"
     for folder in (inside / "data", outside):

@@ -410,3 +410,13 @@ def test_a_forked_process_is_refused_instead_of_waiting_for_ever(store: ObjectSt
             os._exit(7 if "forked" in str(error) else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_many_files_are_deleted_with_few_requests(store: ObjectStore, root: str) -> None:
+    places = [f"{root}/many/{at}" for at in range(5)]
+    for place in places[:4]:
+        store.put_new(place, b"1")
+    store.delete_many(places)  # one of them does not exist
+    assert list(store.list(f"{root}/many")) == []
+    with pytest.raises(LocationRefused):
+        store.delete_many(["file:///x"])

@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from icefield.errors import InvalidInput, MissingFile
+from icefield.errors import InvalidInput, MissingFile, StorageError
 from icefield.storage.disk import (
     check_regular,
     create_exclusively,
@@ -38,7 +38,7 @@ from icefield.storage.disk import (
     writing,
 )
 from icefield.storage.local_new_file import LocalNewFile
-from icefield.storage.location import check_inside, join_location, local_path, location_of_path
+from icefield.storage.location import check_inside, local_path, location_of_path
 from icefield.storage.sizes import check_size
 from icefield.storage.store import StoredFile
 
@@ -110,6 +110,25 @@ class LocalStore:
         """List files by name alone, so that a file that is deleted during the listing is still listed."""
         root = self._path(prefix)
         return (location for _, location in _walk(root, location_of_path(str(root))))
+
+    def describe(self, locations: Iterable[str]) -> Iterator[StoredFile | None]:
+        """Yield files as a listing shows them, by location; None for one that does not exist, and for a link."""
+        checked: set[str] = set()  # directories; resolving links for every file would take most of the time
+        for location in locations:
+            path = local_path(location)
+            directory = path.rpartition("/")[0]
+            if directory not in checked:
+                self._checked_path(location_of_path(directory or "/"))
+                checked.add(directory)
+            try:
+                status = os.lstat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                yield None
+                continue
+            except OSError as error:
+                raise StorageError(f"cannot read {location}: {error}") from error
+            is_file = stat.S_ISREG(status.st_mode)
+            yield StoredFile(location, status.st_size, status.st_mtime_ns // 1_000_000) if is_file else None
 
     def open_input(self, location: str) -> pa.NativeFile:
         # Not memory-mapped: if another process truncates the file, the process would crash, not just the read.
@@ -230,15 +249,19 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
 
 
 def _walk(directory: Path, location: str) -> "Iterator[tuple[os.DirEntry[str], str]]":
-    for entry in _entries(directory, location):
-        inner = join_location(location, entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), inner)
-        elif entry.is_file(follow_symlinks=False):
-            yield entry, inner
+    # Names in a directory contain no slash, and are neither `.` nor `..`, so they are appended as they are.
+    pending = [(str(directory), location.rstrip("/"))]
+    while pending:
+        path, place = pending.pop()
+        for entry in _entries(path, place):
+            inner = f"{place}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                pending.append((entry.path, inner))
+            elif entry.is_file(follow_symlinks=False):
+                yield entry, inner
 
 
-def _entries(directory: Path, location: str) -> "list[os.DirEntry[str]]":
+def _entries(directory: str, location: str) -> "list[os.DirEntry[str]]":
     try:
         with reading(location), os.scandir(directory) as entries:
             return list(entries)
@@ -248,8 +271,9 @@ def _entries(directory: Path, location: str) -> "list[os.DirEntry[str]]":
 
 def _describe(entry: "os.DirEntry[str]", location: str) -> StoredFile | None:
     try:
-        with reading(location):
-            status = entry.stat(follow_symlinks=False)
-    except MissingFile:
+        status = entry.stat(follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
         return None  # deleted since the directory was read
+    except OSError as error:
+        raise StorageError(f"cannot read {location}: {error}") from error
     return StoredFile(location, status.st_size, status.st_mtime_ns // 1_000_000)

@@ -4,14 +4,14 @@ For catalogs that choose the locations of tables themselves, as REST servers do.
 Raises what the two stores raise, and Unsupported for an object store if its client is not installed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import pyarrow as pa
 
 from icefield.errors import Unsupported
 from icefield.storage.location import LOCAL_SCHEME, parse_location
-from icefield.storage.store import NewFile, Store, StoredFile
+from icefield.storage.store import NewFile, Store, StoredFile, delete_many
 
 
 class RoutedStore:
@@ -38,6 +38,11 @@ class RoutedStore:
 
     def delete(self, location: str) -> None:
         self._at(location).delete(location)
+
+    def delete_many(self, locations: Sequence[str]) -> None:
+        """Remove files, those of one store together."""
+        for store, some in groupby(locations, self._at):
+            delete_many(store, list(some))
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         return self._at(prefix).list(prefix)

@@ -12,10 +12,10 @@ StorageError        the store failed; a write may have happened, so check before
 """
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NoReturn, Protocol, Self
+from typing import NoReturn, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -126,6 +126,24 @@ class Store(Protocol):
     def open_new(self, location: str) -> NewFile:
         """Create a key and open it for writing; raise FileAlreadyExists here, or at close() in object stores."""
         ...
+
+
+@runtime_checkable
+class DeletesMany(Protocol):
+    """A store that removes many files with few requests."""
+
+    def delete_many(self, locations: Sequence[str]) -> None:
+        """Remove files; missing ones are skipped."""
+        ...
+
+
+def delete_many(store: Store, locations: Sequence[str]) -> None:
+    """Remove files, in as few requests as the store allows."""
+    if isinstance(store, DeletesMany):
+        store.delete_many(locations)
+        return
+    for location in locations:
+        store.delete(location)
 
 
 class StaysInProcess:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from urllib.parse import quote
 
@@ -144,6 +145,19 @@ class ObjectStore:
         except CLIENT_ERRORS as error:
             if find_failure(error) is not Failure.MISSING:
                 raise explain(error, "delete", location) from error
+
+    @_protected
+    def delete_many(self, locations: Sequence[str]) -> None:
+        """Remove files with few requests; missing ones are skipped. After an error, some may be removed."""
+        for bucket, some in groupby(locations, lambda location: self._parse(location).authority):
+            batch = list(some)
+            try:
+                obstore.delete(self._clients.reading(batch[0]), [self._key(location) for location in batch])
+            except CLIENT_ERRORS as error:
+                if find_failure(error) is not Failure.MISSING:
+                    raise explain(error, "delete", f"{len(batch)} files in {bucket}") from error
+                for location in batch:
+                    self.delete(location)
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         root = self._parse(prefix.rstrip("/"))
