@@ -21,6 +21,7 @@ from icefield.errors import (
     CommitConflict,
     IcefieldError,
     InvalidInput,
+    LeaseLost,
     NamespaceNotEmpty,
     NoSuchNamespace,
     NoSuchTable,
@@ -309,6 +310,34 @@ def test_a_namespace_that_is_only_implied_may_get_properties_of_its_own(empty: C
     empty.update_namespace_properties(("a",), [], {"k": "v"})
     empty.drop_namespace(("a", "b"))
     assert empty.namespace_properties(("a",)) == {"k": "v"}
+
+
+ONE, TWO = "1" * 32, "2" * 32
+
+
+def test_a_fenced_write_is_never_swapped(catalog: Catalog) -> None:
+    """G15: a collector has deleted the files of a write that comes back."""
+    catalog.swap([PointerSwap(T, "t0", "t1", write_ids=(ONE,))])
+    namespaces = catalog.list_namespaces(), catalog.namespace_properties(("shop",))
+    for _ in range(2):
+        assert catalog.fence(T, [ONE])
+    late = check_refused(catalog, LeaseLost, PointerSwap(T, "t1", "t2", write_ids=(TWO, ONE)))
+    assert (late.cleanable, ONE in str(late)) == (True, True)
+    check_refused(catalog, CommitConflict, PointerSwap(T, "t0", "t2", write_ids=(ONE,)))
+    catalog.swap([PointerSwap(T, "t1", "t2", write_ids=(TWO,))])
+    check_refused(catalog, LeaseLost, PointerSwap(T, "t2", "t3", write_ids=(ONE,)))
+    catalog.swap([PointerSwap(T, "t2", "t3")])
+    assert (catalog.list_namespaces(), catalog.namespace_properties(("shop",))) == namespaces
+    assert catalog.fence(TableName(("shop",), "missing"), [TWO])
+
+
+def test_a_fence_holds_after_a_rename(catalog: Catalog) -> None:
+    catalog.fence(T, [ONE])
+    moved = TableName(("shop",), "moved")
+    catalog.rename_table(T, moved)
+    check_refused(catalog, LeaseLost, PointerSwap(moved, "t0", "t1", write_ids=(ONE,)))
+    catalog.swap([PointerSwap(moved, "t0", "t1")])
+    check_refused(catalog, LeaseLost, PointerSwap(moved, "t1", "t2", write_ids=(ONE,)))
 
 
 def test_properties_that_make_no_sense_are_refused(empty: Catalog) -> None:

@@ -17,6 +17,7 @@ NoSuchNamespace     the namespace to create in, list or change does not exist
 NamespaceNotEmpty   the namespace to drop is not empty
 InvalidInput        an invalid name, or an invalid set of changes
 Unsupported         the catalog does not support views
+LeaseLost           a collector has fenced the write: its files may be deleted, and it never lands
 CatalogError        the catalog could not be reached, or refused the request; nothing was changed
 CommitStateUnknown  the response to a change was lost; it may have landed: check before doing anything else
 Any other exception (such as a KeyboardInterrupt) also leaves the outcome of a change unknown.
@@ -27,7 +28,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from icefield.errors import AlreadyExists, CatalogError, CommitConflict, InvalidInput, NoSuchTable, NotFound
+from icefield.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitConflict,
+    InvalidInput,
+    LeaseLost,
+    NoSuchTable,
+    NotFound,
+)
 from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
 
 if TYPE_CHECKING:
@@ -63,7 +72,7 @@ class PointerSwap:
     expected None: creates the name, which must be free. new None: the table or view is dropped.
     new equal to expected: the pointer does not move, but the swap fails unless it is still current.
     guard: called with every entry of the catalog in the transaction that moves the pointer; if it raises, the swap
-    fails.
+    fails. write_ids: the leases that protect the files of the change; if one is fenced, the swap fails.
     """
 
     table: TableName
@@ -71,6 +80,7 @@ class PointerSwap:
     new: str | None
     kind: Kind = Kind.TABLE
     guard: Guard | None = field(default=None, compare=False, repr=False)
+    write_ids: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 class Catalog(Protocol):
@@ -90,6 +100,13 @@ class Catalog(Protocol):
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         """Move several pointers at once, or none."""
+        ...
+
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        """Have every later swap of these writes fail; return False if the catalog cannot do that.
+
+        A swap of them that landed is visible to every read of the pointer after this returns.
+        """
         ...
 
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
@@ -184,6 +201,20 @@ def check_pointer(change: PointerSwap, found: Entry | None) -> None:
     current = require_kind(change.table, change.kind, found)
     if current != change.expected:
         raise CommitConflict(f"{change.table} has moved from {change.expected} to {current}")
+
+
+def write_ids_of(changes: Iterable[PointerSwap]) -> list[str]:
+    """Return the leases that protect the files of some changes."""
+    return sorted({write_id for change in changes for write_id in change.write_ids})
+
+
+def refuse_fenced(fenced: Iterable[str]) -> None:
+    """Reject a swap of writes that a collector has fenced."""
+    if found := sorted(fenced):
+        raise LeaseLost(
+            f"the lease {found[0]} of this writer was declared dead before its commit",
+            hint="Its files may be deleted; run it again",
+        )
 
 
 def require_kind(name: TableName, kind: Kind, found: Entry | None) -> str:

@@ -13,8 +13,10 @@ from icefield.catalog.catalog import (
     check_pointer,
     check_properties,
     find_children,
+    refuse_fenced,
     refuse_taken,
     require_kind,
+    write_ids_of,
 )
 from icefield.errors import AlreadyExists, NamespaceNotEmpty, NoSuchNamespace
 from icefield.model.names import Namespace, TableName
@@ -23,7 +25,7 @@ from icefield.model.names import Namespace, TableName
 class MemoryCatalog:
     """Two dictionaries under one lock; every method is one critical section.
 
-    entries, namespaces: the initial contents; namespaces are those that were created, with their properties.
+    entries, namespaces, fenced: the initial contents; namespaces are those that were created, with their properties.
     """
 
     swaps_many = True
@@ -33,12 +35,14 @@ class MemoryCatalog:
         name: str = "default",
         entries: Mapping[TableName, Entry] | None = None,
         namespaces: Mapping[Namespace, Mapping[str, str]] | None = None,
+        fenced: Iterable[str] = (),
     ) -> None:
         self.name = name
         self.identity = f"memory:{id(self)}"
         self._lock = threading.RLock()
         self._entries: dict[TableName, Entry] = dict(entries or {})
         self._namespaces: dict[Namespace, dict[str, str]] = {key: dict(of) for key, of in (namespaces or {}).items()}
+        self._fenced = set(fenced)
 
     def swap(self, changes: Sequence[PointerSwap]) -> None:
         check_changes(changes)
@@ -49,8 +53,19 @@ class MemoryCatalog:
                     self._require_namespace(change.table.namespace)
                 if change.guard is not None:
                     change.guard(self._entries)
+            refuse_fenced(self._fenced.intersection(write_ids_of(changes)))
             for change in changes:
                 self._move(change)
+
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        with self._lock:
+            self._fenced.update(write_ids)
+        return True
+
+    def fenced(self) -> set[str]:
+        """Return the writes that are fenced."""
+        with self._lock:
+            return set(self._fenced)
 
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
         return require_kind(table, kind, self.find(table))

@@ -3,6 +3,7 @@
     root                  no data; its version rises with every change of a name or a namespace
       table:shop.orders   the pointer: the location of the table's metadata; a view is at view:shop.recent
       namespace:shop      the properties of a namespace that was created, as JSON
+      fence:5f0c…         no data; a write that a collector has fenced
 
 Parts of names are percent-encoded, including dots. A change is made to a MemoryCatalog with the nodes that were read,
 and the difference is written in one transaction:
@@ -13,7 +14,8 @@ and the difference is written in one transaction:
 Every transaction checks the version of the root, because a node that is deleted and created again may start at its old
 version. A transaction that creates or removes a name, changes a namespace or has a guard also increments it, so that
 what it read of other names is still valid. Moves of different tables do not conflict with each other, nor with a guard:
-what a guard checks (uuids and directories) is changed only by swaps that have one.
+what a guard checks (uuids and directories) is changed only by swaps that have one. A fence increments the root, too, so
+that a swap which did not read it fails.
 
 See `catalog` for the contract, and `NodeStore` for the requirements of the store.
 """
@@ -26,13 +28,21 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from icefield.ambient import Ambient
-from icefield.catalog.catalog import Entry, Kind, PointerSwap, check_changes, check_properties, require_kind
+from icefield.catalog.catalog import (
+    Entry,
+    Kind,
+    PointerSwap,
+    check_changes,
+    check_properties,
+    require_kind,
+    write_ids_of,
+)
 from icefield.catalog.memory import MemoryCatalog
 from icefield.errors import CatalogError, Unsupported
 from icefield.model.names import Namespace, TableName
 
 ROOT = ""  # as the name of a node
-_NAMESPACE = "namespace"
+_NAMESPACE, _FENCE = "namespace", "fence"
 _KINDS = {kind.value: kind for kind in Kind}
 _NODE_BYTES = 200  # the overhead per node: the root, the access rights, versions
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
@@ -120,7 +130,12 @@ class NodeCatalog:
         is_guarded = any(change.guard is not None for change in changes)
         is_move = not is_guarded and all(None not in (change.expected, change.new) for change in changes)
         nodes = [node for change in changes for node in _nodes_of(change.table)]
+        nodes += map(_fence_of, write_ids_of(changes))
         self._change(lambda catalog: catalog.swap(changes), nodes, names_stay=is_move, with_entries=is_guarded)
+
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        self._change(lambda catalog: catalog.fence(table, write_ids), [_fence_of(each) for each in write_ids])
+        return True
 
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
         return require_kind(table, kind, self.find(table))
@@ -194,7 +209,7 @@ class NodeCatalog:
 
     def _change(
         self,
-        change: Callable[[MemoryCatalog], None],
+        change: Callable[[MemoryCatalog], object],
         nodes: Sequence[str] = (),
         *,
         names_stay: bool = False,
@@ -251,6 +266,10 @@ def encode_name(kind: str, parts: Iterable[str]) -> str:
     return f"{kind}:{'.'.join(encoded)}"
 
 
+def _fence_of(write_id: str) -> str:
+    return f"{_FENCE}:{write_id}"
+
+
 def _nodes_of(name: TableName) -> list[str]:
     return [encode_name(kind, (*name.namespace, name.name)) for kind in _KINDS]
 
@@ -259,8 +278,12 @@ def _catalog_of(reading: Reading) -> MemoryCatalog:
     """Return a catalog with the nodes that were read; of the others it has only the names."""
     entries: dict[TableName, Entry] = {}
     namespaces: dict[Namespace, dict[str, str]] = {}
+    fenced: set[str] = set()
     for node in {*reading.names, *reading.nodes}:
         kind, _, encoded = node.partition(":")
+        if kind == _FENCE:
+            fenced.add(encoded)
+            continue
         if kind != _NAMESPACE and kind not in _KINDS:
             continue
         parts = tuple(unquote(part) for part in encoded.split("."))
@@ -273,7 +296,7 @@ def _catalog_of(reading: Reading) -> MemoryCatalog:
         if name in entries:
             raise CatalogError(f"the node {node} has the name of another one, for {name}", hint="Remove one of them")
         entries[name] = Entry(_KINDS[kind], _decode_pointer(node, reading))
-    return MemoryCatalog(entries=entries, namespaces=namespaces)
+    return MemoryCatalog(entries=entries, namespaces=namespaces, fenced=fenced)
 
 
 def _decode_properties(node: str, reading: Reading) -> dict[str, str]:
@@ -307,7 +330,7 @@ def _encode_catalog(catalog: MemoryCatalog) -> dict[str, bytes]:
         encode_name(_NAMESPACE, namespace): msgspec.json.encode(properties)
         for namespace, properties in catalog.created_namespaces().items()
     }
-    return entries | namespaces
+    return entries | namespaces | {_fence_of(write_id): b"" for write_id in catalog.fenced()}
 
 
 def _difference(before: Mapping[str, bytes], after: Mapping[str, bytes], reading: Reading) -> list[Write]:

@@ -12,6 +12,7 @@ Limitations and guarantees:
 - A table created while its namespace is being dropped may land; the namespace then exists because of it.
 - A guard is called before the pointer is written and again afterwards; if it then refuses the pointer, the write is
   undone. A writer that dies in between leaves a pointer that was checked once.
+- A fence is part of the record of a name, so that a swap which did not see it fails.
 - Dropped names leave a record of a few hundred bytes. Listings read every record, several at a time.
 """
 
@@ -32,8 +33,10 @@ from icefield.catalog.catalog import (
     check_new_table,
     check_pointer,
     check_properties,
+    refuse_fenced,
     refuse_taken,
     require_kind,
+    write_ids_of,
 )
 from icefield.catalog.object_store.records import Found, NameRecord, NamespaceRecord, Records
 from icefield.catalog.object_store.rename import finish_rename, has_arrived
@@ -80,6 +83,20 @@ class ObjectStoreCatalog:
             )
         for change in changes:
             self._swap_one(change)
+
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        for _ in range(_TRIES):
+            found = self._read_settled(table)
+            if found is None:
+                return True  # there is nothing that a swap could move
+            fenced = tuple(dict.fromkeys((*found.record.fenced, *write_ids)))
+            record = msgspec.structs.replace(found.record, token=self._records.new_token(), fenced=fenced)
+            try:
+                self._records.put_name(table, record, found)
+            except CommitConflict:
+                continue
+            return True
+        raise CommitConflict(f"the writers of {table} could not be fenced: other writers keep changing it")
 
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
         return require_kind(table, kind, self.find(table))
@@ -179,10 +196,11 @@ class ObjectStoreCatalog:
             self._require_namespace(change.table.namespace)
         if change.new == change.expected:
             return
+        refuse_fenced(set(found.record.fenced if found else ()).intersection(write_ids_of([change])))
         if change.guard is not None:
             change.guard(self.entries())
-        arrived = found.record.arrived if found else ()
-        record = NameRecord(self._records.new_token(), change.kind, change.new, arrived=arrived)
+        arrived, fenced = (found.record.arrived, found.record.fenced) if found else ((), ())
+        record = NameRecord(self._records.new_token(), change.kind, change.new, None, arrived, fenced)
         try:
             self._records.put_name(change.table, record, found)
         except CommitConflict:
@@ -204,8 +222,8 @@ class ObjectStoreCatalog:
                 return
             found = self._read_settled(change.table)
             if found is not None and found.record.pointer == change.new:
-                record = NameRecord(
-                    self._records.new_token(), change.kind, change.expected, arrived=found.record.arrived
+                record = msgspec.structs.replace(
+                    found.record, token=self._records.new_token(), kind=change.kind, pointer=change.expected
                 )
                 self._records.put_name(change.table, record, found)
                 raise refusal

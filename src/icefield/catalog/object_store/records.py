@@ -30,7 +30,7 @@ class NameRecord(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True
     """The entry of a name.
 
     pointer None: it was dropped. moving_to: a rename to that name has begun. arrived: the tokens of the renames that
-    ended here, which the name keeps forever.
+    ended here, which the name keeps forever. fenced: the writes that a collector has fenced.
     """
 
     token: str
@@ -38,6 +38,7 @@ class NameRecord(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True
     pointer: str | None = None
     moving_to: str | None = None
     arrived: tuple[str, ...] = ()
+    fenced: tuple[str, ...] = ()
 
     @property
     def entry(self) -> Entry | None:

@@ -47,4 +47,5 @@ def finish_rename(records: Records, old: TableName, intent: NameRecord) -> bool:
 
 def _arrive(records: Records, new: TableName, intent: NameRecord, over: Found[NameRecord] | None) -> None:
     arrived = (*(over.record.arrived if over else ()), intent.token)
-    records.put_name(new, NameRecord(records.new_token(), intent.kind, intent.pointer, arrived=arrived), over)
+    fenced = tuple(dict.fromkeys((*(over.record.fenced if over else ()), *intent.fenced)))
+    records.put_name(new, NameRecord(records.new_token(), intent.kind, intent.pointer, None, arrived, fenced), over)

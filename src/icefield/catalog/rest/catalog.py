@@ -115,6 +115,10 @@ class RestCatalog:
         elif change.new != change.expected:
             raise Unsupported(NO_MOVES)
 
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        """Return False: a server does not know which lease a change was made under."""
+        return False
+
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
         if kind is Kind.VIEW:
             return self.views.load(table).location

@@ -4,6 +4,10 @@ There are two versions of `iceberg_tables`: V0 without and V1 with the column ic
 where null means a table). Another client may add the column at any time, so the version is never cached: rows are read
 with `SELECT *`, and their columns are checked in the same transaction that writes.
 
+Fences are rows of `iceberg_namespace_properties` under a catalog name of their own, where the namespace is the id of a
+write, so that no other client needs another schema. `fence` writes a fence and then the row of the table, and `swap`
+reads the fences after it has written the row of the table: one of two concurrent transactions sees the other.
+
 Namespaces are compared as a whole or by `substr`, never by LIKE, which ignores case in SQLite and takes `_` for any
 character. See `catalog` for the contract and `database` for the requirements of the database.
 """
@@ -20,8 +24,10 @@ from icefield.catalog.catalog import (
     check_new_table,
     check_pointer,
     check_properties,
+    refuse_fenced,
     refuse_taken,
     require_kind,
+    write_ids_of,
 )
 from icefield.catalog.sql.database import Database, Rows, Session, Value
 from icefield.catalog.sql.namespaces import SqlNamespaces, text_of
@@ -44,6 +50,7 @@ SCHEMA: Mapping[str, str] = {
 }
 
 _TYPE_COLUMN = "iceberg_type"
+_LONGEST_NAME = 255
 _READ_COLUMNS = ("table_name", "metadata_location")
 _TYPES = {Kind.TABLE: "TABLE", Kind.VIEW: "VIEW"}
 _SELECT = "SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
@@ -65,6 +72,18 @@ _UPDATE = (
 _DELETE = (
     "DELETE FROM iceberg_tables "
     "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
+)
+# Changes nothing, but makes concurrent swaps of the table wait, and fail where transactions are serializable.
+_TOUCH = (
+    "UPDATE iceberg_tables SET metadata_location = metadata_location "
+    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
+)
+_FENCE = (
+    "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, property_key, property_value) "
+    "VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_FENCED = (
+    "SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ? AND property_key = ?"
 )
 _RENAME = (
     "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? "
@@ -94,6 +113,10 @@ class SqlCatalog:
         check_changes(changes)
         if changes:
             self._database.write(lambda session: self._swap(session, changes))
+
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        self._database.write(lambda session: self._fence(session, table, sorted(set(write_ids))))
+        return True
 
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
         return require_kind(table, kind, self.find(table))
@@ -174,6 +197,18 @@ class SqlCatalog:
         # Rows are locked in the order of their names, so that two swaps cannot deadlock.
         for change, rows in sorted(zip(changes, found, strict=True), key=lambda pair: pair[0].table):
             self._move(session, change, typed=_TYPE_COLUMN in rows.columns)
+        refuse_fenced(each for each in write_ids_of(changes) if self._is_fenced(session, each))
+
+    def _fence(self, session: Session, table: TableName, write_ids: Sequence[str]) -> None:
+        for write_id in write_ids:
+            session.execute(_FENCE, (*self._fence_key(write_id), "true"))
+        session.execute(_TOUCH, self._key(table))
+
+    def _is_fenced(self, session: Session, write_id: str) -> bool:
+        return bool(session.execute(_FENCED, self._fence_key(write_id)).values)
+
+    def _fence_key(self, write_id: str) -> tuple[str, str, str]:
+        return f"icefield-fences:{self.name}"[:_LONGEST_NAME], write_id, "fenced"
 
     def _check(self, session: Session, change: PointerSwap, rows: Rows) -> None:
         check_pointer(change, self._entry(change.table, rows))
