@@ -194,16 +194,16 @@ class RestService:
         return made
 
     def _publish_view(self, name: TableName, previous: str | None, metadata: ViewMetadata) -> Loaded:
-        location = f"{metadata.location}/metadata/{next_metadata_name(previous, self.ambient)}.metadata.json"
+        file_name = next_metadata_name(previous, WriteContext(self.store, self.ambient))
+        location = f"{metadata.location}/metadata/{file_name}.metadata.json"
         document = encode_view(metadata)
         self.store.put_new(location, document)
         self.catalog.swap([PointerSwap(name, previous, location, Kind.VIEW)])
         return Loaded(location, document)
 
     def _write(self, metadata: TableMetadata, previous: str | None) -> str:
-        return write_metadata(
-            metadata, next_metadata_name(previous, self.ambient), WriteContext(self.store, self.ambient)
-        )
+        context = WriteContext(self.store, self.ambient)
+        return write_metadata(metadata, next_metadata_name(previous, context), context)
 
     def _read(self, location: str) -> TableMetadata:
         return load_table_metadata(ReadContext(self.store), location)

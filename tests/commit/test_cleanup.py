@@ -32,6 +32,7 @@ from icefield.lake import Lake
 from icefield.model.metadata import TableMetadata
 from icefield.plan.manifest_list import load_manifests
 from icefield.table.table import Table
+from icefield.upkeep.dropped import DROPPED_FOLDER
 
 NAME = "t.t"
 
@@ -108,7 +109,8 @@ OPERATIONS: dict[str, Callable[[Lake], object]] = {
 
 
 def files(lake: Lake) -> set[str]:
-    return {f.location for f in lake.store.list(lake.warehouse)}
+    """Every file but the records of dropped tables."""
+    return {f.location for f in lake.store.list(lake.warehouse) if f"/{DROPPED_FOLDER}/" not in f.location}
 
 
 def state(lake: Lake) -> tuple[list[str], list[str], list[int]]:

@@ -15,10 +15,10 @@ from icefield.cache.manifests import ManifestCache
 from icefield.cache.reading import ReadContext
 from icefield.commit.validate.idempotency_key import IdempotencyKey, StreamBatch
 from icefield.commit.validate.key_history import IDEMPOTENCY_KEY, summary_of_batch
+from icefield.leases.folder import metadata_folder
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN
 from icefield.model.updates import Requirement, Update
-from icefield.properties.table import METADATA_PATH
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
 
@@ -42,11 +42,20 @@ class WriteContext:
     store: Store
     ambient: Ambient
     cache: ManifestCache | None = None
+    write_id: str | None = None
 
     @classmethod
-    def of(cls, backend: Backend, store: Store | None = None) -> "WriteContext":
-        """Return what a backend is written with, or the same in another store over its files."""
-        return cls(store or backend.store, backend.ambient, backend.cache)
+    def of(cls, backend: Backend, store: Store | None = None, write_id: str | None = None) -> "WriteContext":
+        """Return what a backend is written with, or the same in another store over its files.
+
+        write_id: the lease that protects new files.
+        """
+        return cls(store or backend.store, backend.ambient, backend.cache, write_id)
+
+    def unique(self) -> str:
+        """Return a unique part for the name of a new file, which names the lease that protects it."""
+        drawn = str(self.ambient.random_uuid())
+        return drawn if self.write_id is None else f"{drawn}-{self.write_id}"
 
     @property
     def reading(self) -> ReadContext:
@@ -56,11 +65,6 @@ class WriteContext:
     def metadata_location(self, base: TableMetadata, name: str) -> str:
         """Return the location of a file in the table's metadata directory."""
         return join_location(metadata_folder(base), name)
-
-
-def metadata_folder(metadata: TableMetadata) -> str:
-    """Return the directory of a table's metadata files."""
-    return METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ keyboard interrupt. All files written for it can be removed. After the call, onl
 A file is recorded before it is written, because a failed write may have happened.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from icefield.commit.open_write import OpenWrite
 from icefield.errors import IcefieldError
+from icefield.model.metadata import TableMetadata
 from icefield.storage.store import NewFile, Store, StoredFile
 
 
@@ -19,23 +21,41 @@ class Attempt:
     """An attempt.
 
     store: to write to. written: the locations that were written to. is_sent: the catalog was called. is_landed: it
-    confirmed the change; a later failure does not undo that.
+    confirmed the change; a later failure does not undo that. writes: what protects the new files.
     """
 
     store: Store
     written: list[str] = field(default_factory=list)
     is_sent: bool = False
     is_landed: bool = False
+    writes: Sequence[OpenWrite] = ()
+
+    @property
+    def write_id(self) -> str | None:
+        """The lease that protects new files; None if there is none."""
+        return self.writes[0].write_id if self.writes else None
+
+    @property
+    def write_ids(self) -> tuple[str, ...]:
+        """All leases that protect files of the attempt."""
+        return tuple(write.write_id for write in self.writes if write.write_id is not None)
+
+    def send(self, tables: Iterable[TableMetadata]) -> None:
+        """Record that the catalog is about to be called; raise LeaseLost if files of the change may be gone."""
+        for metadata in tables:
+            for write in self.writes:
+                write.before_swap(metadata)
+        self.is_sent = True
 
     def may_have_landed(self, error: BaseException) -> bool:
         """Return whether the change may have been committed although an error was raised."""
         return self.is_landed or (self.is_sent and not (isinstance(error, IcefieldError) and error.cleanable))
 
 
-def begin_attempt(store: Store) -> Attempt:
+def begin_attempt(store: Store, writes: Sequence[OpenWrite] = ()) -> Attempt:
     """Begin an attempt that writes to a store."""
     written: list[str] = []
-    return Attempt(_RecordingStore(store, written), written)
+    return Attempt(_RecordingStore(store, written), written, writes=writes)
 
 
 class _RecordingStore:

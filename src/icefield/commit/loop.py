@@ -21,13 +21,14 @@ from icefield.catalog.commit_queue.queue import NO_QUEUE
 from icefield.commit.action import Action, ProposedChange, WriteContext
 from icefield.commit.actions.expire import TrimHistory
 from icefield.commit.attempt import Attempt, begin_attempt
+from icefield.commit.open_write import OpenWrite
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.locations import check_proposed_locations
 from icefield.commit.operations.tables import Proposal, TableOperations, TableVersion
 from icefield.commit.retry import retry
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.commit.validate.transaction_reads import Reads
-from icefield.errors import IcefieldError, NoSuchTable
+from icefield.errors import CommitConflict, IcefieldError, MissingFile, NoSuchTable
 from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
@@ -40,12 +41,13 @@ class OwnFiles:
     """Data files that were written for a change.
 
     since: the version of the table before they were written. is_optional: the change is skipped if another run of it
-    has been committed.
+    has been committed. write: what protects them until the swap.
     """
 
     locations: Sequence[str] = ()
     since: TableMetadata | None = None
     is_optional: bool = False
+    write: OpenWrite | None = field(default=None, compare=False)
 
 
 NO_FILES = OwnFiles()
@@ -78,7 +80,9 @@ class Committer:
 
     def commit(self, parts: Sequence[TableCommit]) -> list[TableVersion]:
         """Apply all actions in one swap, retrying after conflicts; tables that change come first."""
-        run = _Run(parts)
+        run = _Run(parts, [own.write for part in parts for own in part.own if own.write is not None])
+        if not run.writes:
+            run.writes.append(OpenWrite(self.backend))
         try:
             return retry(
                 self.backend.ambient,
@@ -91,7 +95,14 @@ class Committer:
             if run.attempt is None or not run.attempt.may_have_landed(error):
                 for part in parts:
                     self.discard(part)
+            else:
+                # The swap may still be on its way. The leases hold its files until a collector has fenced it.
+                for write in run.writes:
+                    write.abandon()
             raise
+        finally:
+            for write in run.writes:
+                write.close()
 
     def discard(self, part: TableCommit) -> None:
         """Remove the files of a part that was certainly not committed, on any base."""
@@ -147,7 +158,7 @@ class Committer:
         return base
 
     def _attempt(self, run: "_Run", bases: "_Bases") -> list[TableVersion]:
-        attempt = run.attempt = begin_attempt(self.backend.store)
+        attempt = run.attempt = begin_attempt(self.backend.store, run.protect(bases.tables))
         try:
             proposals = [self._propose(p, base, attempt) for p, base in zip(run.parts, bases.tables, strict=True)]
             moved = [proposal for proposal in proposals if proposal.updates]
@@ -162,17 +173,25 @@ class Committer:
             if not attempt.may_have_landed(error):
                 attempt.is_sent = False
                 self._remove(attempt.written, run)
+            if isinstance(error, MissingFile) and self._has_moved(run, bases):
+                # Files of a base that is not the newest any more may be gone.
+                raise CommitConflict(f"{run.parts[0].table} changed while its files were read") from error
             raise
         remove_quietly(self.backend.store, committed.obsolete)
         remove_quietly(self.backend.store, [f for p in proposals for change in p.changes for f in change.unused])
         made = {proposal.table: new for proposal, new in zip(moved, committed.tables, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 
+    def _has_moved(self, run: "_Run", bases: "_Bases") -> bool:
+        return any(
+            self._load_base(part).location != base.location for part, base in zip(run.parts, bases.tables, strict=True)
+        )
+
     def _propose(self, part: TableCommit, base: TableVersion, attempt: Attempt) -> Proposal:
         if part.reads is not None:
             part.reads.check(part.table, base.metadata, self.backend.reading)
         changes: list[ProposedChange] = []
-        context = WriteContext.of(self.backend, attempt.store)
+        context = WriteContext.of(self.backend, attempt.store, attempt.write_id)
         metadata = propose_all(part.actions, base.metadata, context, changes)
         if any(isinstance(update, AddSnapshot) for change in changes for update in change.updates):
             metadata = propose_all([TrimHistory()], metadata, context, changes)
@@ -189,7 +208,15 @@ class _Run:
     """A commit in progress: its parts, and the newest attempt."""
 
     parts: Sequence[TableCommit]
+    writes: list[OpenWrite]
     attempt: Attempt | None = field(default=None)
+
+    def protect(self, tables: Sequence[TableVersion]) -> Sequence[OpenWrite]:
+        """Protect the files of an attempt, which the first one names; return all that protect files of the commit."""
+        for part, table in zip(self.parts, tables, strict=True):
+            if part.actions:
+                self.writes[0].protect(table.metadata)
+        return self.writes
 
 
 def propose_all(

@@ -123,10 +123,14 @@ class Compaction:
             progress = CompactionProgress(
                 len(before), len(plan.groups), sum(g.total_bytes for g in before), plan.bytes_to_rewrite
             )
-            rewritten = self._rewrite_batch(write, scan, batch, progress)
-            landed = self._commit(write, scan, rewritten)
+            # A batch has a lease of its own, if one is needed, which ends with its commit; that of the round goes on.
+            part = replace(write, opened=[])
+            rewritten = self._rewrite_batch(part, scan, batch, progress)
+            landed = self._commit(part, scan, rewritten)
             self._done += landed
             left_out += len(rewritten) - len(landed)
+        for held in write.opened:
+            held.close()
         return left_out
 
     def _rewrite_batch(

@@ -5,7 +5,7 @@ Raises LocationRefused, MissingFile, SchemaMismatch, AlreadyExists (a file that 
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import Action, CommitTarget
 from icefield.commit.actions.append import AppendFiles
 from icefield.commit.actions.properties import EnsureNameMapping
+from icefield.commit.loop import OwnFiles
+from icefield.commit.open_write import OpenWrite
 from icefield.commit.validate.added_files import RequireNewFiles, already_there
 from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput
@@ -39,9 +41,14 @@ class FilesToAdd:
 
 
 def add_files(
-    head: TableHead, store: Store, target: CommitTarget, files: Files, partition: Mapping[str, object] | None
+    head: TableHead,
+    store: Store,
+    target: CommitTarget,
+    files: Files,
+    partition: Mapping[str, object] | None,
+    check: Callable[[Iterable[str]], None] = lambda _: None,
 ) -> Snapshot | None:
-    """Add files to a branch; return None if there are none."""
+    """Add files to a branch; return None if there are none. check: raises if one of them must not be added."""
     base = head.load().metadata
     added = describe_files(store, base, files, partition)
     if added.columns.num_rows == 0:
@@ -50,7 +57,15 @@ def add_files(
     append = AppendFiles(added.columns, base.spec, base.schema, target)
     # The files are not ours: never delete them, whatever the outcome of the commit.
     actions: list[Action] = [new, append] if added.have_ids else [new, EnsureNameMapping(), append]
-    return head.commit(actions).ref_head(target.ref)
+    write = OpenWrite(head.backend)
+    try:
+        # First the lease, then the check: a collector that does not see the one has written a mark before the other.
+        write.protect(head.committed(base), adds=sorted(added.columns.paths))
+        check(added.columns.paths)
+        return head.commit(actions, OwnFiles(write=write)).ref_head(target.ref)
+    except BaseException:
+        write.close()
+        raise
 
 
 def describe_files(

@@ -28,6 +28,7 @@ class TableHead(Protocol):
     backend: Backend
     name: TableName
     sessions: SessionChoice
+    pinned_at: float | None  # when a transaction loaded the table, on the monotonic clock; None outside of one
 
     def load(self) -> TableVersion:
         """Return the newest metadata and its location."""
@@ -43,6 +44,10 @@ class TableHead(Protocol):
 
     def note_read(self, read: RowsRead) -> None:
         """Record rows that a handle reads."""
+        ...
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Return whether a lease of the handle itself protects the files of a snapshot."""
         ...
 
     def beside(self, name: TableName) -> "TableHead":
@@ -69,6 +74,7 @@ class LiveHead:
         self.name = name
         self._known = known
         self._known_at: float | None = None
+        self.pinned_at: float | None = None
         self.sessions = SessionChoice()
 
     def load(self) -> TableVersion:
@@ -96,6 +102,9 @@ class LiveHead:
 
     def note_read(self, read: RowsRead) -> None:
         """Do nothing: reads outside a transaction are not validated."""
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        return False
 
     def beside(self, name: TableName) -> "LiveHead":
         head = LiveHead(self.backend, name)

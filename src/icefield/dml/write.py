@@ -19,12 +19,14 @@ from icefield.commit.actions.evolve import Draft, EvolveTable, Step
 from icefield.commit.actions.overwrite import OverwriteFiles
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import OwnFiles, propose_all
+from icefield.commit.open_write import OpenWrite, needs_lease
+from icefield.commit.operations.tables import TableVersion
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
 from icefield.commit.validate.idempotency_key import Landed, check_idempotency_key, find_landed
 from icefield.commit.validate.read_set import PartitionSet, ReadSet, find_starting_snapshot
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.dml.evolution import TableEvolution
-from icefield.dml.head import TableHead
+from icefield.dml.head import LiveHead, TableHead
 from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.engine.choose import EngineChoice, EngineName
 from icefield.engine.engine import EngineUse, FileWork, RowEngine
@@ -98,13 +100,15 @@ class TableWrite:
     before: tuple[Action, ...] = ()
     asked: EngineName | None = None
     uses: list[EngineUse] = field(default_factory=list)
+    opened: list[OpenWrite] = field(default_factory=list)
 
     @classmethod
     def begin(cls, head: TableHead, target: CommitTarget) -> "TableWrite":
         """Start a change on the newest version."""
         if target.idempotency_key is not None:
             check_idempotency_key(target.idempotency_key)
-        return cls(head, target, head.load().metadata)
+        base, opened = open_write(head, target.ref)
+        return cls(head, target, base.metadata, opened=opened)
 
     @property
     def store(self) -> Store:
@@ -292,8 +296,7 @@ class TableWrite:
 
     def write_plan(self, *, moves_rows: bool) -> WritePlan:
         """Return the settings for new files, with a unique name prefix."""
-        name = self.ambient.random_uuid().hex
-        return plan_write(self.base, name, moves_rows=moves_rows, options=self.options)
+        return plan_write(self.base, self._open().new_name(), moves_rows=moves_rows, options=self.options)
 
     def delete_plan(self) -> WritePlan:
         """Return the settings for new delete files, with a unique name prefix."""
@@ -312,13 +315,13 @@ class TableWrite:
         is_optional: the action may turn out to have nothing to do.
         """
         is_optional = is_optional or self.target.idempotency_key is not None
-        own = OwnFiles([*files.file_path.to_pylist(), *deletes], self.base, is_optional)
-        preparing = begin_attempt(self.store)
+        own = OwnFiles([*files.file_path.to_pylist(), *deletes], self.base, is_optional, self._open())
+        preparing = begin_attempt(self.store, self.opened)
         try:
             action = make()
             if action is None:
                 return None
-            action.prepare(self.base, WriteContext.of(self.head.backend, preparing.store))
+            action.prepare(self.base, WriteContext.of(self.head.backend, preparing.store, preparing.write_id))
         except BaseException:
             self._discard(own, preparing.written)
             raise
@@ -331,6 +334,13 @@ class TableWrite:
         remove_unreferenced(self.reading, [*own.locations, *action.reusable_files()], metadata, self.base)
         landed = find_landed(metadata, self.target.ref, self.target.idempotency_key)
         return landed.snapshot if landed else None
+
+    def _open(self) -> OpenWrite:
+        """Return what protects the files of this change, from its first file on."""
+        if not self.opened:
+            self.opened.append(OpenWrite(self.head.backend))
+            self.opened[0].protect(self.head.committed(self.base))
+        return self.opened[0]
 
     def _with_engine(self, made: Snapshot | None) -> Snapshot | None:
         return replace(made, engine=str(self.uses[-1])) if made is not None and self.uses else made
@@ -352,6 +362,22 @@ class TableWrite:
         engine = self.engine(partial.total_bytes, rows)
         hit = list(engine.run(FindMatches(plan.version.schema, plan.where), engine.group(plan.tasks(partial))))
         return replace(plan, files=PlannedFiles.concat([plan.whole_files, partial.filter(pa.array(hit, pa.bool_()))]))
+
+
+def open_write(head: TableHead, ref: str) -> tuple[TableVersion, list[OpenWrite]]:
+    """Return the newest version of a table, and what protects the files of its branch while a change reads them."""
+    base = head.load()
+    if not (isinstance(head, LiveHead) and needs_lease(base.metadata)):
+        return base, []
+    while True:
+        write, reads = OpenWrite(head.backend), base.metadata.ref_head(ref)
+        write.protect(base.metadata, [reads] if reads else [])
+        # A collector that did not see the lease has moved the pointer before.
+        now = head.load()
+        if reads is None or now.metadata.snapshots.find(reads.snapshot_id) is not None:
+            return base, [write]
+        write.close()
+        base = now
 
 
 def _columns_as_written(before: Schema, written: Schema) -> Step:

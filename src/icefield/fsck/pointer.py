@@ -9,16 +9,13 @@ A metadata file with a higher number than the current one, which is not in its l
 The last is certain where the file's own log has another file that the current version does not know.
 """
 
-from icefield.arguments import whole_number
 from icefield.catalog.missing import METADATA_SUFFIXES
 from icefield.codec.json.metadata import decode_metadata
-from icefield.commit.action import metadata_folder
-from icefield.commit.operations.tables import TableVersion
+from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
 from icefield.errors import IcefieldError
 from icefield.fsck.finding import Check, Findings
+from icefield.leases.folder import metadata_folder
 from icefield.storage.store import Store, StoredFile
-
-IN_FLIGHT_MS = 3600 * 1000  # how long a commit may take from its metadata file to its swap
 
 
 def check_newest(store: Store, version: TableVersion, now_ms: int, findings: Findings) -> None:
@@ -57,10 +54,6 @@ def _check_newer(store: Store, version: TableVersion, file: StoredFile, now_ms: 
         f"{file.location} is newer than {version.location}, which the catalog points at: {why}",
         location=file.location,
     )
-
-
-def metadata_number(location: str) -> int | None:
-    return whole_number(_name(location).partition("-")[0].lstrip("v").partition(".")[0])
 
 
 def _name(location: str) -> str:

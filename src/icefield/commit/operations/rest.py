@@ -67,7 +67,7 @@ class RestTableOperations:
     def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
         still = [self._unmoved(table, pointer) for table, pointer in unmoved.items()]
         sending = _Sending(self, proposals, [_change(p) for p in proposals], still, self._new_key())
-        attempt.is_sent = True
+        attempt.send(proposal.base.metadata for proposal in proposals)
         made = sending.send()
         attempt.is_landed = True
         if self.server.wants_reports:

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from icefield.catalog.catalog import Catalog
 from icefield.catalog.missing import METADATA_SUFFIXES
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, MetadataOutline, decode_entry, decode_outline
-from icefield.commit.action import metadata_folder
 from icefield.errors import IcefieldError
+from icefield.leases.folder import metadata_folder
 from icefield.model.metadata import TableMetadata, location_uuid
 from icefield.model.names import TableName
 from icefield.storage.roots import resolve_location

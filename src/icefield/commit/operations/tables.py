@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from icefield.ambient import Ambient
 from icefield.arguments import whole_number
 from icefield.backend import Backend
 from icefield.catalog.catalog import Guard, PointerSwap
@@ -40,6 +39,7 @@ from icefield.properties.table import (
 # A smaller file is one request however it is stored, and people can read it.
 COMPRESSED_FROM_BYTES = 16 * 1024
 
+IN_FLIGHT_MS = 3600 * 1000  # how long a commit may take from its metadata file to its swap
 Pointers = TypeVar("Pointers")
 Loaded = TypeVar("Loaded")
 
@@ -132,10 +132,18 @@ class PointerTableOperations:
             entry = entry_of(self.backend.catalog, proposal.table, proposal.base.metadata)
             made.append(self._write(metadata, entry, proposal.base.location, attempt))
             gone.append(old)
-            moves.append(PointerSwap(proposal.table, proposal.base.location, made[-1].location, guard=guard))
+            moves.append(
+                PointerSwap(
+                    proposal.table,
+                    proposal.base.location,
+                    made[-1].location,
+                    guard=guard,
+                    write_ids=attempt.write_ids,
+                )
+            )
         # Swaps that change a pointer come first: their outcome applies to the rest.
         still = [PointerSwap(table, pointer, pointer) for table, pointer in unmoved.items()]
-        attempt.is_sent = True
+        attempt.send(proposal.base.metadata for proposal in proposals)
         self._swap([*moves, *still])
         attempt.is_landed = True
         removable = [
@@ -203,7 +211,8 @@ class PointerTableOperations:
     def _write(
         self, metadata: TableMetadata, entry: CatalogEntry, previous_location: str | None, attempt: Attempt
     ) -> TableVersion:
-        name = next_metadata_name(previous_location, self.backend.ambient)
+        context = WriteContext.of(self.backend, attempt.store, attempt.write_id)
+        name = next_metadata_name(previous_location, context)
         # A history without a beginning starts here.
         entry = CatalogEntry(entry.entry, entry.since or name)
         metadata = replace(
@@ -212,7 +221,7 @@ class PointerTableOperations:
             snapshots=carry_snapshots(metadata.snapshots, metadata.location),
             unknown={**metadata.unknown, ENTRY_KEY: encode_entry(entry)},
         )
-        location = write_metadata(metadata, name, WriteContext.of(self.backend, attempt.store))
+        location = write_metadata(metadata, name, context)
         return TableVersion(metadata, location)
 
     def _swap(self, changes: Sequence[PointerSwap]) -> None:
@@ -242,13 +251,15 @@ def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) ->
     return location
 
 
-def next_metadata_name(previous_location: str | None, ambient: Ambient) -> str:
+def next_metadata_name(previous_location: str | None, context: WriteContext) -> str:
     """Name a metadata file `NNNNN-<uuid>` with the next number, whatever the extension of the previous one."""
-    version = 0
-    if previous_location is not None:
-        number = previous_location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0]
-        version = 0 if (known := whole_number(number)) is None else known + 1
-    return f"{version:05d}-{ambient.random_uuid()}"
+    known = None if previous_location is None else metadata_number(previous_location)
+    return f"{0 if known is None else known + 1:05d}-{context.unique()}"
+
+
+def metadata_number(location: str) -> int | None:
+    """Return the number in the name of a metadata file, `NNNNN-<uuid>.metadata.json` or `vN.metadata.json`."""
+    return whole_number(location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0])
 
 
 def _with_log_entry(metadata: TableMetadata, base: TableVersion) -> tuple[TableMetadata, list[str]]:

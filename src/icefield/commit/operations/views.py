@@ -16,6 +16,7 @@ from icefield.backend import Backend
 from icefield.catalog.catalog import Guard, Kind, PointerSwap
 from icefield.catalog.server import MetadataServer
 from icefield.codec.json.view import decode_view, encode_view
+from icefield.commit.action import WriteContext
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.load import read_metadata_file
 from icefield.commit.operations.tables import next_metadata_name
@@ -87,7 +88,7 @@ class PointerViewOperations:
         guard = self._guard(name, base, metadata)
         previous = None if base is None else base.location
         folder = METADATA_PATH.read(metadata.properties) or join_location(metadata.location, "metadata")
-        location = join_location(folder, f"{next_metadata_name(previous, self.backend.ambient)}.metadata.json")
+        location = join_location(folder, f"{next_metadata_name(previous, WriteContext.of(self.backend))}.metadata.json")
         attempt = begin_attempt(self.backend.store)
         try:
             attempt.store.put_new(location, encode_view(metadata))

@@ -76,9 +76,7 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, context: WriteCo
     parent_id = parent.snapshot_id if parent else None
     sequence_number = base.next_sequence_number
     first_row_id = base.next_row_id if base.has_row_ids else None
-    location = context.metadata_location(
-        base, f"snap-{draft.snapshot_id}-{sequence_number}-{context.ambient.random_uuid()}.avro"
-    )
+    location = context.metadata_location(base, f"snap-{draft.snapshot_id}-{sequence_number}-{context.unique()}.avro")
     header = ManifestListHeader(
         draft.snapshot_id, parent_id, sequence_number, base.format_version, first_row_id, draft.header
     )

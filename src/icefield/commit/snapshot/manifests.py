@@ -259,7 +259,7 @@ def manifest_codec(base: TableMetadata) -> str:
 
 
 def _new_location(base: TableMetadata, context: WriteContext) -> str:
-    return context.metadata_location(base, f"{context.ambient.random_uuid()}-m0.avro")
+    return context.metadata_location(base, f"{context.unique()}-m0.avro")
 
 
 def describe_manifest(location: str, length: int, entries: ManifestEntries, shape: ManifestShape) -> ManifestRow:
