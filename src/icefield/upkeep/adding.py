@@ -1,0 +1,29 @@
+"""Refuse to add a file to a table that a collector is about to delete."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from icefield.dml.head import TableHead
+from icefield.errors import InvalidInput
+from icefield.leases.folder import gc_folders
+from icefield.upkeep.files import fold
+from icefield.upkeep.mark import list_marks, read_mark
+
+
+def check_not_marked(head: TableHead, locations: Iterable[str]) -> None:
+    """Raise InvalidInput if a file is marked for deletion.
+
+    The caller holds a lease that names the files where the grace period is short; where it is long, files that are
+    marked later are kept for longer than the commit takes.
+    """
+    metadata, store = head.load().metadata, head.backend.store
+    wanted = fold(pa.array(list(locations), pa.string()))
+    for mark in list_marks(store, gc_folders(metadata, store)):
+        files = read_mark(store, mark, metadata.table_uuid)
+        marked = files.filter(files.is_in(wanted))
+        if marked.num_rows:
+            raise InvalidInput(
+                f"cannot add {marked.location[0].as_py()}: it is marked for deletion",
+                hint="Add a copy of it, or add it again after the next sweep if it is still there",
+            )

@@ -1,0 +1,114 @@
+"""When the collector refuses to work: the table forbids it, shares files, or the catalog does not fit the store.
+
+Raises InvalidInput (what the table's properties or the caller ask for), CatalogError (the catalog may be older than the
+store, or names one table twice). Nothing is deleted then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from icefield.backend import Backend
+from icefield.cache.reading import ReadContext
+from icefield.commit.load import load_table_metadata
+from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
+from icefield.commit.validate.ownership import claim_of, guard_of
+from icefield.errors import AlreadyExists, CatalogError, IcefieldError, InvalidInput, MissingFile
+from icefield.leases.folder import metadata_folder
+from icefield.leases.record import is_of_write
+from icefield.model.names import TableName
+from icefield.properties.table import GC_ENABLED, GC_FOREIGN_READERS, GC_GRACE_MS, GC_ORPHAN_AGE_MS
+from icefield.storage.store import StoredFile
+from icefield.upkeep.files import fold_one
+
+DAY_MS = 24 * 3600 * 1000
+_METADATA_NAMES = (".metadata.json", ".metadata.json.gz")
+
+
+def check_enabled(properties: Mapping[str, str]) -> None:
+    """Refuse a table that shares its files."""
+    if not GC_ENABLED.read(properties):
+        raise InvalidInput(
+            f"cannot delete files: the table's property {GC_ENABLED.key} is false: other tables may share its files",
+            hint=f"Set {GC_ENABLED.key} to true if none does",
+        )
+
+
+def grace_of(properties: Mapping[str, str]) -> int:
+    """Return the grace period of a table in milliseconds."""
+    grace_ms = GC_GRACE_MS.read(properties)
+    if grace_ms < DAY_MS and GC_FOREIGN_READERS.read(properties):
+        raise InvalidInput(
+            f"cannot delete files after {grace_ms / 3_600_000:g} hours: other engines may read the table, and only the "
+            f"grace period ({GC_GRACE_MS.key}) protects them",
+            hint=f"Set {GC_FOREIGN_READERS.key} to false if none does, or a grace period of a day",
+        )
+    return grace_ms
+
+
+def check_identity(backend: Backend, name: TableName, version: TableVersion) -> None:
+    """Refuse a table that the catalog has under two names, or whose directories are not its own."""
+    if backend.catalog.metadata_server is not None:
+        return  # the server assigns locations and does not list those of all tables
+    metadata = version.metadata
+    claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
+    try:
+        guard_of(backend.store, name, claim)(backend.catalog.entries())
+    except (AlreadyExists, InvalidInput) as error:
+        raise CatalogError(
+            f"cannot delete files of {name}: it is not their only owner: {error.message}",
+            hint="Drop the other entry, or move one of the tables",
+        ) from error
+
+
+def find_proposed(
+    reading: ReadContext, version: TableVersion, listed: Iterable[StoredFile], write_ids: Sequence[str], now_ms: int
+) -> list[TableVersion]:
+    """Return versions that were written on top of the current one, and that the catalog does not point at.
+
+    Either a writer crashed before its swap, or the catalog was restored from a copy and has lost one commit. Nobody can
+    tell, so what they lead to is kept until the next commit. A file that was written on top of another such version was
+    certainly committed: then the catalog is older than the table, and nothing is deleted.
+
+    listed: the files of the metadata directory. A young file, or one of a writer with a lease, is a commit in progress.
+    """
+    found = []
+    for location in _find_newer(version, listed, write_ids, now_ms):
+        try:
+            metadata = load_table_metadata(reading, location)
+        except MissingFile:
+            continue  # its writer has removed it
+        except IcefieldError as error:
+            raise _older(location, version) from error
+        log = metadata.metadata_log
+        if not metadata.is_table(version.metadata.table_uuid) or not log:
+            raise _older(location, version)
+        if fold_one(log[-1].metadata_file) != fold_one(version.location):
+            raise _older(location, version)
+        found.append(TableVersion(metadata, location))
+    return found
+
+
+def _find_newer(
+    version: TableVersion, listed: Iterable[StoredFile], write_ids: Sequence[str], now_ms: int
+) -> Iterator[str]:
+    current = metadata_number(version.location)
+    if current is None:
+        return
+    logged = (entry.metadata_file for entry in version.metadata.metadata_log)
+    known = {fold_one(location) for location in (version.location, *logged)}
+    young_ms = min(IN_FLIGHT_MS, GC_ORPHAN_AGE_MS.read(version.metadata.properties))
+    folder = fold_one(metadata_folder(version.metadata))
+    for file in listed:
+        number = metadata_number(file.location) if file.location.endswith(_METADATA_NAMES) else None
+        if number is None or number <= current:
+            continue
+        place = fold_one(file.location)
+        is_own = place not in known and place.rpartition("/")[0] == folder
+        if is_own and not is_of_write(file.location, write_ids) and now_ms - file.modified_ms >= young_ms:
+            yield file.location
+
+
+def _older(location: str, version: TableVersion) -> CatalogError:
+    return CatalogError(
+        f"cannot delete files: {location} is newer than the metadata that the catalog points at ({version.location})",
+        hint="If the catalog was restored from a copy, register the newest metadata file, else delete that file",
+    )

@@ -1,0 +1,289 @@
+"""Dropped tables: a record of each, from which it can be restored or its files removed.
+
+    <warehouse>/icefield-dropped/<drop>.json                  which table, where its metadata is, whether to purge it
+    <warehouse>/icefield-dropped/<drop>.restore-<id>.claim    a restore in progress
+    <warehouse>/icefield-dropped/<drop>.purge-<id>.claim      a purge in progress
+    <warehouse>/icefield-dropped/<drop>-<id>.parquet          the audit of a purge, complete before the first delete
+
+The record is written before the table leaves the catalog. If the catalog still has the table, or has it again, the
+record means nothing. Everything goes by the table's uuid.
+
+A restore and a purge exclude each other: each creates its claim and then looks for those of the other kind, so one of
+the two sees the other and gives up. A restore whose outcome is unknown keeps its claim, which a purge honours for a
+day; a purge looks once more, after its claim, whether the catalog has the table. If a restored table is dropped again,
+only the newest record counts. Raises NotFound, InvalidInput, CatalogError.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+import msgspec
+import pyarrow.compute as pc
+
+from icefield.backend import Backend
+from icefield.catalog.catalog import PointerSwap
+from icefield.commit.load import load_table_metadata
+from icefield.commit.operations.tables import TableVersion
+from icefield.commit.relocate import Progress
+from icefield.commit.validate.ownership import claim_of, guard_of
+from icefield.errors import (
+    AlreadyExists,
+    IcefieldError,
+    InvalidInput,
+    LocationRefused,
+    MissingFile,
+    NotFound,
+    StorageError,
+)
+from icefield.leases.folder import gc_folders, metadata_folder, store_time_ms
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName, parse_table_name
+from icefield.properties.table import GC_UNDROP_MS
+from icefield.storage.location import join_location
+from icefield.storage.store import StoredFile
+from icefield.upkeep.checks import check_enabled, check_identity
+from icefield.upkeep.files import TableFiles
+from icefield.upkeep.mark import encode_files
+from icefield.upkeep.orphans import list_files
+from icefield.upkeep.owned import Ownership
+from icefield.upkeep.result import SweepResult
+from icefield.upkeep.sweep import check_leases, count_kinds, delete_in_order, silent
+
+DROPPED_FOLDER = "icefield-dropped"
+_RESTORE, _PURGE = "restore", "purge"
+_RESTORE_MS = 24 * 3600 * 1000  # how long a restore may take
+_CLAIM = re.compile(r"([0-9a-f]{32})\.(restore|purge)-[0-9a-f]{32}\.claim")
+
+
+class _Record(msgspec.Struct, frozen=True, rename="kebab"):
+    table: str
+    table_uuid: uuid.UUID
+    location: str
+    metadata_location: str
+    purge: bool
+    undrop_ms: int
+
+
+@dataclass(frozen=True)
+class DroppedTable:
+    """A table that was dropped and can be restored.
+
+    Attributes:
+        table: The name that it had.
+        table_uuid: Its uuid.
+        location: Where its files are.
+        metadata_location: Its last metadata file.
+        purge: Whether its files are removed when they cannot be restored any more.
+        dropped_ms: When it was dropped, by the store's clock.
+        until_ms: Until when it can be restored, by the store's clock; None without a purge: as long as the files exist.
+        drop: The id of the drop.
+    """
+
+    table: str
+    table_uuid: uuid.UUID
+    location: str
+    metadata_location: str
+    purge: bool
+    dropped_ms: int
+    until_ms: int | None
+    drop: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        return {name.replace("_", "-"): str(v) if name == "table_uuid" else v for name, v in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class DroppedTables:
+    """The dropped tables of a lake."""
+
+    backend: Backend
+    warehouse: str
+
+    def drop(self, name: TableName, version: TableVersion | None, *, purge: bool) -> None:
+        """Remove a table from the catalog; version: what it is, None if its metadata cannot be read."""
+        if version is None or self.backend.catalog.metadata_server is not None:
+            if purge:
+                raise InvalidInput(
+                    f"cannot remove the files of {name}: its metadata cannot be read, or a server manages it",
+                    hint="Drop it without a purge",
+                )
+            self.backend.catalog.swap([PointerSwap(name, self.backend.catalog.pointer(name), None)])
+            return
+        metadata = version.metadata
+        if purge:
+            check_enabled(metadata.properties)
+            check_identity(self.backend, name, version)
+        record = _Record(
+            str(name),
+            metadata.table_uuid,
+            metadata.location,
+            version.location,
+            purge,
+            GC_UNDROP_MS.read(metadata.properties),
+        )
+        place = self._place(f"{self.backend.ambient.random_uuid().hex}.json")
+        try:
+            self.backend.store.put_new(place, msgspec.json.encode(record))
+        except (StorageError, LocationRefused):
+            if purge:
+                raise
+            # Its files stay, so that it can be registered again without a record.
+        try:
+            self.backend.catalog.swap([PointerSwap(name, version.location, None)])
+        except IcefieldError as error:
+            if error.cleanable:
+                self.backend.store.delete(place)
+            raise
+
+    def tables(self) -> list[DroppedTable]:
+        """Return the tables that can be restored, the newest drop first."""
+        live = {entry.pointer for entry in self.backend.catalog.entries().values()}
+        return [found for found in self._records() if found.metadata_location not in live]
+
+    def claim(self, wanted: str) -> tuple[DroppedTable, str]:
+        """Claim the newest drop of a table, by name or uuid, for a restore; return it and the claim."""
+        matches = [found for found in self.tables() if wanted in (found.table, str(found.table_uuid))]
+        if not matches:
+            raise NotFound(f"no dropped table {wanted!r}", hint="List them with lake.dropped()")
+        claim = self._claim(matches[0], _RESTORE, 0)
+        if claim is None:
+            raise InvalidInput(f"cannot restore {wanted}: its files are being removed", hint="Restore a copy")
+        return matches[0], claim
+
+    def finish(self, dropped: DroppedTable) -> None:
+        """Forget a drop, and earlier ones of the same table."""
+        for found in self._all_records():
+            is_earlier = found.table_uuid == dropped.table_uuid and found.dropped_ms < dropped.dropped_ms
+            if found.drop == dropped.drop or is_earlier:
+                self.backend.store.delete(self._place(f"{found.drop}.json"))
+                for _, file in self._claims(found):
+                    self.backend.store.delete(file.location)
+
+    def release(self, claim: str) -> None:
+        """Give up a claim."""
+        self.backend.store.delete(claim)
+
+    def purge(self, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
+        """Remove the files of tables that were dropped with a purge and cannot be restored any more."""
+        known = list(self._records())
+        if not known:
+            return []
+        now_ms = store_time_ms(self.backend.store, self._folder, self.backend.ambient)
+        due = [found for found in known if found.until_ms is not None and now_ms >= found.until_ms]
+        results = [self._purge(found, now_ms, dry_run=dry_run, progress=progress) for found in due]
+        return [result for result in results if result is not None]
+
+    def _purge(self, dropped: DroppedTable, now_ms: int, *, dry_run: bool, progress: Progress) -> SweepResult | None:
+        store = self.backend.store
+        version = self._load(dropped)
+        if version is None or self._is_live(dropped, version.metadata):
+            if not dry_run:
+                self.finish(dropped)
+            return None
+        folders = gc_folders(version.metadata, store)
+        name = parse_table_name(dropped.table)
+        leases = check_leases(self.backend, name, version, folders, now_ms, dry_run=dry_run)
+        if leases.held:
+            return SweepResult(dropped.table, dry_run, leases=len(leases.held), leases_lost=len(leases.dead))
+        files = self._files(version)
+        done = SweepResult(
+            dropped.table, dry_run, files.num_rows, files.total_bytes, count_kinds(files), leases_lost=len(leases.dead)
+        )
+        if dry_run:
+            return done
+        if self._claim(dropped, _PURGE, now_ms) is None:
+            return SweepResult(dropped.table)
+        if self._is_live(dropped, version.metadata):  # restored since
+            self.finish(dropped)
+            return None
+        audit = self._place(f"{dropped.drop}-{self.backend.ambient.random_uuid().hex}.parquet")
+        store.put_new(audit, encode_files(files, dropped.table_uuid, "dropped"))
+        # The last metadata file goes last: from it an interrupted purge goes on.
+        delete_in_order(store, files.filter(pc.not_equal(files.location, version.location)), progress)
+        for file in [*store.list(join_location(metadata_folder(version.metadata), "gc"))]:
+            store.delete(file.location)
+        store.delete(version.location)
+        self.finish(dropped)
+        return done
+
+    def _files(self, version: TableVersion) -> TableFiles:
+        listing = list_files(self.backend.store, version)
+        kinds = Ownership(version.metadata).kinds(listing.files.location)
+        described = replace(listing, files=listing.files.replaced({"kind": kinds}))
+        return described.described(self.backend.store, pc.is_valid(kinds))[0]
+
+    def _load(self, dropped: DroppedTable) -> TableVersion | None:
+        try:
+            location = dropped.metadata_location
+            return TableVersion(load_table_metadata(self.backend.reading, location), location)
+        except MissingFile:
+            return None
+
+    def _is_live(self, dropped: DroppedTable, metadata: TableMetadata) -> bool:
+        """Return whether the catalog has the table, under any name; refuse if another one is in its directories."""
+        nobody = TableName(parse_table_name(dropped.table).namespace, dropped.drop)
+        claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
+        try:
+            guard_of(self.backend.store, nobody, claim)(self.backend.catalog.entries())
+        except AlreadyExists:
+            return True
+        return False
+
+    def _claim(self, dropped: DroppedTable, kind: str, now_ms: int) -> str | None:
+        """Claim a drop; return None if there is a claim of the other kind, which may have come at the same time."""
+        store = self.backend.store
+        claim = self._place(f"{dropped.drop}.{kind}-{self.backend.ambient.random_uuid().hex}.claim")
+        store.put_new(claim, b"")
+        for other, file in self._claims(dropped):
+            is_over = other == _RESTORE and now_ms - file.modified_ms > _RESTORE_MS
+            if other != kind and not is_over:
+                store.delete(claim)
+                return None
+        return claim
+
+    def _claims(self, dropped: DroppedTable) -> list[tuple[str, StoredFile]]:
+        """Return the claims of a drop, and of which kind they are."""
+        listed = ((_CLAIM.fullmatch(f.location.rpartition("/")[2]), f) for f in self.backend.store.list(self._folder))
+        return [(name.group(2), file) for name, file in listed if name is not None and name.group(1) == dropped.drop]
+
+    def _records(self) -> Iterator[DroppedTable]:
+        """Yield the newest drop of every table, the newest first."""
+        known: set[uuid.UUID] = set()
+        for found in self._all_records():
+            if found.table_uuid not in known:
+                known.add(found.table_uuid)
+                yield found
+
+    def _all_records(self) -> Iterator[DroppedTable]:
+        if self.backend.catalog.metadata_server is not None:
+            return  # a server has its own way to restore tables, if any
+        files = sorted(self.backend.store.list(self._folder), key=lambda file: -file.modified_ms)
+        for file in files:
+            name = file.location.rpartition("/")[2]
+            if not name.endswith(".json"):
+                continue
+            try:
+                record = msgspec.json.decode(self.backend.store.read(file.location), type=_Record)
+            except MissingFile:
+                continue  # finished since it was listed
+            until = file.modified_ms + record.undrop_ms if record.purge else None
+            yield DroppedTable(
+                record.table,
+                record.table_uuid,
+                record.location,
+                record.metadata_location,
+                record.purge,
+                file.modified_ms,
+                until,
+                name.removesuffix(".json"),
+            )
+
+    @property
+    def _folder(self) -> str:
+        return join_location(self.warehouse, DROPPED_FOLDER)
+
+    def _place(self, name: str) -> str:
+        return join_location(self._folder, name)

@@ -1,0 +1,260 @@
+"""Find files below a table's directories that nothing refers to, and mark them.
+
+The order is the proof:
+
+    1  list the store              a file that is written later is not looked at
+    2  sample the leases           a writer whose files are listed has put its lease before them
+    3  load the newest metadata    a commit that ended its lease before 2 is in it
+
+A candidate is listed, not reachable, not held by a lease, not marked already, of a known kind, and older than an age by
+the store's clock, which protects writers without a lease. If the listing does not fit the metadata, nothing is marked.
+"""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.cache.reading import ReadContext
+from icefield.commit.operations.tables import TableVersion
+from icefield.commit.relocate import Progress
+from icefield.commit.validate.ownership import roots_of
+from icefield.dml.head import TableHead
+from icefield.errors import CatalogError, InvalidInput
+from icefield.leases.folder import gc_folder, gc_folders, store_time_ms
+from icefield.leases.record import is_of_write
+from icefield.properties.table import GC_ORPHAN_AGE_MS
+from icefield.storage.local import LocalStore
+from icefield.storage.store import Store, StoredFile
+from icefield.upkeep.checks import DAY_MS, check_enabled, check_identity, find_proposed, grace_of
+from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold, fold_one, names_of, table_files
+from icefield.upkeep.mark import ORPHAN, list_marks, read_mark, write_mark
+from icefield.upkeep.owned import Ownership
+from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
+from icefield.upkeep.result import OrphanResult
+from icefield.upkeep.sweep import LeaseCheck, check_leases, count_kinds, look_until_settled, silent, sweep
+
+_TEMPORARY_AGE_MS = 3600 * 1000  # a temporary file is in use for as long as one small write takes
+_BATCH = 100_000
+T = TypeVar("T")
+_SHOWN = 1_000
+
+
+def remove_orphans(
+    head: TableHead,
+    *,
+    older_than: datetime.timedelta | None = None,
+    unsafe: bool = False,
+    dry_run: bool = False,
+    progress: Progress = silent,
+) -> OrphanResult:
+    """Mark the orphan files of a table, and delete those marked earlier whose grace period is over."""
+    base = head.load()
+    check_enabled(base.metadata.properties)
+    grace_of(base.metadata.properties)
+    age_ms = _age(base, older_than, unsafe=unsafe)
+    found = look_until_settled(lambda: _find(head, head.load(), age_ms, dry_run=dry_run))
+    orphans, mark = found.orphans, None
+    if orphans.num_rows and not dry_run:
+        metadata = found.version.metadata
+        store, folder = head.backend.store, gc_folder(metadata)
+        mark = write_mark(store, head.backend.ambient, folder, metadata.table_uuid, ORPHAN, orphans)
+    few = orphans.num_rows <= _SHOWN
+    return OrphanResult(
+        str(head.name),
+        dry_run,
+        found.listed,
+        found.reachable,
+        orphans.num_rows,
+        orphans.total_bytes,
+        count_kinds(orphans),
+        found.young,
+        found.foreign,
+        mark,
+        tuple(orphans.sort_by("location").location.to_pylist()) if few else (),
+        None if dry_run else sweep(head, progress=progress),
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    version: TableVersion
+    orphans: TableFiles
+    listed: int
+    reachable: int
+    young: int
+    foreign: int
+
+
+def _age(base: TableVersion, older_than: datetime.timedelta | None, *, unsafe: bool) -> int:
+    least = GC_ORPHAN_AGE_MS.read(base.metadata.properties)
+    age_ms = least if older_than is None else int(older_than.total_seconds() * 1000)
+    if age_ms < least:
+        raise InvalidInput(
+            f"cannot remove orphan files that are younger than {least / DAY_MS:g} days: writers of the table rely on "
+            f"its property {GC_ORPHAN_AGE_MS.key}",
+            hint="Set the property, and wait until writers that began before are done",
+        )
+    if age_ms < DAY_MS and not unsafe:
+        raise InvalidInput(
+            f"cannot remove orphan files that are {age_ms / 3_600_000:g} hours old: another engine may be writing them",
+            hint="Give at least a day, or unsafe=True if no other engine writes to the table",
+        )
+    return age_ms
+
+
+def _find(head: TableHead, base: TableVersion, age_ms: int, *, dry_run: bool) -> _Found:
+    backend = head.backend
+    store, roots = backend.store, _distinct_roots(base)
+    folders = gc_folders(base.metadata, store)
+    listing = list_files(store, base)
+    now_ms = store_time_ms(store, folders[0], backend.ambient)
+    leases = check_leases(backend, head.name, base, folders, now_ms, dry_run=dry_run)
+    newest = head.load()
+    if _distinct_roots(newest) != roots:
+        raise CatalogError("the table's directories changed while they were listed", hint="Run it again")
+    check_identity(backend, head.name, newest)
+    proposed = find_proposed(backend.reading, newest, listing.metadata_files, leases.write_ids, now_ms)
+    reachable = find_reachable(backend.reading, newest.metadata, newest.location)
+    names = fold(listing.files.location)
+    _check_listing(names, _find_older(backend.reading, base, newest, reachable), roots)
+    held = [find_pinned(backend.reading, leases.readers), find_proposed_files(backend.reading, proposed)]
+    marked = [read_mark(store, mark, newest.metadata.table_uuid) for mark in list_marks(store, folders)]
+    needed = fold(concat_files([reachable, *held, *marked]).location)
+    kinds = Ownership(newest.metadata).kinds_of_folded(names)
+    is_known = pc.is_valid(kinds)
+    free = pc.and_(is_known, pc.invert(pc.is_in(names, value_set=needed)))
+    if backend.catalog.metadata_server is not None:
+        # A server that writes metadata files removes them, too, and may need those that are in no log.
+        free = pc.and_(free, pc.not_equal(pc.fill_null(kinds, -1), int(FileKind.METADATA)))
+    candidates, modified = replace(listing, files=listing.files.replaced({"kind": kinds})).described(store, free)
+    is_old = _is_old(candidates.kind, modified, now_ms, age_ms)
+    orphans = _without_open_writes(candidates.filter(is_old), leases)
+    _check_names(orphans, reachable)
+    return _Found(
+        newest,
+        orphans,
+        listing.files.num_rows,
+        reachable.num_rows,
+        _count(pc.invert(is_old)),
+        _count(pc.invert(is_known)),
+    )
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files below the directories of a table, without those of the collector itself.
+
+    modified: when each was written; None if only names were listed. metadata_files: those that are metadata files.
+    """
+
+    files: TableFiles
+    modified: pa.ChunkedArray | None
+    metadata_files: Sequence[StoredFile]
+
+    def described(self, store: Store, chosen: pa.ChunkedArray) -> tuple[TableFiles, pa.ChunkedArray]:
+        """Return the chosen files with their sizes, and when they were written; without those that are gone."""
+        files = self.files.filter(chosen)
+        if self.modified is not None:
+            return files, self.modified.filter(chosen)
+        assert isinstance(store, LocalStore)
+        found = list(store.describe(files.location.to_pylist()))
+        there = files.filter(pa.array([each is not None for each in found], pa.bool_()))
+        sizes = pa.array([each.size_bytes for each in found if each is not None], pa.int64())
+        times = pa.array([each.modified_ms for each in found if each is not None], pa.int64())
+        return there.replaced({"size_bytes": sizes}), pa.chunked_array([times])
+
+
+def list_files(store: Store, version: TableVersion) -> Listing:
+    """List the directories of a table; on a local disk by name alone, because most files need no further look."""
+    own = gc_folder(version.metadata) + "/"
+    if isinstance(store, LocalStore):
+        named = (name for root in _distinct_roots(version) for name in store.list_locations(root))
+        arrays = [pa.array(batch, pa.string()) for batch in _batches(named)]
+        locations = pa.chunked_array(arrays, pa.string())
+        locations = locations.filter(pc.invert(pc.starts_with(locations, own)))
+        found = store.describe(locations.filter(_is_metadata(locations)).to_pylist())
+        files = table_files(locations, FileKind.DATA)
+        return Listing(files, None, [file for file in found if file is not None])
+    parts, modified, metadata_files = [], [], []
+    listed = (file for root in _distinct_roots(version) for file in store.list(root))
+    for batch in _batches(file for file in listed if not file.location.startswith(own)):
+        locations = pa.array([file.location for file in batch], pa.string())
+        sizes = pa.array([file.size_bytes for file in batch], pa.int64())
+        parts.append(table_files(locations, FileKind.DATA, sizes))
+        modified.append(pa.array([file.modified_ms for file in batch], pa.int64()))
+        metadata_files += [batch[at] for at in pc.indices_nonzero(_is_metadata(locations)).to_pylist()]
+    return Listing(concat_files(parts), pa.chunked_array(modified, pa.int64()), metadata_files)
+
+
+def _is_metadata(locations: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return pc.match_substring_regex(locations, r"\.metadata\.json(\.gz)?$")
+
+
+def _batches(items: Iterator[T]) -> Iterator[list[T]]:
+    while batch := list(islice(items, _BATCH)):
+        yield batch
+
+
+def _distinct_roots(version: TableVersion) -> list[str]:
+    """Return the directories of a table, without those below another one."""
+    metadata = version.metadata
+    roots = {fold_one(root.rstrip("/")): root for root in roots_of(metadata.location, metadata.properties)}
+    return [root for place, root in roots.items() if not any(place.startswith(f"{other}/") for other in roots)]
+
+
+def _is_old(kinds: pa.ChunkedArray, modified: pa.ChunkedArray, now_ms: int, age_ms: int) -> pa.ChunkedArray:
+    temporary = pc.equal(pc.fill_null(kinds, -1), int(FileKind.TEMPORARY))
+    at_least = pc.if_else(temporary, max(age_ms, _TEMPORARY_AGE_MS), age_ms)
+    return pc.greater_equal(pc.subtract(pa.scalar(now_ms, pa.int64()), modified), at_least)
+
+
+def _without_open_writes(files: TableFiles, leases: LeaseCheck) -> TableFiles:
+    if not leases.write_ids:
+        return files
+    locations = files.location.to_pylist()
+    return files.filter(pa.array([not is_of_write(each, leases.write_ids) for each in locations], pa.bool_()))
+
+
+def _find_older(context: ReadContext, base: TableVersion, newest: TableVersion, reachable: TableFiles) -> TableFiles:
+    """Return the files of the newest version that were there before the listing began, when the base was loaded."""
+    if newest.location == base.location:
+        return reachable
+    return reachable.filter(reachable.is_in(fold(find_reachable(context, base.metadata, base.location).location)))
+
+
+def _check_listing(listed: pa.ChunkedArray, reachable: TableFiles, roots: Sequence[str]) -> None:
+    """Refuse a listing that misses a file of the table: then the names of the two are not comparable."""
+    paths = fold(reachable.location)
+    inside = pc.starts_with(paths, fold_one(roots[0].rstrip("/") + "/"))
+    for root in roots[1:]:
+        inside = pc.or_(inside, pc.starts_with(paths, fold_one(root.rstrip("/") + "/")))
+    is_listed = pc.is_in(paths, value_set=listed)
+    # Files that left the metadata log may be removed at any time.
+    logged = pc.equal(reachable.kind, int(FileKind.METADATA))
+    missing = reachable.filter(pc.and_(pc.and_(inside, pc.invert(is_listed)), pc.invert(logged)))
+    if missing.num_rows:
+        raise CatalogError(
+            f"cannot look for orphan files: {missing.num_rows:,} files of the table are not in the listing of its "
+            f"directories, such as {missing.location[0].as_py()}",
+            hint="Check the table; files may be missing, or the store lists them under other names",
+        )
+
+
+def _check_names(orphans: TableFiles, reachable: TableFiles) -> None:
+    """Refuse candidates with the name of a file of the table: it may be the same file under another location."""
+    same = orphans.filter(pc.is_in(names_of(orphans.location), value_set=names_of(reachable.location)))
+    if same.num_rows:
+        raise CatalogError(
+            f"cannot look for orphan files: {same.location[0].as_py()} has the name of a file that the table refers to "
+            "at another location",
+            hint="If the lake was moved, run `icefield relocate` first",
+        )
+
+
+def _count(mask: pa.ChunkedArray) -> int:
+    return int(pc.sum(pc.cast(mask, pa.int64())).as_py() or 0)
