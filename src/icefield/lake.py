@@ -40,6 +40,7 @@ from icefield.properties.table import SERIALIZABLE
 from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import StaysInProcess, Store
 from icefield.table.definition import define_table
+from icefield.table.drops import LakeDrops
 from icefield.table.fsck import LakeChecks
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
@@ -51,7 +52,7 @@ MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder i
 
 
 @check_arguments
-class Lake(LakeChecks, StaysInProcess):
+class Lake(LakeDrops, LakeChecks, StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(self, backend: Backend, warehouse: str) -> None:
@@ -168,11 +169,6 @@ class Lake(LakeChecks, StaysInProcess):
     def tables(self, namespace: str | None = None) -> list[str]:
         """List the tables of one namespace, or of all, by full name."""
         return self._list(self.catalog.list_tables, namespace)
-
-    def drop_table(self, name: str) -> None:
-        """Remove a table from the catalog. Its files are kept."""
-        table = self._known(name)
-        self.catalog.swap([PointerSwap(table, self.catalog.pointer(table), None)])
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Rename a table. Its files stay where they are."""

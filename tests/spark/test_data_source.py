@@ -219,7 +219,8 @@ def test_an_option_filters_rows_and_prunes_files(lake: Lake, table: Table) -> No
     frame = read(lake, columns="name", where="id >= 24 AND id < 40 AND name LIKE '% 2'")
     assert [r.name for r in frame.collect()] == ["na_me% 2"] * 2
     planned = reader(lake, where="id = 30")
-    (tasks,) = (pickle.loads(p.value) for p in planned.partitions())
+    ((held, tasks),) = (pickle.loads(p.value) for p in planned.partitions())
+    assert held is None, "the grace period protects it"
     assert len(tasks) == 1, "statistics leave one file of five"
     assert batches_of(planned).column("id").to_pylist() == [30]
 
@@ -227,7 +228,7 @@ def test_an_option_filters_rows_and_prunes_files(lake: Lake, table: Table) -> No
 def test_filters_that_a_spark_pushes_mean_the_same_here(spark: SparkSession, lake: Lake, table: Table) -> None:
     for where, filters in PUSHED.items():
         expected = sorted(r.id for r in orders(spark, 0, 100).where(where).collect())
-        planned = FilteringReader(source_table(lake), source(lake).schema(), None)
+        planned = FilteringReader(source_table(lake), source(lake).schema(), None, source(lake)._load_newest)
         assert list(planned.pushFilters(filters)) == [], where
         assert sorted(batches_of(planned).column("id").to_pylist()) == expected, where
         assert 0 < len(expected) < 100, where
@@ -254,7 +255,7 @@ def test_what_means_something_else_here_is_left_to_spark(lake: Lake, spark: Spar
     assert frame.where("f = X'6162'").count() == 1
     assert rows_of(frame) == rows_of(table.scan().to_spark())
     given = [pushed.EqualTo(("u",), upper), pushed.EqualTo(("t",), 1), pushed.LessThan(("n",), 6)]
-    planned = FilteringReader(source_table(lake), source(lake).schema(), None)
+    planned = FilteringReader(source_table(lake), source(lake).schema(), None, source(lake)._load_newest)
     assert list(planned.pushFilters(given)) == given
 
 

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import Bound
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.query.select import Parts, Query
+from icefield.leases.open_frames import IsAlive, OpenFrames
 from icefield.model.metadata import TableMetadata
 from icefield.plan.plan import PlanningExecutor, ScanPlan
 from icefield.types.arrow import schema_from_arrow
@@ -35,11 +36,12 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 class SessionChoice:
     """The Spark session and engine of a lake, shared by all its handles.
 
-    session: None for the active one. engine: `auto`, `local` or `spark`.
+    session: None for the active one. engine: `auto`, `local` or `spark`. frames: DataFrames that may still be read.
     """
 
     session: Any = None
     engine: str = "auto"
+    frames: OpenFrames = field(default_factory=OpenFrames, compare=False, repr=False)
 
     def choose(self, session: Any | None, engine: str | None = None) -> None:
         """Set the session of all handles, and the engine if one is given."""
@@ -92,6 +94,10 @@ class SparkEngine(Protocol):
         self, scan: ScanPlan, select: Schema, metadata: TableMetadata, context: ReadContext, chosen: Any = None
     ) -> Any:
         """Open a planned scan as a DataFrame of the chosen or active session."""
+        ...
+
+    def liveness(self, frame: Any) -> IsAlive:
+        """Return a function that tells whether a DataFrame, or one derived from it, can still be read."""
         ...
 
     def from_arrow(self, batches: pa.RecordBatchReader, schema: Schema, chosen: Any = None) -> Any:

@@ -11,6 +11,7 @@ from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.expr.bind.bound import columns_of
 from icefield.expr.query.select import Parts, Query
 from icefield.lake import Lake
+from icefield.leases.open_frames import IsAlive
 from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import readable_schema
 from icefield.plan.plan import ScanPlan
@@ -23,6 +24,7 @@ from icefield.spark.read.logical_columns import narrow
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
+from icefield.spark.session.liveness import liveness_of
 from icefield.spark.session.session import find_session, session
 from icefield.spark.types import schema_from_spark
 from icefield.spark.views.view import conform_to_view, run_query
@@ -88,6 +90,10 @@ class Engine:
         columns = Schema(tuple(f for f in readable.fields if f.name in tops))
         request = FilesToRead(context, metadata, scan, scan.files, columns)
         return narrow(read_files(self.session(chosen), request, scan.where), columns, select)
+
+    def liveness(self, frame: DataFrame) -> IsAlive:
+        """Return a function that tells whether a DataFrame, or one derived from it, can still be read."""
+        return liveness_of(frame)
 
     def from_arrow(
         self, batches: pa.RecordBatchReader, schema: Schema, chosen: SparkSession | None = None

@@ -18,6 +18,7 @@ from icefield.model.names import TableName
 from icefield.plan.changes import SnapshotRange, plan_appends
 from icefield.plan.plan import ScanPlan
 from icefield.storage.store import StaysInProcess
+from icefield.table.read_lease import ReadLease
 from icefield.table.scan import TableScan
 from icefield.types.schema import Schema
 
@@ -40,6 +41,11 @@ class AppendScan(StaysInProcess):
     def using(self, sessions: SessionChoice) -> Self:
         """Use the lake's Spark session for DataFrames."""
         self._scan.using(sessions)
+        return self
+
+    def leasing(self, lease: ReadLease) -> Self:
+        """Protect the files while they are read."""
+        self._scan.leasing(lease)
         return self
 
     @property
@@ -82,5 +88,6 @@ class _AppendedRows(TableScan):
     @property
     def _plan(self) -> ScanPlan:
         if self._planned is None:
-            self._planned = plan_appends(self._context, self._metadata, self.snapshot_range, self._where)
+            with self._held():
+                self._planned = plan_appends(self._context, self._metadata, self.snapshot_range, self._where)
         return self._planned

@@ -3,13 +3,12 @@
 Raises NoSuchTable, NoSuchSnapshot, InvalidInput, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
-import datetime
 from collections.abc import Iterable, Mapping
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.cache.reading import ReadContext
-from icefield.commit.actions.expire import ExpireSnapshots, RemoveTheseSnapshots
+from icefield.commit.actions.expire import RemoveTheseSnapshots
 from icefield.commit.actions.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
@@ -18,7 +17,7 @@ from icefield.expr.bind.bound import TRUE, Bound
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
-from icefield.plan.versions import AsOf, ResolvedVersion, parse_moment, resolve_version, to_millis
+from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
 from icefield.types.schema import Schema
 
 
@@ -138,28 +137,6 @@ class TableHistory:
     def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
         """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
         self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
-
-    def expire_snapshots(
-        self,
-        older_than: datetime.datetime | str | None = None,
-        *,
-        keep_last: int | None = None,
-        dry_run: bool = False,
-    ) -> list[int]:
-        """Remove old snapshots from the table's metadata, and return their ids. No file is deleted.
-
-        Args:
-            older_than: Expire snapshots that are older than this. By default the property
-                `history.expire.max-snapshot-age-ms` decides.
-            keep_last: Keep at least this many snapshots of every branch.
-            dry_run: Return what would be removed, and change nothing.
-        """
-        limit = None if older_than is None else to_millis(parse_moment(older_than, "older_than"))
-        action, base = ExpireSnapshots(limit, keep_last), self._load()
-        if dry_run:
-            return sorted(action.find(self.metadata, self._ambient.now_ms()).snapshot_ids)
-        left = self._head.commit([action]).snapshots
-        return sorted(s.snapshot_id for s in base.snapshots if left.find(s.snapshot_id) is None)
 
     def _load(self) -> TableMetadata:
         """Load the newest metadata for calls that do not read rows, or that record the read themselves."""

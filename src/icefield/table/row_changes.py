@@ -25,16 +25,16 @@ from icefield.expr.parse.ast import Predicate
 from icefield.expr.render.describe import describe
 from icefield.expr.values.scope import SOURCE, TARGET
 from icefield.model.snapshot import Snapshot
-from icefield.table.history import TableHistory
 from icefield.table.merge import MergeBuilder
 from icefield.table.scan import TableScan
+from icefield.table.upkeep import TableUpkeep
 
 MOST_LOSSES = 3  # of a source, as often as Spark runs a failed task again
 MOST_MOVES = 10  # of rows that compaction moves, before a change fails for it
 
 
 @check_arguments
-class TableChanges(TableHistory):
+class TableChanges(TableUpkeep):
     """The part of a table handle that changes rows."""
 
     def delete(

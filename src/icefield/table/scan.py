@@ -5,6 +5,7 @@ use. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFil
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.splits import Split, plan_splits
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import StaysInProcess
+from icefield.table.read_lease import ReadLease
 from icefield.types.arrays import Longs
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
@@ -73,11 +75,23 @@ class TableScan(StaysInProcess):
         self._schema = _chosen(self._readable, tuple(self._select))
         self._planned: ScanPlan | None = None
         self._sessions = SessionChoice()
+        self._lease: ReadLease | None = None
+        self._tag: Callable[[str, int], None] | None = None
         self._note: Callable[[Iterable[int]], object] = lambda _: None
 
     def noting(self, note: Callable[[Iterable[int]], object]) -> Self:
         """Record columns that are read although the scan does not select them, for a transaction."""
         self._note = note
+        return self
+
+    def leasing(self, lease: ReadLease) -> Self:
+        """Protect the files while they are read."""
+        self._lease = lease
+        return self
+
+    def pinning(self, tag: Callable[[str, int], None]) -> Self:
+        """Set how a tag is created for the snapshot of the scan."""
+        self._tag = tag
         return self
 
     def using(self, sessions: SessionChoice) -> Self:
@@ -100,19 +114,41 @@ class TableScan(StaysInProcess):
         """The filter, bound to the schema."""
         return self._where
 
+    def pin(self, name: str | None = None) -> str:
+        """Tag the snapshot of the scan, so that it does not expire for any engine, and return the name of the tag.
+
+        Drop the tag with `Table.drop_tag` when it is not needed any more.
+
+        Args:
+            name: The name of the tag. By default `pin-` and the id of the snapshot.
+        """
+        if self.snapshot_id is None or self._tag is None:
+            raise InvalidInput("cannot pin a scan of an empty table")
+        chosen = f"pin-{self.snapshot_id}" if name is None else name
+        self._tag(chosen, self.snapshot_id)
+        return chosen
+
     def to_spark(self, session: Any | None = None) -> Any:
         """Return a Spark DataFrame. Executors read the rows; they do not pass through this process.
 
         Args:
             session: The Spark session to use. By default that of `Lake.use`, else the active one.
         """
-        chosen = session or self._sessions.session
-        return load_spark_engine().read(self._plan, self._schema, self._metadata, self._context, chosen)
+        engine, lease, chosen = load_spark_engine(), self._lease, session or self._sessions.session
+        if lease is None:
+            return engine.read(self._plan, self._schema, self._metadata, self._context, chosen)
+        lease.begin()
+        try:
+            frame = engine.read(self._plan, self._schema, self._metadata, self._context, chosen)
+            lease.guard_frame(self._sessions.frames, engine.liveness(frame))
+        except BaseException:
+            lease.finish()
+            raise
+        return frame
 
     def to_arrow(self) -> pa.RecordBatchReader:
         """Return an Arrow batch reader. No JVM is started, and memory does not grow with the size of the table."""
-        batches = self._batches(self._tasks(self._plan.files), self._select)
-        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), batches)
+        return pa.RecordBatchReader.from_batches(arrow_schema(self._schema), self._read_all())
 
     def count(self, *, engine: EngineName | None = None) -> int:
         """Count the rows. Only files that metadata cannot answer for are opened.
@@ -121,19 +157,23 @@ class TableScan(StaysInProcess):
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
                 Spark session is active.
         """
-        return int(self._row_counts(engine).sum())
+        with self._held():
+            return int(self._row_counts(engine).sum())
 
     def count_by_partition(self, *, engine: EngineName | None = None) -> pa.Table:
         """Count the rows of each partition: `partition`, `spec_id`, `record_count`, `file_count`."""
-        return count_by_partition(self._plan, self._row_counts(engine))
+        with self._held():
+            return count_by_partition(self._plan, self._row_counts(engine))
 
     def min(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
         """Return the least value of a column, null if there is none. Read only what metadata cannot answer."""
-        return self._extreme(column, Side.LEAST, engine)
+        with self._held():
+            return self._extreme(column, Side.LEAST, engine)
 
     def max(self, column: str, *, engine: EngineName | None = None) -> pa.Scalar:
         """Return the greatest value of a column, null if there is none. Read only what metadata cannot answer."""
-        return self._extreme(column, Side.GREATEST, engine)
+        with self._held():
+            return self._extreme(column, Side.GREATEST, engine)
 
     def files(self) -> pa.Table:
         """List the data files to read as an Arrow table, one row each."""
@@ -141,7 +181,8 @@ class TableScan(StaysInProcess):
 
     def splits(self) -> list[list[Split]]:
         """Split the files at row groups, and pack the splits into tasks of about `read.split.target-size`."""
-        return plan_splits(self._context, self._metadata, self._plan, self._plan.files)
+        with self._held():
+            return plan_splits(self._context, self._metadata, self._plan, self._plan.files)
 
     def explain(self) -> Explanation:
         """Return what the scan reads, and what pruned the rest. Print it for people, or use `as_dict`."""
@@ -151,15 +192,17 @@ class TableScan(StaysInProcess):
 
     def explain_file(self, location: str) -> FileReason:
         """Explain why a data file is read or pruned. The end of its location is enough to name it."""
-        return explain_file(self._context, self._metadata, self._point, self._where, location)
+        with self._held():
+            return explain_file(self._context, self._metadata, self._point, self._where, location)
 
     @property
     def _plan(self) -> ScanPlan:
         # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan one after another.
         if self._planned is None:
-            self._planned = plan_scan(
-                self._context, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
-            )
+            with self._held():
+                self._planned = plan_scan(
+                    self._context, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
+                )
         return self._planned
 
     def _tasks(self, files: PlannedFiles) -> Iterator[FileTask]:
@@ -194,6 +237,22 @@ class TableScan(StaysInProcess):
     def _engine(self, files: PlannedFiles, asked: EngineName | None) -> RowEngine:
         choice = EngineChoice(self._sessions, asked)
         return choice.open(choice.use(files.total_bytes, self._context.store), self._context, self._metadata)
+
+    def _read_all(self) -> Iterator[pa.RecordBatch]:
+        """Plan now, so that errors are raised here, and read the rows later, under one lease."""
+        lease = self._lease
+        if lease is None:
+            return self._batches(self._tasks(self._plan.files), self._select)
+        lease.begin()
+        try:
+            batches = self._batches(self._tasks(self._plan.files), self._select)
+        except BaseException:
+            lease.finish()
+            raise
+        return lease.guard(batches)
+
+    def _held(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._lease is None else self._lease.held()
 
     def _batches(self, tasks: Iterable[FileTask], select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for reader, task in read_ahead(self._context.store, self._metadata, tasks):

@@ -34,6 +34,7 @@ from icefield.errors import InvalidInput
 from icefield.expr.parse.ast import Predicate
 from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
 from icefield.inspect.source import Inspected
+from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Snapshot
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.plan.changes import find_snapshot_range, load_changed_files
@@ -45,8 +46,10 @@ from icefield.table.changes import AppendScan
 from icefield.table.definition import define_table
 from icefield.table.fsck import TableChecks
 from icefield.table.inspection import TableInspection
+from icefield.table.read_lease import ReadLease, find_committed
 from icefield.table.row_changes import TableChanges
 from icefield.table.scan import TableScan
+from icefield.upkeep.adding import check_not_marked
 
 
 @check_arguments
@@ -227,7 +230,8 @@ class Table(TableChanges, TableChecks, StaysInProcess):
             partition: The partition values of all files. By default they come from the path (`day=2026-01-01/…`), else
                 from statistics if these prove a single value.
         """
-        return add_files(self._head, self._context.store, self._target(), files, partition)
+        check = partial(check_not_marked, self._head)
+        return add_files(self._head, self._context.store, self._target(), files, partition, check)
 
     def scan(
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None
@@ -239,10 +243,14 @@ class Table(TableChanges, TableChecks, StaysInProcess):
             select: The columns to read, also inside structs (`address.city`), and metadata columns such as `_file`.
             as_of: The version to read: a snapshot id, a time, or the name of a branch or tag. By default the newest.
         """
+        began = self._ambient.monotonic()
         metadata = self._load()
-        scan = TableScan(self._context, self._head.name, metadata, self._point(metadata, as_of), where, select)
+        version = self._point(metadata, as_of)
+        scan = TableScan(self._context, self._head.name, metadata, version, where, select)
         note = partial(self._reading, metadata, as_of, scan.where)
         note(scan.schema.by_id)
+        self._protect(scan, metadata, [version.snapshot] if version.snapshot else [], began)
+        scan.pinning(lambda tag, snapshot_id: self.create_tag(tag, at=snapshot_id))
         return scan.noting(note).using(self._head.sessions)
 
     def scan_appends(
@@ -263,10 +271,12 @@ class Table(TableChanges, TableChecks, StaysInProcess):
             where: A filter, as in `scan`.
             select: The columns to read, as in `scan`.
         """
+        began = self._ambient.monotonic()
         metadata = self._load()
         snapshot_range = find_snapshot_range(metadata, after, self._point(metadata, until))
         appends = AppendScan(self._context, self._head.name, metadata, snapshot_range, where, select)
         self._reading(metadata, until, appends.where)
+        self._protect(appends, metadata, snapshot_range.snapshots, began)
         return appends.using(self._head.sessions)
 
     def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
@@ -371,6 +381,16 @@ class Table(TableChanges, TableChecks, StaysInProcess):
         """
         check_new_properties(updates, stacklevel=4)
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
+
+    def _protect(
+        self, scan: TableScan | AppendScan, metadata: TableMetadata, snapshots: Iterable[Snapshot], began: float
+    ) -> None:
+        """Protect what a scan reads; for snapshots that only a transaction sees, those that they started from."""
+        committed, pinned_at = self._head.committed(metadata), self._head.pinned_at
+        found = (find_committed(committed, metadata, snapshot) for snapshot in snapshots)
+        wanted = [each for each in found if each is not None and not self._head.holds(each)]
+        since = began if pinned_at is None else pinned_at
+        scan.leasing(ReadLease(self._head.backend, self._head.name, committed, wanted, since))
 
     def __repr__(self) -> str:
         return f"Table({self.name!r})" if self._ref == MAIN else f"Table({self.name!r}).at({self._ref!r})"

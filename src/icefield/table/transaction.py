@@ -13,6 +13,7 @@ Raises ConcurrentChange, CommitConflict, CommitStateUnknown, NoSuchTable.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from icefield.backend import Backend
 from icefield.commit.action import Action, WriteContext
 from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit, propose_all
+from icefield.commit.open_write import OpenWrite, needs_lease
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
@@ -30,6 +32,7 @@ from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable
 from icefield.expr.parse.ast import Predicate
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
+from icefield.model.snapshot import Snapshot
 from icefield.plan.versions import AsOf
 from icefield.properties.table import SERIALIZABLE, SNAPSHOT
 from icefield.storage.store import StaysInProcess
@@ -86,7 +89,7 @@ class Transaction(StaysInProcess):
                 self._commit()
         finally:
             for head in self._heads.values():
-                head.is_over = True
+                head.close()
 
     def _head(self, table: TableName) -> "_StagedHead":
         if table not in self._heads:
@@ -102,22 +105,42 @@ class Transaction(StaysInProcess):
         This is not observable: whatever was read of the older version is the same in the newer one.
         """
         self._check_open()
-        known = {name: head.base for name, head in self._heads.items()}
-        found = operations_of(self._backend).load_all([*known, *tables], known)
+        found = self._load(tables)
         for table in tables:
             if table not in found:
                 raise NoSuchTable(f"no table {table}")
         for name, head in self._heads.items():
-            if name not in found or not found[name].metadata.is_table(head.base.metadata.table_uuid):
+            if name not in found or not found[name].version.metadata.is_table(head.base.metadata.table_uuid):
                 raise ConcurrentChange(
                     f"{name} was dropped or recreated since the transaction opened it",
                     hint="Nothing was changed; run it again",
                 )
-            if found[name] is not head.base:
+            if found[name].version is not head.base:
                 head.rebase(found[name])
         for table in tables:
             if table not in self._heads:
                 self._heads[table] = _StagedHead(table, found[table], self._backend, self._head)
+
+    def _load(self, tables: Sequence[TableName]) -> "dict[TableName, _Pinned]":
+        """Load tables, and those that are open already, at one moment, and protect what is new from a collector."""
+        load_all = operations_of(self._backend).load_all
+        known = {name: head.base for name, head in self._heads.items()}
+        while True:
+            at = self._backend.ambient.monotonic()
+            found = load_all([*known, *tables], known)
+            new = {name: version for name, version in found.items() if known.get(name) is not version}
+            opened = {name: self._open(version) for name, version in new.items() if needs_lease(version.metadata)}
+            # A collector that did not see the leases has moved the pointer before.
+            now = load_all(opened, found) if opened else {}
+            if all(name in now and _has_heads(now[name], found[name]) for name in opened):
+                return {name: _Pinned(version, at, opened.get(name)) for name, version in found.items()}
+            for write in opened.values():
+                write.close()
+
+    def _open(self, version: TableVersion) -> OpenWrite:
+        write = OpenWrite(self._backend)
+        write.protect(version.metadata, _heads_of(version))
+        return write
 
     def _check_open(self) -> None:
         if self._is_over:
@@ -146,21 +169,47 @@ def _over() -> InvalidInput:
     return InvalidInput("the transaction is over", hint="Begin a new one, or open the table from the lake")
 
 
+def _heads_of(version: TableVersion) -> list[Snapshot]:
+    """Return the snapshots that branches and tags point at."""
+    snapshots = version.metadata.snapshots
+    found = (snapshots.find(ref.snapshot_id) for ref in version.metadata.refs.values())
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def _has_heads(now: TableVersion, before: TableVersion) -> bool:
+    """Return whether a later version still has what branches and tags pointed at."""
+    same = now.metadata.is_table(before.metadata.table_uuid)
+    return same and all(now.metadata.snapshots.find(head.snapshot_id) is not None for head in _heads_of(before))
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    """A version of a table, when it was loaded on the monotonic clock, and what protects it if that is needed."""
+
+    version: TableVersion
+    at: float
+    write: OpenWrite | None
+
+
 class _StagedHead:
     """A table as a transaction sees it: fixed, except for the transaction's own changes."""
 
     def __init__(
-        self, name: TableName, base: TableVersion, backend: Backend, beside: "Callable[[TableName], _StagedHead]"
+        self, name: TableName, pinned: _Pinned, backend: Backend, beside: "Callable[[TableName], _StagedHead]"
     ) -> None:
         self.backend = backend
         self.beside = beside
         self.name = name
         self.sessions = SessionChoice()
-        self.base = base
+        self.base = base = pinned.version
+        self.pinned_at: float | None = pinned.at
+        self._opened: list[OpenWrite] = []
+        self._held: set[int] = set()
+        self._hold(pinned)
         self.actions: list[Action] = []
         self.reads = Reads(base.metadata)
         self.is_over = False
-        self._opened = base.metadata
+        self._first = base.metadata
         self._own: list[OwnFiles] = []
         self._written: list[str] = []  # files for previews of the changes; the commit writes its own
         self._staged = base.metadata
@@ -189,16 +238,34 @@ class _StagedHead:
         self._own.append(own)
         return self._staged
 
-    def rebase(self, base: TableVersion) -> None:
+    def rebase(self, pinned: _Pinned) -> None:
         """Move to a newer version in which everything that was read is unchanged."""
+        base = pinned.version
+        self._hold(pinned)
         self.reads.check(self.name, base.metadata, self.backend.reading)
         self._staged = self._propose(self.actions, base.metadata)
         self.base, self.reads = base, Reads(base.metadata, self.reads.rows)
+        self.pinned_at = pinned.at
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        return snapshot.snapshot_id in self._held
+
+    def _hold(self, pinned: _Pinned) -> None:
+        if pinned.write is not None:
+            self._opened.append(pinned.write)
+            self._held.update(head.snapshot_id for head in _heads_of(pinned.version))
+
+    def close(self) -> None:
+        """End the transaction for this table."""
+        self.is_over = True
+        for write in self._opened:
+            write.close()
 
     def part(self, *, with_reads: bool) -> TableCommit:
         """Return the changes to commit."""
         uuid, reads = self.base.metadata.table_uuid, self.reads if with_reads else None
         own = [*self._own, OwnFiles(self._only_staged(), self.base.metadata)]
+        own += [OwnFiles(write=write) for write in self._opened]
         return TableCommit(self.name, self.actions, uuid, self.base, reads, own)
 
     def forget_staged(self, now: TableMetadata) -> None:
@@ -207,15 +274,15 @@ class _StagedHead:
         if any(own.is_optional for own in self._own):
             reusable = [location for action in self.actions for location in action.reusable_files()]
             own = [location for own in self._own for location in own.locations]
-            remove_unreferenced(self.backend.reading, [*own, *reusable], now, self._opened)
+            remove_unreferenced(self.backend.reading, [*own, *reusable], now, self._first)
 
     def _only_staged(self) -> list[str]:
         reusable = {location for action in self.actions for location in action.reusable_files()}
         return [location for location in self._written if location not in reusable]
 
     def _propose(self, actions: Sequence[Action], base: TableMetadata) -> TableMetadata:
-        attempt = begin_attempt(self.backend.store)
+        attempt = begin_attempt(self.backend.store, self._opened)
         try:
-            return propose_all(actions, base, WriteContext.of(self.backend, attempt.store))
+            return propose_all(actions, base, WriteContext.of(self.backend, attempt.store, attempt.write_id))
         finally:
             self._written.extend(attempt.written)

@@ -68,7 +68,7 @@ class IcefieldSource(DataSource):
 
     def reader(self, schema: spark_types.StructType) -> DataSourceReader:
         """Return a reader for the columns of a schema."""
-        return make_reader(self._open(), schema, self._options(TO_READ).where)
+        return make_reader(self._open(), schema, self._options(TO_READ).where, self._load_newest)
 
     def writer(self, schema: spark_types.StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
         """Return a writer that appends rows, or replaces the table's rows."""
@@ -81,6 +81,11 @@ class IcefieldSource(DataSource):
                 return SourceTable(lake.backend.reading, self.pinned.load(lake, options.table), self.pinned.version)
             metadata = lake.table(options.table).metadata
             return SourceTable(lake.backend.reading, metadata, options.resolve_version(metadata))
+
+    def _load_newest(self) -> TableMetadata:
+        options = self._options(TO_READ)
+        with options.open_lake() as lake:
+            return lake.table(options.table).metadata
 
     def _options(self, known: tuple[str, ...]) -> SourceOptions:
         options = SourceOptions(dict(self.options), type(self).default_lake)

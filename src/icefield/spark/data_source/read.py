@@ -6,6 +6,7 @@ reliable filters. Options set both. `lake.read` is faster if a lake is at hand.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +22,16 @@ from icefield.expr.bind.bound import Bound, all_of, columns_of
 from icefield.expr.prune.residual import residual
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableReader, table_reader
+from icefield.parquet.read.task import FileTask
 from icefield.plan.partition.values import readable_schema
 from icefield.plan.plan import plan_scan
 from icefield.plan.tasks import pack_tasks
 from icefield.plan.versions import ResolvedVersion
 from icefield.spark.data_source.filters import split_filters
+from icefield.spark.data_source.held_version import HeldVersion, hold_version
 from icefield.spark.read.task import to_logical_batch
 from icefield.spark.types import logical_field
+from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, StructType
 from icefield.types.schema import Schema
 
@@ -69,10 +73,20 @@ class SourceTable:
 
 
 class SourceReader(DataSourceReader):
-    """Plans a scan, in the driver's worker; executors get a `TaskReader`."""
+    """Plans a scan, in the driver's worker; executors get a `TaskReader`.
 
-    def __init__(self, table: SourceTable, logical: spark_types.StructType, where: str | None) -> None:
+    newest: loads the newest metadata of the table.
+    """
+
+    def __init__(
+        self,
+        table: SourceTable,
+        logical: spark_types.StructType,
+        where: str | None,
+        newest: Callable[[], TableMetadata],
+    ) -> None:
         self._table = table
+        self._newest = newest
         self._logical = logical
         self._names = table.fit(logical)
         self._where = bind(where, table.readable)
@@ -80,11 +94,12 @@ class SourceReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan; one partition is what one task reads."""
         table = self._table
+        held = hold_version(table.context.store, table.metadata, table.version, self._newest)
         plan = plan_scan(table.context, table.metadata, table.version, self._where)
         filter_columns = [table.readable.name_of(field_id) for field_id in columns_of(self._where)]
         wanted = table.readable.select([*self._names, *filter_columns])
         packed = pack_tasks(table.context, table.metadata, plan, plan.files, wanted)
-        return [InputPartition(pickle.dumps(tasks)) for tasks in packed]
+        return [InputPartition(pickle.dumps((held, tasks))) for tasks in packed]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition's files."""
@@ -97,7 +112,7 @@ class SourceReader(DataSourceReader):
     def _for_tasks(self) -> "TaskReader":
         table = self._table
         reader = table_reader(table.context.store, table.metadata)
-        return TaskReader(reader, table.readable, self._names, self._where, self._logical)
+        return TaskReader(table.context.store, reader, table.readable, self._names, self._where, self._logical)
 
 
 class FilteringReader(SourceReader):
@@ -114,6 +129,7 @@ class FilteringReader(SourceReader):
 class TaskReader(DataSourceReader):
     """The part of a reader that runs in an executor."""
 
+    store: Store
     reader: TableReader
     readable: Schema
     names: Sequence[str]
@@ -125,15 +141,27 @@ class TaskReader(DataSourceReader):
         if partition.value is None:  # Spark's partition of a plan without files
             return
         read, wanted = self.readable.select(self.names), _arrow_schema(self.logical)
-        for task in pickle.loads(partition.value):  # noqa: S301 - our own driver pickled it
-            for batch in self.reader.read(task, self.readable, self.names, residual(self.where, task.residual_code)):
-                yield to_logical_batch(batch, read).cast(wanted)
+        held: HeldVersion | None
+        tasks: Sequence[FileTask]
+        held, tasks = pickle.loads(partition.value)  # noqa: S301 - our own driver pickled it
+        with nullcontext(_nothing) if held is None else held.renewed(self.store) as check:
+            for task in tasks:
+                left = residual(self.where, task.residual_code)
+                for batch in self.reader.read(task, self.readable, self.names, left):
+                    yield to_logical_batch(batch, read).cast(wanted)
+                    check()
 
 
-def make_reader(table: SourceTable, logical: spark_types.StructType, where: str | None) -> DataSourceReader:
+def make_reader(
+    table: SourceTable, logical: spark_types.StructType, where: str | None, newest: Callable[[], TableMetadata]
+) -> DataSourceReader:
     """Return a reader that accepts filters, if Spark's are reliable."""
     kind = FilteringReader if TAKES_FILTERS else SourceReader
-    return kind(table, logical, where)
+    return kind(table, logical, where, newest)
+
+
+def _nothing() -> None:
+    pass
 
 
 def logical_schema(schema: Schema) -> spark_types.StructType:

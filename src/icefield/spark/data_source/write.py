@@ -3,27 +3,30 @@
 A Python source cannot ask Spark to cluster rows by partition, so each task opens a file for every partition that it
 encounters; `table.append(df)` distributes rows first.
 
-    writer()  the rows' schema is checked, and the base version of the change is fixed
-    write()   in executors: files are written; an error in the rows is returned as a value, so that Spark does not retry
-    it commit()  one commit under an idempotency key, so that a repeated commit is not applied twice abort()   after a
-    task failed: written files are removed
+    writer()  the rows' schema is checked, the base version of the change is fixed, and its lease is taken if needed
+    write()   in executors: files are written, and the lease is renewed; an error in the rows is returned as a value, so
+              that Spark does not retry it
+    commit()  one commit under an idempotency key, so that a repeated commit is not applied twice
+    abort()   after a task failed: written files are removed, and the lease lapses
 """
 
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from icefield.ambient import SystemAmbient
 from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import CommitTarget
+from icefield.commit.open_write import HandedWrite, OpenWrite
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.validate.idempotency_key import check_idempotency_key, find_landed
-from icefield.dml.write import OVERWRITE, TableWrite
-from icefield.errors import IcefieldError
+from icefield.dml.write import OVERWRITE, TableWrite, open_write
+from icefield.errors import IcefieldError, LeaseLost
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN
 from icefield.parquet.write.conform import check_schema
@@ -58,28 +61,35 @@ class SourceWriter(DataSourceArrowWriter):
     base: bytes
     store: Store
     plan: WritePlan
+    handed: HandedWrite
     is_done: bool
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows."""
         if self.is_done:
             return TaskResult(None, None)
-        (result,) = (batch.to_pylist()[0] for batch in WriteTask(self.plan, self.store)(iterator))
+        try:
+            with self.handed.renewed(self.store, SystemAmbient()):
+                (result,) = (batch.to_pylist()[0] for batch in WriteTask(self.plan, self.store)(iterator))
+        except LeaseLost as error:
+            return TaskResult(None, pickle.dumps(error))
         return TaskResult(**result)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one snapshot."""
         if self.is_done:
             return
-        with self._removing_files():
-            results = [message for message in messages if isinstance(message, TaskResult)]
-            files = files_of_tasks(self.store, self.plan, ((r.files or b"", r.error) for r in results))
         known: TableVersion = pickle.loads(self.base)  # noqa: S301 - our own driver pickled it
         with self.options.open_lake() as lake:
             write = _begin(lake, self.options, known, self.target, self.logical)
             # The same files may have been committed by an earlier call: nothing must be removed before this is known.
-            if find_landed(write.head.load().metadata, self.target.ref, self.target.idempotency_key) is None:
-                self._commit(write, files)
+            if find_landed(write.head.load().metadata, self.target.ref, self.target.idempotency_key) is not None:
+                return
+            write.opened.append(OpenWrite(lake.backend, self.handed))
+            with self._removing_files():
+                results = [message for message in messages if isinstance(message, TaskResult)]
+                files = files_of_tasks(self.store, self.plan, ((r.files or b"", r.error) for r in results))
+            self._commit(write, files)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove the files of all tasks.
@@ -114,14 +124,17 @@ def begin_write(options: SourceOptions, logical: spark_types.StructType, *, over
     """Check what can be checked before any task runs, and fix the version that the change starts from."""
     by_partition = options.replaces_partitions
     with options.open_lake() as lake:
-        known = lake.head(options.table).load()
+        known, opened = open_write(lake.head(options.table), options.branch)
         if options.branch != MAIN:
             known.metadata.ref_head(options.branch)  # raises an error that lists the refs
         idempotency_key = options.given.get("idempotency-key") or f"spark-{lake.ambient.random_uuid().hex}"
         check_idempotency_key(idempotency_key)
         target = CommitTarget(options.branch, idempotency_key)
-        write = _begin(lake, options, known, target, logical)
+        write = replace(_begin(lake, options, known, target, logical), opened=opened)
         check_schema(schema_from_spark(logical), write.base.schema)
+        plan, is_done = write.write_plan(moves_rows=False), write.landed is not None
+        if is_done:
+            write.opened[0].close()
         return SourceWriter(
             options=options,
             overwrites=overwrite,
@@ -130,8 +143,9 @@ def begin_write(options: SourceOptions, logical: spark_types.StructType, *, over
             logical=logical,
             base=pickle.dumps(known),
             store=lake.store,
-            plan=write.write_plan(moves_rows=False),
-            is_done=write.landed is not None,
+            plan=plan,
+            handed=write.opened[0].hand_over(known.metadata),
+            is_done=is_done,
         )
 
 
