@@ -53,7 +53,10 @@ COMMANDS = (
     CommandOnDemand("relocate", "icefield.cli.commands.relocate", "Repair a lake that was moved or copied."),
     CommandOnDemand("describe", "icefield.cli.commands.describe", "Show the definition and state of a table."),
     CommandOnDemand("upgrade", "icefield.cli.commands.tables", "Upgrade a table to a later format version."),
-    CommandOnDemand("drop", "icefield.cli.commands.tables", "Remove a table from the catalog; its files are kept."),
+    CommandOnDemand("drop", "icefield.cli.commands.tables", "Remove a table from the catalog."),
+    CommandOnDemand("dropped", "icefield.cli.commands.upkeep", "List dropped tables that can be restored."),
+    CommandOnDemand("undrop", "icefield.cli.commands.upkeep", "Restore a dropped table."),
+    CommandOnDemand("purge", "icefield.cli.commands.upkeep", "Delete the files of tables dropped with --purge."),
     CommandOnDemand("views", "icefield.cli.commands.views", "List the views of the lake, or of one namespace."),
     CommandOnDemand("view", "icefield.cli.commands.views", "Show a view's query, columns and history."),
     CommandOnDemand("create-view", "icefield.cli.commands.views", "Create a view: a named query."),
@@ -73,6 +76,10 @@ COMMANDS = (
     CommandOnDemand(
         "convert-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
     ),
+    CommandOnDemand("expire", "icefield.cli.commands.upkeep", "Remove old snapshots, and mark their files."),
+    CommandOnDemand("orphans", "icefield.cli.commands.upkeep", "Mark files that nothing refers to."),
+    CommandOnDemand("sweep", "icefield.cli.commands.upkeep", "Delete marked files whose grace period is over."),
+    CommandOnDemand("leases", "icefield.cli.commands.upkeep", "List long reads and writes, and what they hold."),
     CommandOnDemand("fsck", "icefield.cli.commands.fsck", "Check that files exist and that metadata is true."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),

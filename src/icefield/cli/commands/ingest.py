@@ -1,12 +1,14 @@
 """icefield ingest: append files of rows to a table, in one commit, without a JVM."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import rich_click as click
 
+from icefield.catalog.catalog import PointerSwap
 from icefield.cli.commands.snapshots import summary_number
 from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.options import definition_options, table_argument
@@ -15,8 +17,9 @@ from icefield.cli.progress import Steps, show_progress
 from icefield.cli.row_files import read_row_file, row_file_schema
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.commit.validate.references import remove_quietly
-from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
+from icefield.errors import CommitConflict, IcefieldError, InvalidInput, NoSuchTable, SchemaMismatch
 from icefield.lake import Lake
+from icefield.model.names import parse_table_name
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.write.conform import check_arrow_schema, conform_batch
 from icefield.table.table import Table
@@ -77,10 +80,12 @@ def _create_and_append(lake: Lake, name: str, files: Sequence[Path], layout: _La
     try:
         return _append(table, files)
     except IcefieldError as error:
-        # The table was created for these rows alone: drop it with them, unless they may have been committed.
+        # The table was created for these rows alone: it goes with them, unless they may have been committed, or
+        # somebody else has used it since.
         if error.cleanable:
-            lake.drop_table(name)
-            remove_quietly(lake.store, [made])
+            with suppress(CommitConflict, NoSuchTable):
+                lake.catalog.swap([PointerSwap(parse_table_name(name), made, None)])
+                remove_quietly(lake.store, [made])
         raise
 
 

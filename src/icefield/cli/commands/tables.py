@@ -1,6 +1,6 @@
 """icefield tables, create, register, drop, upgrade: the tables of a lake, and their format versions."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import rich_click as click
@@ -98,16 +98,17 @@ def register(settings: Settings, table: str, metadata_file: str) -> None:
 @table_argument()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@click.option("--purge", is_flag=True, help="Let `icefield purge` delete its files later.")
 @click.pass_obj
-def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool) -> None:
-    """Remove a table from the catalog. Its files are kept."""
+def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool, purge: bool) -> None:
+    """Remove a table from the catalog. Its files are kept, unless --purge is given; `icefield undrop` restores it."""
     with open_lake(settings) as lake:
-        plan = _plan_drop(lake, table)
+        plan = replace(_plan_drop(lake, table), purge=purge)
         if not dry_run and not yes:
             talk(str(plan))
             confirm("Drop it?", "nothing was dropped")
         if not dry_run:
-            lake.drop_table(table)
+            lake.drop_table(table, purge=purge)
     if settings.as_json:
         print_json(kebab({**asdict(plan), "dropped": not dry_run}))
     else:
@@ -161,12 +162,15 @@ class _Drop:
     location: str | None = None
     snapshots: int | None = None
     rows: int | None = None
+    purge: bool = False
 
     def __str__(self) -> str:
         if self.location is None or self.snapshots is None:
             return f"{self.table} (its metadata at {self.metadata_file} cannot be read); its files are kept"
         rows = "" if self.rows is None else f", {counted(self.rows, 'row')}"
-        return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); its files are kept in {self.location}"
+        kept = "its files are deleted when it cannot be restored any more" if self.purge else "its files are kept in"
+        place = f" ({self.location})" if self.purge else f" {self.location}"
+        return f"{self.table} ({counted(self.snapshots, 'snapshot')}{rows}); {kept}{place}"
 
 
 def _plan_drop(lake: Lake, name: str) -> _Drop:

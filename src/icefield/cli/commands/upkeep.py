@@ -1,0 +1,241 @@
+"""icefield expire, orphans, sweep, leases, dropped, undrop, purge: remove what is not needed, and see what holds it."""
+
+import datetime
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import rich_click as click
+
+from icefield.cli.commands.tables import confirm
+from icefield.cli.lakes import open_lake
+from icefield.cli.options import table_argument
+from icefield.cli.output import Column, moment, print_grid, print_json, print_text, talk
+from icefield.cli.progress import show_progress
+from icefield.cli.settings import LakeCommand, Settings
+from icefield.commit.relocate import Progress
+from icefield.errors import InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+LEASE_COLUMNS = (
+    Column("lease"),
+    Column("kind"),
+    Column("holder"),
+    Column("renewed"),
+    Column("snapshots"),
+    Column("files held", "right"),
+    Column("bytes held", "right"),
+)
+DROPPED_COLUMNS = (Column("table"), Column("uuid"), Column("dropped"), Column("restorable until"), Column("location"))
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class Result(Protocol):
+    """What a verb of upkeep returns."""
+
+    def as_dict(self) -> dict[str, object]: ...
+
+
+def _asks(command: F) -> F:
+    command = click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")(command)
+    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.option("--older-than", metavar="TIME", help="Expire snapshots before this time, such as 2026-01-31T12:00:00Z.")
+@click.option("--keep-last", metavar="N", type=click.IntRange(1), help="Keep so many snapshots of every branch.")
+@click.option(
+    "--snapshot", "snapshots", metavar="ID", type=int, multiple=True, help="Expire this one; may be repeated."
+)
+@_asks
+@click.pass_obj
+def expire(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    table: str,
+    *,
+    older_than: str | None,
+    keep_last: int | None,
+    snapshots: tuple[int, ...],
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Remove old snapshots, and mark the files that only they needed.
+
+    Marked files are deleted by a later run of expire, orphans or sweep, when the grace period is over. Without --yes,
+    it shows what would expire, and asks.
+    """
+    with open_lake(settings) as lake:
+        handle = lake.table(table)
+
+        def run(dry: bool, progress: Progress) -> Result:  # noqa: FBT001
+            return handle.expire_snapshots(
+                older_than, keep_last=keep_last, snapshot_ids=snapshots or None, dry_run=dry, progress=progress
+            )
+
+        _ask(settings, run, "Expire them?", dry_run=dry_run, yes=yes)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.option(
+    "--older-than", metavar="AGE", help="The least age, such as 5d or 36h. By default that of the table: 3 days."
+)
+@click.option("--unsafe", is_flag=True, help="Allow an age below a day, although other engines may be writing.")
+@_asks
+@click.pass_obj
+def orphans(settings: Settings, table: str, *, older_than: str | None, unsafe: bool, dry_run: bool, yes: bool) -> None:
+    """Mark files in the table's directories that nothing refers to.
+
+    Marked files are deleted by a later run of expire, orphans or sweep, when the grace period is over. Without --yes,
+    it shows what would be marked, and asks.
+    """
+    age = None if older_than is None else parse_age(older_than)
+    with open_lake(settings) as lake:
+        handle = lake.table(table)
+
+        def run(dry: bool, progress: Progress) -> Result:  # noqa: FBT001
+            return handle.remove_orphans(older_than=age, unsafe=unsafe, dry_run=dry, progress=progress)
+
+        _ask(settings, run, "Mark them?", dry_run=dry_run, yes=yes)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@_asks
+@click.pass_obj
+def sweep(settings: Settings, table: str, *, dry_run: bool, yes: bool) -> None:
+    """Delete marked files whose grace period is over, unless they are in use again or held by a lease.
+
+    Without --yes, it shows what would be deleted, and asks.
+    """
+    with open_lake(settings) as lake:
+        handle = lake.table(table)
+
+        def run(dry: bool, progress: Progress) -> Result:  # noqa: FBT001
+            return handle.sweep(dry_run=dry, progress=progress)
+
+        _ask(settings, run, "Delete them?", dry_run=dry_run, yes=yes)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.pass_obj
+def leases(settings: Settings, table: str) -> None:
+    """List long reads and writes of a table, and what they keep from being deleted."""
+    with open_lake(settings) as lake:
+        found = lake.table(table).leases()
+    if settings.as_json:
+        print_json([lease.as_dict() for lease in found])
+        return
+    if not found:
+        talk(f"Nobody holds a lease on {table}.")
+        return
+    rows = [
+        [
+            each.lease,
+            each.kind,
+            each.holder,
+            moment(each.renewed_ms),
+            ", ".join(map(str, each.snapshot_ids)),
+            each.files_held,
+            each.bytes_held,
+        ]
+        for each in found
+    ]
+    print_grid(LEASE_COLUMNS, rows)
+
+
+@click.command(cls=LakeCommand)
+@click.pass_obj
+def dropped(settings: Settings) -> None:
+    """List dropped tables that can be restored."""
+    with open_lake(settings) as lake:
+        found = lake.dropped()
+    if settings.as_json:
+        print_json([each.as_dict() for each in found])
+        return
+    if not found:
+        talk("There are no dropped tables.")
+        return
+    rows = [
+        [
+            each.table,
+            str(each.table_uuid),
+            moment(each.dropped_ms),
+            None if each.until_ms is None else moment(each.until_ms),
+            each.location,
+        ]
+        for each in found
+    ]
+    print_grid(DROPPED_COLUMNS, rows)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@click.option("--to", metavar="NAME", help="Another name.")
+@click.pass_obj
+def undrop(settings: Settings, table: str, to: str | None) -> None:
+    """Restore a dropped table, given its name or its uuid."""
+    with open_lake(settings) as lake:
+        made = lake.undrop(table, to=to)
+        if settings.as_json:
+            print_json({"table": made.name, "location": made.location, "metadata-file": made.metadata_location})
+        else:
+            print_text(f"restored {made.name} at {made.location}")
+
+
+@click.command(cls=LakeCommand)
+@_asks
+@click.pass_obj
+def purge(settings: Settings, *, dry_run: bool, yes: bool) -> None:
+    """Delete the files of tables that were dropped with --purge and can no longer be restored.
+
+    Without --yes, it shows what would be deleted, and asks.
+    """
+    with open_lake(settings) as lake:
+        if not dry_run and not yes:
+            plan = lake.purge_dropped(dry_run=True)
+            talk("\n".join(f"{each.table}: {each}" for each in plan) or "There is nothing to delete.")
+            if plan:
+                confirm("Delete them?", "nothing was deleted")
+        with _deleting(dry_run=dry_run) as progress:
+            done = lake.purge_dropped(dry_run=dry_run, progress=progress)
+    if settings.as_json:
+        print_json([each.as_dict() for each in done])
+    else:
+        print_text("\n".join(f"{each.table}: {each}" for each in done) or "nothing to delete")
+
+
+def parse_age(text: str) -> datetime.timedelta:
+    """Parse an age such as `5d`."""
+    found = re.fullmatch(r"(\d{1,6})\s*([mhdw])", text.strip().lower())
+    if found is None:
+        raise InvalidInput(f"{text!r} is not an age", hint="Write a number and m, h, d or w, such as 5d")
+    return datetime.timedelta(**{_UNITS[found.group(2)]: int(found.group(1))})
+
+
+def _ask(
+    settings: Settings, run: Callable[[bool, Progress], Result], question: str, *, dry_run: bool, yes: bool
+) -> None:
+    """Show what would be done, and ask before it is done."""
+    if not dry_run and not yes:
+        talk(str(run(True, lambda _: None)))
+        confirm(question, "nothing was changed")
+    with _deleting(dry_run=dry_run) as progress:
+        result = run(dry_run, progress)
+    if settings.as_json:
+        print_json(result.as_dict())
+    else:
+        print_text(str(result))
+
+
+@contextmanager
+def _deleting(*, dry_run: bool) -> Iterator[Progress]:
+    """Show how many files are deleted."""
+    if dry_run:
+        yield lambda _: None
+        return
+    with show_progress("removing files", unit="files") as steps:
+        yield lambda _: steps.advance(1, "deleting")

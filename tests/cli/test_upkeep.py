@@ -1,0 +1,101 @@
+"""icefield expire, orphans, sweep, leases, drop --purge, dropped, undrop, purge: they ask, and say what they did."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Icefield
+from tests.cli.test_tables import answer
+from tests.test_readme import README, blocks, commands, fits, run_command
+
+import icefield
+
+PAGE = README.parent / "docs" / "upkeep.md"
+
+
+@pytest.fixture
+def lake(orders: Icefield, tmp_path: Path) -> icefield.Lake:
+    lake = icefield.connect(str(tmp_path / "lake"))
+    table = lake.table("shop.orders")
+    table.set_properties(
+        {"icefield.gc.grace-ms": "0", "icefield.gc.foreign-readers": "false", "icefield.gc.orphan-age-ms": "0"}
+    )
+    table.delete("id = 1")
+    table.delete("id = 2")
+    return lake
+
+
+def test_expire_asks_and_has_a_dry_run(orders: Icefield, lake: icefield.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lake.table("shop.orders")
+    command = ("expire", "shop.orders", "--older-than", "2100-01-01T00:00:00Z")
+    planned = orders(*command, "--dry-run", "--json")
+    assert (planned.code, planned.json["is-dry-run"]) == (0, True)
+    assert all(isinstance(each, str) for each in planned.json["snapshot-ids"])
+    answer(monkeypatch, "n\n")
+    refused = orders(*command)
+    assert refused.code == 1
+    assert "nothing was changed: it was not confirmed" in refused.err
+    assert len(table.snapshots()) == len(planned.json["snapshot-ids"]) + 1
+    done = orders(*command, "--yes", "--json")
+    assert done.json["snapshot-ids"] == planned.json["snapshot-ids"]
+    assert done.json["swept"]["files-deleted"] == planned.json["files-marked"]
+    assert len(table.snapshots()) == 1
+    assert orders("query", "shop.orders", "--json").code == 0
+
+
+def test_expire_by_id(orders: Icefield, lake: icefield.Lake) -> None:
+    first = lake.table("shop.orders").snapshots()[0].snapshot_id
+    done = orders("expire", "shop.orders", "--snapshot", str(first), "--yes")
+    assert (done.code, "expired 1 snapshots" in done.out) == (0, True)
+
+
+def test_orphans_and_sweep(orders: Icefield, lake: icefield.Lake) -> None:
+    table = lake.table("shop.orders")
+    orphan = Path(table.location.removeprefix("file://")) / "data" / f"00000-{table.metadata.table_uuid}.parquet"
+    orphan.write_bytes(b"x")
+    refused = orders("orphans", "shop.orders", "--yes")
+    assert (refused.code, "another engine may be writing" in refused.err) == (1, True)
+    planned = orders("orphans", "shop.orders", "--unsafe", "--dry-run", "--json")
+    assert planned.json["locations"] == [f"file://{orphan}"]
+    assert orphan.exists()
+    done = orders("orphans", "shop.orders", "--unsafe", "--yes")
+    assert "marked 1 orphan files" in done.out
+    assert not orphan.exists()
+    swept = orders("sweep", "shop.orders", "--yes", "--json")
+    assert (swept.code, swept.json["files-deleted"]) == (0, 0)
+    wrong = orders("orphans", "shop.orders", "--older-than", "soon")
+    assert (wrong.code, "'soon' is not an age" in wrong.err) == (1, True)
+
+
+def test_leases_show_who_holds_what(orders: Icefield, lake: icefield.Lake) -> None:
+    assert "Nobody holds a lease" in orders("leases", "shop.orders").err
+    reader = lake.table("shop.orders").scan().to_arrow()
+    (lease,) = orders("leases", "shop.orders", "--json").json
+    assert (lease["kind"], len(lease["snapshot-ids"])) == ("reader", 1)
+    assert lease["lease"] in orders("leases", "shop.orders").out
+    del reader
+    assert orders("leases", "shop.orders", "--json").json == []
+
+
+def test_a_dropped_table_is_listed_restored_and_purged(orders: Icefield, lake: icefield.Lake) -> None:
+    lake.table("shop.orders").set_properties({"icefield.gc.undrop-ms": "0"})
+    location = Path(lake.table("shop.orders").location.removeprefix("file://"))
+    assert "There are no dropped tables" in orders("dropped").err
+    done = orders("drop", "shop.orders", "--purge", "--yes")
+    assert "its files are deleted when it cannot be restored" in done.out
+    (found,) = orders("dropped", "--json").json
+    assert (found["table"], found["purge"]) == ("shop.orders", True)
+    assert "shop.orders" in orders("dropped").out
+    assert "restored shop.orders" in orders("undrop", "shop.orders").out
+    assert orders("drop", "shop.orders", "--purge", "--yes").code == 0
+    planned = orders("purge", "--dry-run", "--json").json
+    assert location.exists()
+    assert orders("purge", "--yes", "--json").json[0]["files-deleted"] == planned[0]["files-deleted"] > 3
+    assert not [path for path in location.rglob("*") if path.is_file()]
+    assert orders("undrop", "shop.orders").code == 1
+
+
+def test_every_command_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
+    for _, text in blocks(PAGE):
+        for command, shown in commands(text):
+            printed = run_command(command, tmp_path)
+            assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
