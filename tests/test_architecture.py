@@ -25,10 +25,12 @@ ROOMS = (
     "parquet",
     "catalog",
     "backend",
+    "leases",
     "plan",
     "commit",
     "engine",
     "dml",
+    "upkeep",
     "compaction",
     "fsck",
     "inspect",
@@ -69,7 +71,7 @@ DOORS = {
         *("json.*", "puffin.deletion_vector", "puffin.puffin"),
     ),
     "commit": (
-        *("action", "attempt", "load", "loop", "relocate", "view", "actions.*", "snapshot.manifests"),
+        *("action", "attempt", "load", "loop", "open_write", "relocate", "view", "actions.*", "snapshot.manifests"),
         *("operations.choose", "operations.locations", "operations.tables", "operations.views"),
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
         "snapshot.moved_rows",
@@ -98,6 +100,7 @@ DOORS = {
         *("values.assign", "values.bind", "values.conjuncts", "values.scope", "values.value"),
     ),
     "inspect": ("metadata_tables", "source"),
+    "leases": ALL,
     "model": ALL,
     "parquet": (
         *("nan_columns", "add_files.describe", "read.deletes", "read.project", "read.read", "read.read_ahead"),
@@ -124,8 +127,9 @@ DOORS = {
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "fsck", "scan", "table", "transaction"),
+    "table": ("definition", "drops", "fsck", "scan", "table", "transaction"),
     "types": ALL,
+    "upkeep": ALL,
 }
 PURE = ("types", "model", "expr", "codec")
 IMPURE_MODULES = {"os", "io", "pathlib", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time", "shutil"}

@@ -1,5 +1,5 @@
 """Bugs that other table formats shipped, each by its number: the test that we do not have it, and the one that shows
-that the test can fail. Those of maintenance (orphans, leases, expiry of files) come with it.
+that the test can fail.
 """
 
 import ast
@@ -27,6 +27,7 @@ ROW_DELTA, REWRITE, REPLACE = "commit/test_row_delta.py", "commit/test_rewrite.p
 OVERWRITE, LOOP, RACE = "commit/test_overwrite.py", "commit/test_loop.py", "storage/test_put_race.py"
 VERBS = "engine/test_known_histories.py"
 POSTGRES_LAKE = "catalog/test_postgres_lake.py"
+UPKEEP = "upkeep/test_known_histories.py"
 KNOWN_BUGS = (
     KnownBug(
         1,
@@ -99,6 +100,48 @@ KNOWN_BUGS = (
         "a tag on a snapshot races with the removal of that snapshot",
         ("model/test_apply.py::test_r08_a_snapshot_that_a_ref_points_at_cannot_be_removed",),
         ("model/test_apply.py::test_r08_without_the_guard_a_tag_points_at_nothing",),
+    ),
+    KnownBug(
+        9,
+        "a table is rolled back to a snapshot, and then the files of that snapshot expire",
+        (f"{UPKEEP}::test_r09_files_of_a_snapshot_that_the_table_is_rolled_back_to_are_kept",),
+        (f"{UPKEEP}::test_r09_without_a_second_look_they_are_gone",),
+    ),
+    KnownBug(
+        10,
+        "a file is deleted and added again, and a snapshot in between expires",
+        (f"{UPKEEP}::test_r10_a_file_that_is_added_again_survives_the_expiry_of_a_middle_snapshot",),
+        (f"{UPKEEP}::test_r10_without_what_is_kept_it_is_gone",),
+    ),
+    KnownBug(
+        11,
+        "expiry deletes data before the pointer moves, and a new reader sees half a snapshot",
+        (f"{UPKEEP}::test_r11_no_reader_sees_half_a_snapshot",),
+        (f"{UPKEEP}::test_r11_files_that_go_before_the_pointer_moves_are_missed",),
+    ),
+    KnownBug(
+        12,
+        "the search for orphan files finds those of a commit in flight",
+        (f"{UPKEEP}::test_r12_files_of_a_commit_in_flight_are_not_orphan_files",),
+        (f"{UPKEEP}::test_r12_without_the_leases_of_writers_they_are_gone",),
+    ),
+    KnownBug(
+        13,
+        "live files have another spelling in the listing, and are taken for orphan files",
+        (f"{UPKEEP}::test_r13_other_spellings_of_a_location_are_the_same_file",),
+        (f"{UPKEEP}::test_r13_without_folding_they_are_others_and_the_listing_is_refused",),
+    ),
+    KnownBug(
+        14,
+        "the search for orphan files forgets a kind of file",
+        (f"{UPKEEP}::test_r14_no_kind_of_file_is_forgotten",),
+        (f"{UPKEEP}::test_r14_a_forgotten_kind_is_lost",),
+    ),
+    KnownBug(
+        15,
+        "a table is renamed, and its files go with its old name",
+        (f"{UPKEEP}::test_r15_a_renamed_table_is_not_purged",),
+        (f"{UPKEEP}::test_r15_by_name_it_is_lost",),
     ),
     KnownBug(
         16,
@@ -179,6 +222,12 @@ KNOWN_BUGS = (
         ("model/test_metadata.py::test_r24_without_the_order_of_the_log_another_snapshot_is_found",),
     ),
     KnownBug(
+        25,
+        "a lease is registered after the collector has looked for leases",
+        (f"{UPKEEP}::test_r25_a_lease_that_comes_after_the_sample_does_not_read_what_is_deleted",),
+        (f"{UPKEEP}::test_r25_without_a_second_look_at_the_pointer_it_does",),
+    ),
+    KnownBug(
         26,
         "a delete whose partition is not that of its data file",
         (
@@ -200,8 +249,8 @@ def test_a_known_bug_has_a_test_and_the_test_can_fail(bug: KnownBug) -> None:
         assert name in functions_of(TESTS / path), f"there is no test {node}"
 
 
-def test_every_history_that_concerns_commits_is_in_the_list_once() -> None:
-    assert [bug.number for bug in KNOWN_BUGS] == [*range(1, 9), *range(16, 25), 26]
+def test_every_history_is_in_the_list_once() -> None:
+    assert [bug.number for bug in KNOWN_BUGS] == list(range(1, 27))
 
 
 def functions_of(path: Path) -> set[str]:

@@ -28,7 +28,17 @@ GUIDE = REPOSITORY / "docs" / "guide.md"
 SITE = REPOSITORY / "docs" / "site"
 PAGES = sorted(SITE.rglob("*.rst"))
 # For engines and tests; the verbs of users do not need them.
-INTERNAL = {"Lake.ambient", "Lake.catalog", "Lake.head", "Lake.store", "TableEvolution.steps", "using", "noting"}
+INTERNAL = {
+    "Lake.ambient",
+    "Lake.catalog",
+    "Lake.head",
+    "Lake.store",
+    "TableEvolution.steps",
+    "using",
+    "noting",
+    "leasing",
+    "pinning",
+}
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)\n((?:   :.*\n)*)", re.MULTILINE)
 
 

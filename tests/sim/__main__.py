@@ -2,6 +2,7 @@
 
 python -m tests.sim --seeds 100000
 python -m tests.sim --seed 123
+python -m tests.sim --collectors --seeds 10000 --processes 2
 """
 
 import argparse
@@ -9,13 +10,16 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
+from tests.sim.collecting import simulate_collectors
 from tests.sim.run import AGAIN, simulate
-from tests.sim.simulation import Failure
+from tests.sim.simulation import Failure, Outcome
 
 CHUNK = 50
+Simulate = Callable[[int], Outcome]
 
 
 @dataclass
@@ -32,12 +36,12 @@ class Tally:
         self.failures |= other.failures
 
 
-def run_seeds(first: int, count: int) -> Tally:
+def run_seeds(first: int, count: int, run: Simulate) -> Tally:
     """Run some seeds in this process."""
     tally = Tally()
     for seed in range(first, first + count):
         try:
-            outcome = simulate(seed)
+            outcome = run(seed)
         except Failure as failure:
             tally.failures[seed] = str(failure).partition("\n")[0]
         else:
@@ -46,10 +50,10 @@ def run_seeds(first: int, count: int) -> Tally:
     return tally
 
 
-def show(seed: int) -> int:
+def show(seed: int, run: Simulate) -> int:
     """Run one seed, and print what happened."""
     try:
-        outcome = simulate(seed)
+        outcome = run(seed)
     except Failure as failure:
         print(failure)
         return 1
@@ -58,14 +62,14 @@ def show(seed: int) -> int:
     return 0
 
 
-def soak(first: int, count: int, processes: int) -> int:
+def soak(first: int, count: int, processes: int, run: Simulate) -> int:
     """Run seeds on several cores, and print how it goes; stop at the first chunk with a failure."""
     total, done, started = Tally(), 0, time.monotonic()
     with ProcessPoolExecutor(processes) as pool:
         chunks: dict[Future[Tally], int] = {}
         for start in range(first, first + count, CHUNK):
             size = min(CHUNK, first + count - start)
-            chunks[pool.submit(run_seeds, start, size)] = size
+            chunks[pool.submit(run_seeds, start, size, run)] = size
         for chunk in as_completed(chunks):
             total.add(chunk.result())
             done += chunks[chunk]
@@ -75,8 +79,9 @@ def soak(first: int, count: int, processes: int) -> int:
                 pool.shutdown(cancel_futures=True)
                 break
     print(f"\n{done} seeds: {total.swaps} swaps, changes {dict(total.fates)}")
+    more = "" if run is simulate else " --collectors"
     for seed, why in sorted(total.failures.items()):
-        print(f"{why}\nagain: {AGAIN.format(seed=seed)}")
+        print(f"{why}\nagain: {AGAIN.format(seed=f'{seed}{more}')}")
     return 1 if total.failures else 0
 
 
@@ -86,8 +91,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=int(os.environ.get("ICEFIELD_SIM_SEEDS", "100000")))
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--collectors", action="store_true", help="collectors that delete files with no grace at all")
     given = parser.parse_args()
-    return show(given.seed) if given.seed is not None else soak(given.first, given.seeds, given.processes)
+    run = simulate_collectors if given.collectors else simulate
+    if given.seed is not None:
+        return show(given.seed, run)
+    return soak(given.first, given.seeds, given.processes, run)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ class Judge:
         self._parents: dict[int, int | None] = {}  # of every snapshot that there ever was
         self._expired: set[str] = set()
         self._landed: list[Intent] = []
+        self.held: dict[str, set[str]] = {}  # the files that readers with a lease read
+        self.unmodelled: Callable[[], Mapping[str, str]] = dict  # pointers of tables of which only the files are judged
 
     @property
     def now(self) -> int:
@@ -51,6 +53,12 @@ class Judge:
 
     def swapped(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
         """Judge a swap that has just taken effect."""
+        for change in changes:
+            if str(change.table) not in self.pointers and change.new is not None:
+                self._check_files(change.new, f"{change.table} as it becomes")
+        changes = [change for change in changes if str(change.table) in self.pointers]
+        if not changes:
+            return
         self._count(intent)
         moves = {str(c.table): c for c in changes if c.new != c.expected}
         after = dict(self.tables)
@@ -78,9 +86,16 @@ class Judge:
     def removing(self, location: str, intent: Intent) -> None:
         """Judge the removal of a file."""
         intent.removed.append(location)
-        for table, pointer in self.pointers.items():
+        self._check_held(location, intent)
+        for table, pointer in (*self.pointers.items(), *self.unmodelled().items()):
             if location in self.reading.files_of_table(pointer):
                 raise Violation(f"{intent} removes {location}, which {table} leads to")
+
+    def _check_held(self, location: str, intent: Intent) -> None:
+        """Judge that nobody reads a file who renews a lease."""
+        for reader, files in self.held.items():
+            if location in files:
+                raise Violation(f"{intent} removes {location}, which {reader} holds")
 
     def acknowledge(self, intent: Intent) -> None:
         """Judge the news that a change was made."""
@@ -131,7 +146,8 @@ class Judge:
     def leftovers(self, prefix: str) -> set[str]:
         """Name the files that nothing leads to, and nothing ever led to."""
         reachable = set[str]().union(*map(self.reading.files_of_table, self.pointers.values()))
-        return {file.location for file in self._store.list(prefix)} - reachable - self._expired
+        there = {file.location for file in self._store.list(prefix) if "/metadata/gc/" not in file.location}
+        return there - reachable - self._expired
 
     def _count(self, intent: Intent) -> None:
         if intent.landed_at is not None:

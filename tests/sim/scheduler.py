@@ -54,6 +54,11 @@ class Scheduler:
         self.failure: BaseException | None = None
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the run has ended."""
+        return self._is_closed
+
+    @property
     def current(self) -> Runner | None:
         """Who runs; None outside of the run."""
         return self._current

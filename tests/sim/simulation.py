@@ -112,6 +112,10 @@ class Simulation:
         who = self.scheduler.current
         self.trace.append(f"{self.scheduler.now:9.3f} {who.name if who else 'world'} {what}")
 
+    @property
+    def is_over(self) -> bool:
+        return self.scheduler.is_closed
+
     def reach(self, operation: Operation) -> None:
         self.scheduler.point(operation)
         self._calls += 1
@@ -177,7 +181,8 @@ def rows_of(table: Table, as_of: Any = None, where: str | None = None) -> Rows:
 def run_inline() -> Iterator[None]:
     """Have planning read one file after the other in the caller's thread, and the Avro kernels not wait for numba."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icefield.plan.plan.ThreadPoolExecutor", _InlinePool)
+        for module in ("plan.plan", "commit.validate.ownership"):
+            patch.setattr(f"icefield.{module}.ThreadPoolExecutor", _InlinePool)
         patch.setattr(avro_engine, "BUDGET", avro_engine.Budget(1 << 60))
         yield
 

@@ -56,6 +56,10 @@ class World(Protocol):
     def store(self) -> Store:
         """The real store."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody acts any more."""
+
     def reach(self, operation: Operation) -> None:
         """Let others go first, perhaps."""
 
@@ -104,6 +108,9 @@ class SimulatedAmbient:
     def sleep(self, seconds: float) -> None:
         self._clock.sleep(seconds)
 
+    def every(self, seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
     def uniform(self, low: float, high: float) -> float:
         return self._rng.uniform(low, high)
 
@@ -140,16 +147,23 @@ class SimulatedStore(Around):
     def open_new(self, location: str) -> Any:
         return self._call("open new", location, lambda: _SimulatedFile(self, self._world.store.open_new(location)))
 
+    def list(self, prefix: str) -> Any:
+        return iter(self._call("list", prefix, lambda: list(self._world.store.list(prefix))))
+
     def delete(self, location: str) -> None:
+        if self._world.is_over:
+            return  # a lease of a process that was killed, which nobody ends
+
         def remove() -> None:
-            self._world.removing(location)
+            if "/metadata/gc/" not in location:
+                self._world.removing(location)
             self._world.store.delete(location)
 
         self._call("delete", location, remove)
 
     def _call(self, verb: str, location: str, effect: Callable[[], Result]) -> Result:
         what = f"{verb} {location.rsplit('/', 1)[-1]}"
-        self._world.reach(Operation(what, writes=verb not in ("read", "size", "open"), is_shared=False))
+        self._world.reach(Operation(what, writes=verb not in ("read", "size", "open", "list"), is_shared=False))
         if not _happens(self._world, self._world.faults.store_fails):
             return effect()
         if self._world.rng.random() < 0.5:
@@ -213,12 +227,24 @@ class SimulatedCatalog(Around):
                 self._silent_for = world.rng.choice((3, 30))
             raise
 
+    def entries(self) -> dict[TableName, Entry]:
+        return self._look("entries", self._world.catalog.entries)
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        self._look("rename", lambda: self._world.catalog.rename_table(old, new), writes=True)
+
+    def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
+        def fence() -> bool:
+            return self._world.catalog.fence(table, write_ids)
+
+        return self._look("fence", fence, writes=True)
+
     def _is_silent(self) -> bool:
         self._silent_for = max(0, self._silent_for - 1)
         return self._silent_for > 0
 
-    def _look(self, verb: str, look: Callable[[], Result]) -> Result:
-        self._world.reach(Operation(verb, writes=False))
+    def _look(self, verb: str, look: Callable[[], Result], *, writes: bool = False) -> Result:
+        self._world.reach(Operation(verb, writes=writes))
         if self._is_silent() or _happens(self._world, self._world.faults.catalog_fails):
             self._world.hurt(verb)
             raise CatalogError(f"simulated: {verb} failed")

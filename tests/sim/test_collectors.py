@@ -1,0 +1,36 @@
+"""Collectors with no grace at all hurt nobody, whatever the order; planted bugs of collectors are found."""
+
+import pytest
+from tests.effort import scaled
+from tests.sim.collecting import simulate_collectors
+from tests.sim.planted_collectors import PLANTS, Plant
+from tests.sim.simulation import Failure
+
+pytestmark = [pytest.mark.every_case, pytest.mark.slow]
+
+SEEDS = 40
+MOST_SEEDS = 120  # a planted bug stops the search
+CHUNK = 10
+
+
+@pytest.mark.parametrize("first", range(0, scaled(SEEDS), CHUNK))
+def test_no_seed_breaks_an_invariant(first: int) -> None:
+    assert sum(simulate_collectors(seed).swaps for seed in range(first, first + CHUNK)) > 0
+
+
+def test_a_seed_is_one_history() -> None:
+    assert simulate_collectors(3).digest == simulate_collectors(3).digest
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert next((seed for seed in range(MOST_SEEDS) if fails(seed)), None) is not None
+
+
+def fails(seed: int) -> bool:
+    try:
+        simulate_collectors(seed)
+    except Failure:
+        return True
+    return False

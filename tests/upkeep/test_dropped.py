@@ -1,0 +1,312 @@
+"""Drop with purge, and undrop: nothing is lost within the window, nothing is left after it."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
+
+from icefield.errors import AlreadyExists, CommitConflict, CommitStateUnknown, InvalidInput, NotFound, StorageError
+from icefield.upkeep.dropped import DROPPED_FOLDER
+
+WINDOW = {"icefield__gc__undrop_ms": "60000"}
+
+
+@pytest.fixture
+def yard() -> Yard:
+    return make_yard()
+
+
+def records(yard: Yard) -> list[str]:
+    return [
+        file.location for file in yard.store.list(f"memory://lake/{DROPPED_FOLDER}") if "parquet" not in file.location
+    ]
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_dropped_table_is_restored_by_name_or_uuid(yard: Yard, purge: bool) -> None:
+    for wanted in ("name", "uuid"):
+        table = yard.table(**WINDOW)
+        table.append(rows(1))
+        table_uuid = table.metadata.table_uuid
+        yard.lake.drop_table("t.t", purge=purge)
+        (found,) = yard.lake.dropped()
+        assert (found.table, found.table_uuid, found.purge) == ("t.t", table_uuid, purge)
+        again = yard.lake.undrop("t.t" if wanted == "name" else str(table_uuid))
+        assert ids(again) == [1]
+        again.append(rows(2))
+        assert ids(again) == [1, 2]
+        assert yard.lake.dropped() == []
+        assert records(yard) == []
+        yard.lake.drop_table("t.t")
+        yard.lake.undrop("t.t", to=f"t.other_{wanted}_{purge}")
+        assert yard.lake.dropped() == []
+
+
+def test_files_go_when_the_window_is_over(yard: Yard) -> None:
+    table = yard.table(**WINDOW)
+    table.append(rows(1))
+    place, other = table.location, yard.table("t.other")
+    other.append(rows(5))
+    yard.lake.drop_table("t.t", purge=True)
+    assert yard.lake.purge_dropped() == []
+    yard.ambient.sleep(60)
+    (plan,) = yard.lake.purge_dropped(dry_run=True)
+    assert yard.lake.dropped() != []
+    (done,) = yard.lake.purge_dropped()
+    assert (plan.files_deleted, plan.kinds) == (done.files_deleted, done.kinds)
+    assert list(yard.store.list(place)) == []
+    assert yard.lake.dropped() == []
+    assert records(yard) == []
+    assert ids(other) == [5]
+    with pytest.raises(NotFound, match="no dropped table"):
+        yard.lake.undrop("t.t")
+
+
+def test_without_purge_files_are_kept(yard: Yard) -> None:
+    table = yard.table(**WINDOW)
+    table.append(rows(1))
+    place = table.location
+    yard.lake.drop_table("t.t")
+    before = yard.files(place)
+    yard.ambient.sleep(10**6)
+    assert yard.lake.purge_dropped() == []
+    assert yard.files(place) == before
+
+
+def test_a_drop_that_did_not_happen_purges_nothing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = yard.table(**WINDOW)
+    table.append(rows(1))
+
+    class Crash(BaseException):
+        pass
+
+    def crash(_: object) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(yard.lake.catalog, "swap", crash)
+        with pytest.raises(Crash):
+            yard.lake.drop_table("t.t", purge=True)
+    assert yard.lake.dropped() == []
+    for change in ("nothing", "append", "rename"):
+        if change == "append":
+            table.append(rows(2))
+        if change == "rename":
+            yard.lake.rename_table("t.t", "t.u")
+        yard.ambient.sleep(60)
+        assert yard.lake.purge_dropped() == []
+    assert ids(yard.lake.table("t.u")) == [1, 2]
+
+
+def test_a_table_is_dropped_where_no_record_can_be_written(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = yard.table()
+    table.append(rows(1))
+    place = table.metadata_location
+
+    def put_new(location: str, data: bytes) -> None:
+        raise StorageError("access denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(yard.store, "put_new", put_new)
+        with pytest.raises(StorageError, match="access denied"):
+            yard.lake.drop_table("t.t", purge=True)
+        assert ids(yard.lake.table("t.t")) == [1]
+        yard.lake.drop_table("t.t")
+    assert (yard.lake.tables(), yard.lake.dropped()) == ([], [])
+    assert ids(yard.lake.register_table("t.t", place)) == [1]
+
+
+def test_a_table_that_moved_is_not_dropped(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = yard.table(**WINDOW)
+    table.append(rows(1))
+    real = yard.lake.catalog.swap
+
+    def swap(changes: object) -> None:
+        monkeypatch.undo()
+        yard.lake_again().table("t.t").append(rows(2))
+        real(changes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(yard.lake.catalog, "swap", swap)
+    with pytest.raises(CommitConflict):
+        yard.lake.drop_table("t.t", purge=True)
+    assert records(yard) == []
+    assert ids(table) == [1, 2]
+
+
+def test_a_name_that_is_taken_keeps_the_drop(yard: Yard) -> None:
+    table = yard.table(**WINDOW)
+    table.append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+    yard.table().append(rows(2))
+    with pytest.raises(AlreadyExists):
+        yard.lake.undrop("t.t")
+    assert ids(yard.lake.undrop("t.t", to="t.back")) == [1]
+    assert ids(yard.lake.table("t.t")) == [2]
+
+
+def test_a_reader_of_a_dropped_table_reads_to_the_end(yard: Yard) -> None:
+    table = yard.table(**WINDOW)
+    for n in range(3):
+        table.append(rows(n))
+    place, reader = table.location, table.scan().to_arrow()
+    reader.read_next_batch()
+    yard.lake.drop_table("t.t", purge=True)
+    yard.ambient.sleep(60)
+    (waits,) = yard.lake.purge_dropped()
+    assert (waits.files_deleted, waits.leases) == (0, 1)
+    assert sum(batch.num_rows for batch in reader) == 2
+    (done,) = yard.lake.purge_dropped()
+    assert done.files_deleted > 0
+    assert list(yard.store.list(place)) == []
+
+
+def test_an_interrupted_purge_is_finished(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = yard.table(**WINDOW)
+    for n in range(3):
+        table.overwrite(rows(n))
+    table.expire_snapshots(FUTURE)
+    place = table.location
+    yard.lake.drop_table("t.t", purge=True)
+    yard.ambient.sleep(60)
+    count = len(list(yard.store.list(place)))
+    for stop in range(count):
+        real, left = yard.store.delete, [1]
+
+        def delete(location: str) -> None:
+            left[0] -= 1  # noqa: B023
+            if left[0] < 0:  # noqa: B023
+                raise KeyboardInterrupt
+            real(location)  # noqa: B023
+
+        with monkeypatch.context() as patch:
+            patch.setattr(yard.store, "delete", delete)
+            try:
+                yard.lake.purge_dropped()
+            except KeyboardInterrupt:
+                left[0] = count
+                with pytest.raises((NotFound, InvalidInput)):
+                    yard.lake.undrop("t.t")
+                continue
+        assert stop
+        break
+    yard.lake.purge_dropped()
+    assert list(yard.store.list(place)) == []
+    assert records(yard) == []
+
+
+def purge_during(yard: Yard, monkeypatch: pytest.MonkeyPatch, store_call: str, ending: str) -> list[object]:
+    """Purge while a table is restored, at a call of the store; return what the purges did."""
+    done, real = list[object](), getattr(yard.store, store_call)
+
+    def call(location: str, *rest: object) -> object:
+        result = real(location, *rest)
+        if location.endswith(ending) and not done:
+            done.append(None)
+            done.append(yard.lake_again().purge_dropped())
+        return result
+
+    monkeypatch.setattr(yard.store, store_call, call)
+    return done
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(("call", "ending"), [("put_new", ".claim"), ("delete", ".json"), ("delete", ".claim")])
+def test_a_purge_during_a_restore_deletes_nothing(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, call: str, ending: str
+) -> None:
+    yard.table(icefield__gc__undrop_ms="0").append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+    done = purge_during(yard, monkeypatch, call, ending)
+    assert ids(yard.lake.undrop("t.t")) == [1]
+    monkeypatch.undo()
+    assert done
+    yard.lake.purge_dropped()
+    assert ids(yard.lake.table("t.t")) == [1]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("ending", ["", ".parquet", ".claim"])
+def test_a_restore_during_a_purge_is_refused_or_keeps_everything(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """At every file that a purge reads, writes or lists before it deletes."""
+    yard.table(icefield__gc__undrop_ms="0").append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+    outcomes = []
+    for stop in range(40):
+        calls = [stop]
+
+        def step(*_: object) -> None:
+            calls[0] -= 1  # noqa: B023
+            if calls[0] == -1:  # noqa: B023
+                try:
+                    outcomes.append(ids(yard.lake_again().undrop("t.t")))
+                except (InvalidInput, NotFound) as error:
+                    outcomes.append(type(error))  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patch:
+            for name in ("put_new", "read", "list"):
+                patch.setattr(yard.store, name, before(step, getattr(yard.store, name), ending))
+            yard.lake.purge_dropped()
+        if yard.lake.tables():
+            assert ids(yard.lake.table("t.t")) == [1]
+            yard.lake.drop_table("t.t", purge=True)
+        else:
+            break
+    assert outcomes
+
+
+def before(step: Callable[..., None], real: Callable[..., object], ending: str) -> Callable[..., object]:
+    def call(location: str, *rest: object) -> object:
+        if location.endswith(ending):
+            step()
+        return real(location, *rest)
+
+    return call
+
+
+def test_a_restore_whose_outcome_is_unknown_keeps_its_files(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.table(icefield__gc__undrop_ms="0").append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+    late, real = list[object](), yard.lake.catalog.swap
+
+    def swap(changes: object) -> None:
+        late.append(changes)
+        raise CommitStateUnknown("lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(yard.lake.catalog, "swap", swap)
+        with pytest.raises(CommitStateUnknown):
+            yard.lake.undrop("t.t")
+    yard.lake.purge_dropped()
+    real(late[0])  # type: ignore[arg-type]
+    assert ids(yard.lake.table("t.t")) == [1]
+    assert yard.lake.purge_dropped() == []
+    assert ids(yard.lake.table("t.t")) == [1]
+
+
+def test_only_the_newest_drop_of_a_table_counts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore crashes before it removes the record of the drop, and the table is dropped again, without a purge."""
+    yard.table(icefield__gc__undrop_ms="0").append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("icefield.upkeep.dropped.DroppedTables.finish", crash)
+        with pytest.raises(KeyboardInterrupt):
+            yard.lake.undrop("t.t")
+    yard.lake.drop_table("t.t")
+    yard.ambient.sleep(10**6)
+    assert yard.lake.purge_dropped() == []
+    assert [(found.table, found.purge) for found in yard.lake.dropped()] == [("t.t", False)]
+    assert ids(yard.lake.undrop("t.t")) == [1]
+    assert records(yard) == []
+
+
+def test_gc_enabled_false_is_honoured(yard: Yard) -> None:
+    yard.table(gc__enabled="false")
+    with pytest.raises(InvalidInput, match="gc.enabled is false"):
+        yard.lake.drop_table("t.t", purge=True)
+    assert yard.lake.tables() == ["t.t"]
