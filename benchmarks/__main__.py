@@ -6,6 +6,7 @@ from collections.abc import Callable
 from benchmarks import (
     append,
     changes,
+    collector,
     compaction,
     contention,
     decode_manifest,
@@ -21,6 +22,7 @@ from benchmarks import (
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
     "changes": changes.run,
+    "collector": collector.run,
     "compaction": compaction.run,
     "contention": contention.run,
     "decode_manifest": decode_manifest.main,
