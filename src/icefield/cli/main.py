@@ -73,9 +73,7 @@ COMMANDS = (
         "compact", "icefield.cli.commands.compact", "Rewrite small files, and files with deletes, as larger ones."
     ),
     CommandOnDemand("rewrite-manifests", "icefield.cli.commands.compact", "Cluster manifests by partition."),
-    CommandOnDemand(
-        "convert-deletes", "icefield.cli.commands.convert_deletes", "Convert equality to position deletes."
-    ),
+    CommandOnDemand("convert-deletes", "icefield.cli.commands.compact", "Convert equality to position deletes."),
     CommandOnDemand("expire", "icefield.cli.commands.upkeep", "Remove old snapshots, and mark their files."),
     CommandOnDemand("orphans", "icefield.cli.commands.upkeep", "Mark files that nothing refers to."),
     CommandOnDemand("sweep", "icefield.cli.commands.upkeep", "Delete marked files whose grace period is over."),

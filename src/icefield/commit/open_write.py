@@ -22,7 +22,7 @@ from icefield.leases.lease import KeptLease, join_lease, take_lease
 from icefield.leases.record import LeaseKind, LeaseRecord, first_version
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.properties.table import GC_GRACE_MS, GC_ORPHAN_AGE_MS
+from icefield.properties.upkeep import GC_GRACE_MS, GC_ORPHAN_AGE_MS
 from icefield.storage.store import Store
 
 SHORT_MS = 10 * 60 * 1000  # below this, waiting for an age alone would be a race

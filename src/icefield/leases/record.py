@@ -20,7 +20,7 @@ import msgspec
 from icefield.leases.folder import LEASES
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
-from icefield.properties.table import GC_LEASE_TTL_MS
+from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.storage.location import join_location
 
 _NAME = re.compile(r"([0-9a-f]{32})\.(\d{6,})\.json")

@@ -21,6 +21,13 @@ from icefield.properties.property import (
     positive,
     probability,
 )
+from icefield.properties.upkeep import (
+    GC_FOREIGN_READERS,
+    GC_GRACE_MS,
+    GC_LEASE_TTL_MS,
+    GC_ORPHAN_AGE_MS,
+    GC_UNDROP_MS,
+)
 
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 FORMAT_VERSION_KEY = "format-version"  # other engines take the version from here, and store it elsewhere
@@ -104,27 +111,6 @@ GC_ENABLED = Property(
     flag,
     True,
     "Whether snapshots may expire and files may be deleted; false for a table whose files other tables refer to.",
-)
-GC_GRACE_MS = Property(
-    "icefield.gc.grace-ms",
-    natural,
-    24 * 3600 * 1000,
-    "How long files are kept after the last snapshot that refers to them has expired.",
-)
-GC_FOREIGN_READERS = Property(
-    "icefield.gc.foreign-readers", flag, True, "Whether other engines, which take no leases, read the table."
-)
-GC_ORPHAN_AGE_MS = Property(
-    "icefield.gc.orphan-age-ms",
-    natural,
-    3 * 24 * 3600 * 1000,
-    "The least age of a file that no snapshot refers to before it is removed; it protects writers without a lease.",
-)
-GC_LEASE_TTL_MS = Property(
-    "icefield.gc.lease-ttl-ms", positive, 10 * 60 * 1000, "How long a lease protects files after its last renewal."
-)
-GC_UNDROP_MS = Property(
-    "icefield.gc.undrop-ms", natural, 7 * 24 * 3600 * 1000, "How long a table that was dropped can be restored."
 )
 TARGET_FILE_SIZE_BYTES = Property(
     "write.target-file-size-bytes", positive, 512 * 1024 * 1024, "Data files are closed at about this size."

@@ -29,7 +29,7 @@ from icefield.leases.record import LeaseKind, first_version
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import Snapshot
-from icefield.properties.table import GC_GRACE_MS, GC_LEASE_TTL_MS
+from icefield.properties.upkeep import GC_GRACE_MS, GC_LEASE_TTL_MS
 
 T = TypeVar("T")
 

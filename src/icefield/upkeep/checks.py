@@ -15,7 +15,8 @@ from icefield.errors import AlreadyExists, CatalogError, IcefieldError, InvalidI
 from icefield.leases.folder import metadata_folder
 from icefield.leases.record import is_of_write
 from icefield.model.names import TableName
-from icefield.properties.table import GC_ENABLED, GC_FOREIGN_READERS, GC_GRACE_MS, GC_ORPHAN_AGE_MS
+from icefield.properties.table import GC_ENABLED
+from icefield.properties.upkeep import GC_FOREIGN_READERS, GC_GRACE_MS, GC_ORPHAN_AGE_MS
 from icefield.storage.store import StoredFile
 from icefield.upkeep.files import fold_one
 

@@ -40,7 +40,7 @@ from icefield.errors import (
 from icefield.leases.folder import gc_folders, metadata_folder, store_time_ms
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
-from icefield.properties.table import GC_UNDROP_MS
+from icefield.properties.upkeep import GC_UNDROP_MS
 from icefield.storage.location import join_location
 from icefield.storage.store import StoredFile
 from icefield.upkeep.checks import check_enabled, check_identity

@@ -27,7 +27,7 @@ from icefield.dml.head import TableHead
 from icefield.errors import CatalogError, InvalidInput
 from icefield.leases.folder import gc_folder, gc_folders, store_time_ms
 from icefield.leases.record import is_of_write
-from icefield.properties.table import GC_ORPHAN_AGE_MS
+from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.local import LocalStore
 from icefield.storage.store import Store, StoredFile
 from icefield.upkeep.checks import DAY_MS, check_enabled, check_identity, find_proposed, grace_of

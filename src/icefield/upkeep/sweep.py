@@ -37,7 +37,7 @@ from icefield.leases.sample import (
     write_ids,
 )
 from icefield.model.names import TableName
-from icefield.properties.table import GC_LEASE_TTL_MS
+from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.storage.store import Store, delete_many
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, grace_of
 from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold

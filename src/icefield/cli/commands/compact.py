@@ -1,4 +1,4 @@
-"""icefield compact, rewrite-manifests: fewer and larger files, and metadata that planning reads quickly."""
+"""icefield compact, rewrite-manifests, convert-deletes: fewer and larger files, and faster planning."""
 
 import rich_click as click
 
@@ -13,6 +13,12 @@ from icefield.compaction.options import STRATEGIES
 
 # The keys of the snapshot summary that are reported.
 COUNTS = ("manifests-replaced", "manifests-created", "manifests-kept")
+CONVERTED = (
+    "removed-equality-delete-files",
+    "removed-delete-files",
+    "added-delete-files",
+    "added-position-deletes",
+)
 
 
 @click.command(cls=LakeCommand)
@@ -85,3 +91,29 @@ def rewrite_manifests(settings: Settings, table: str, *, dry_run: bool) -> None:
         replaced = counted(found["manifests-replaced"], "manifest")
         verb = "would replace" if dry_run else "replaced"
         print_text(f"{verb} {replaced} of {table} by {found['manifests-created']:,}; {found['manifests-kept']:,} kept")
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@click.pass_obj
+def convert_deletes(settings: Settings, table: str, where: str | None) -> None:
+    """Replace equality deletes by position deletes, or deletion vectors, so that scans are faster. No row changes.
+
+    Deletes that apply to no data file are dropped. With --where, only the deletes of files that may hold matching rows
+    are converted.
+    """
+    with open_lake(settings) as lake:
+        opened = lake.table(table)
+        with show_progress(f"reading keys of {opened.name}"):
+            snapshot = opened.convert_equality_deletes(where)
+    found = {key: (summary_number(snapshot, key) or 0) if snapshot else 0 for key in CONVERTED}
+    if settings.as_json:
+        print_json({"table": table, "snapshot-id": str(snapshot.snapshot_id) if snapshot else None, **found})
+    elif snapshot is None:
+        print_text(f"{table} has no equality deletes to convert")
+    else:
+        removed = counted(found["removed-equality-delete-files"], "equality delete file")
+        positions = counted(found["added-position-deletes"], "position")
+        added = counted(found["added-delete-files"], "delete file")
+        print_text(f"replaced {removed} of {table} by {positions} in {added} as snapshot {snapshot.snapshot_id}")

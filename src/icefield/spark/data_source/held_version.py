@@ -19,7 +19,7 @@ from icefield.leases.lease import KeptLease, join_lease, take_lease
 from icefield.leases.record import LeaseKind, LeaseRecord, first_version
 from icefield.model.metadata import TableMetadata
 from icefield.plan.versions import ResolvedVersion
-from icefield.properties.table import GC_GRACE_MS
+from icefield.properties.upkeep import GC_GRACE_MS
 from icefield.storage.store import Store
 
 
