@@ -19,6 +19,7 @@ from icefield.errors import (
     IcefieldWarning,
     LeaseLost,
     MissingFile,
+    RowsMoved,
     SourceLost,
     StorageError,
 )
@@ -67,8 +68,8 @@ def test_faults_of_the_data_carry_the_location() -> None:
     assert CorruptFile("s3://b/k", "0 bytes").why == "0 bytes"
 
 
-def test_only_a_lost_race_store_source_or_lease_may_be_tried_again() -> None:
-    assert {c for c in CLASSES if c.retryable} == {CommitConflict, LeaseLost, SourceLost, StorageError}
+def test_only_what_others_did_first_or_a_failed_store_may_be_tried_again() -> None:
+    assert {c for c in CLASSES if c.retryable} == {CommitConflict, LeaseLost, RowsMoved, SourceLost, StorageError}
 
 
 def test_files_are_kept_only_where_the_change_may_have_happened() -> None:
