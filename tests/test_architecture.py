@@ -33,6 +33,7 @@ ROOMS = (
     "upkeep",
     "compaction",
     "fsck",
+    "report",
     "inspect",
     "explain",
     "table",
@@ -82,7 +83,8 @@ DOORS = {
     "dml": ALL,
     "engine": ALL,
     "explain": ALL,
-    "fsck": ("check", "finding"),
+    "fsck": ("check", "finding", "stored"),
+    "report": ("measure", "result"),
     "expr": (
         *(
             "bind.bind",

@@ -79,6 +79,7 @@ COMMANDS = (
     CommandOnDemand("sweep", "icefield.cli.commands.upkeep", "Delete marked files whose grace period is over."),
     CommandOnDemand("leases", "icefield.cli.commands.upkeep", "List long reads and writes, and what they hold."),
     CommandOnDemand("fsck", "icefield.cli.commands.fsck", "Check that files exist and that metadata is true."),
+    CommandOnDemand("report", "icefield.cli.commands.fsck", "Report what tables store, and what upkeep would gain."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),
     CommandOnDemand("explain", "icefield.cli.commands.plans", "Explain what a query reads, and what prunes the rest."),

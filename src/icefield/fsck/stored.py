@@ -84,16 +84,21 @@ class StoredSizes:
 
     def _listing(self) -> pa.Table:
         if self._listed is None:
-            parts = [_LISTED.empty_table()]
-            locations: list[str] = []
-            sizes: list[int] = []
-            for root in self._roots:
-                for file in self._store.list(root):
-                    locations.append(file.location)
-                    sizes.append(file.size_bytes)
-                    if len(locations) == _STEP:
-                        parts.append(pa.table([locations, sizes], schema=_LISTED))
-                        locations, sizes = [], []
-            parts.append(pa.table([locations, sizes], schema=_LISTED))
-            self._listed = pa.concat_tables(parts)
+            self._listed = list_sizes(self._store, self._roots)
         return self._listed
+
+
+def list_sizes(store: Store, roots: Iterable[str]) -> pa.Table:
+    """List directories, as columns: location, size_bytes. A directory inside another one is listed once."""
+    places = {root.rstrip("/") + "/" for root in roots}
+    outer = [root for root in places if not any(root != other and root.startswith(other) for other in places)]
+    parts = [_LISTED.empty_table()]
+    locations: list[str] = []
+    sizes: list[int] = []
+    for file in (file for root in outer for file in store.list(root)):
+        locations.append(file.location)
+        sizes.append(file.size_bytes)
+        if len(locations) == _STEP:
+            parts.append(pa.table([locations, sizes], schema=_LISTED))
+            locations, sizes = [], []
+    return pa.concat_tables([*parts, pa.table([locations, sizes], schema=_LISTED)])

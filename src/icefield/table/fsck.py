@@ -1,4 +1,7 @@
-"""Check tables: `Table.fsck` and `Lake.fsck`. Raises InvalidInput, NoSuchTable, StorageError, CatalogError."""
+"""Check tables and measure them: `fsck` and `report` of tables and lakes.
+
+Raises InvalidInput, NoSuchTable, StorageError, CatalogError.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,6 +14,8 @@ from icefield.errors import InvalidInput
 from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
 from icefield.fsck.finding import LakeFsck, TableFsck
 from icefield.model.names import TableName
+from icefield.report.measure import check_price, measure_table
+from icefield.report.result import StorageReport, sum_up
 from icefield.table.history import TableHistory
 
 
@@ -35,6 +40,16 @@ class TableChecks(TableHistory):
         if not isinstance(self._head, LiveHead):
             raise InvalidInput("tables are not checked in a transaction", hint="Use a handle of the lake")
         return fsck_table(self._head, FsckOptions(deep, repair, dry_run, tuple(drop_files)))
+
+    def report(self, *, price: float | None = None) -> StorageReport:
+        """Report what the table stores: live, history, waiting for deletion, orphans; and what upkeep would gain.
+
+        Args:
+            price: What a gigabyte (10^9 bytes) costs in a month, to report money too.
+        """
+        if not isinstance(self._head, LiveHead):
+            raise InvalidInput("tables are not measured in a transaction", hint="Use a handle of the lake")
+        return measure_table(self._head, check_price(price))
 
 
 @check_arguments
@@ -75,3 +90,14 @@ class LakeChecks(ABC):
         names = [self._known(name) for name in (self.tables() if tables is None else tables)]
         options = FsckOptions(deep, repair, dry_run)
         return fsck_lake(self.backend, names, options, together=together, progress=progress)
+
+    def report(self, tables: Sequence[str] | None = None, *, price: float | None = None) -> StorageReport:
+        """Report what several tables store, or all, as `Table.report` does, and the sums.
+
+        Args:
+            tables: The tables. By default all.
+            price: What a gigabyte costs in a month.
+        """
+        names = [self._known(name) for name in (self.tables() if tables is None else tables)]
+        found = [measure_table(LiveHead(self.backend, name), check_price(price)) for name in names]
+        return sum_up("total", found, price)

@@ -46,8 +46,8 @@ class SweepResult:
     def __str__(self) -> str:
         verb = "would delete" if self.is_dry_run else "deleted"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items())
-        lines = [f"{verb} {self.files_deleted:,} files ({_size(self.bytes_deleted)}){': ' if kinds else ''}{kinds}"]
-        lines += [f"  waiting  {held.files:,} files ({_size(held.bytes)}): {held.reason}" for held in self.waiting]
+        lines = [f"{verb} {self.files_deleted:,} files ({size_text(self.bytes_deleted)}){': ' if kinds else ''}{kinds}"]
+        lines += [f"  waiting  {held.files:,} files ({size_text(held.bytes)}): {held.reason}" for held in self.waiting]
         if self.leases or self.leases_lost:
             lines.append(f"  leases   {self.leases:,} held, {self.leases_lost:,} declared dead")
         return "\n".join(lines)
@@ -90,7 +90,7 @@ class ExpiryResult:
         lines = [f"{verb} {len(self.snapshot_ids):,} snapshots{refs}"]
         if self.files_marked:
             marked = "would be marked" if self.is_dry_run else "marked"
-            lines.append(f"  {marked}  {self.files_marked:,} files ({_size(self.bytes_marked)}) for deletion")
+            lines.append(f"  {marked}  {self.files_marked:,} files ({size_text(self.bytes_marked)}) for deletion")
         if self.unfinished is not None:
             lines.append(f"  unfinished: {self.unfinished}")
         if self.swept is not None and (self.swept.files_deleted or self.swept.waiting):
@@ -138,7 +138,7 @@ class OrphanResult:
         verb = "would mark" if self.is_dry_run else "marked"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items())
         lines = [
-            f"{verb} {self.files_marked:,} orphan files ({_size(self.bytes_marked)}){': ' if kinds else ''}{kinds}",
+            f"{verb} {self.files_marked:,} orphan files ({size_text(self.bytes_marked)}){': ' if kinds else ''}{kinds}",
             (
                 f"  listed   {self.files_listed:,} files, {self.files_reachable:,} in use, {self.young:,} too young, "
                 f"{self.foreign:,} of no known kind"
@@ -163,7 +163,8 @@ def _kebab(value: object) -> object:
     return value
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """Format a size for people."""
     size = float(count)
     for unit in ("bytes", "KB", "MB", "GB", "TB"):
         if size < 1000 or unit == "TB":

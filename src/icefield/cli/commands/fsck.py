@@ -1,10 +1,10 @@
-"""icefield fsck: check that the metadata of tables is true, and repair what can be repaired."""
+"""icefield fsck, report: check that the metadata of tables is true; report what they store."""
 
 import rich_click as click
 
 from icefield.cli.commands.tables import confirm
 from icefield.cli.lakes import open_lake
-from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.output import counted, kebab, print_json, print_text, talk
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.errors import InvalidInput
 from icefield.fsck.finding import LakeFsck
@@ -72,6 +72,24 @@ def fsck(  # noqa: PLR0913 - one parameter per option
     else:
         print_text(str(result) or "there are no tables")
     return None if result.is_healthy else UNHEALTHY
+
+
+@click.command(cls=LakeCommand)
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--price", metavar="AMOUNT", type=float, help="What a gigabyte costs in a month, to report money too.")
+@click.pass_obj
+def report(settings: Settings, tables: tuple[str, ...], price: float | None) -> None:
+    """Report what tables store: live files, history, files that wait for deletion, and orphan files.
+
+    Without TABLE, all tables of the lake. Nothing is changed.
+    """
+    with open_lake(settings) as lake:
+        found = lake.report(tables or None, price=price)
+    shown = found.tables[0] if len(found.tables) == 1 else found
+    if settings.as_json:
+        print_json(kebab(shown.as_dict()))
+    else:
+        print_text(str(shown))
 
 
 def _check(lake: Lake, tables: tuple[str, ...], **options: bool) -> LakeFsck:

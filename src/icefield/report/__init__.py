@@ -1,0 +1,1 @@
+"""What a table stores, what of it is needed, and what upkeep would gain."""

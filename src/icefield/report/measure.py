@@ -1,0 +1,157 @@
+"""Measure what a table stores: list its directories, and compare with what its versions lead to.
+
+Nothing is locked; a table that changes while it is measured may have files in the wrong share, for the next report to
+correct. Raises MissingFile and CorruptFile: then `fsck` says what is wrong.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefield.cache.reading import ReadContext
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.schema import EQUALITY_DELETES
+from icefield.commit.actions.expire import ExpireSnapshots
+from icefield.commit.validate.ownership import roots_of
+from icefield.dml.head import TableHead
+from icefield.errors import InvalidInput
+from icefield.expr.bind.bound import TRUE
+from icefield.fsck.stored import list_sizes
+from icefield.leases.folder import gc_folder, gc_folders
+from icefield.model.metadata import TableMetadata
+from icefield.plan.entries import LIVE, load_batches
+from icefield.plan.manifest_list import load_manifest_list
+from icefield.plan.plan import plan_scan
+from icefield.plan.versions import resolve_version
+from icefield.properties.table import GC_ENABLED, TARGET_FILE_SIZE_BYTES
+from icefield.report.result import Debt, Share, StorageReport
+from icefield.upkeep.files import TableFiles, concat_files, fold
+from icefield.upkeep.mark import list_marks, read_mark
+from icefield.upkeep.owned import Ownership
+from icefield.upkeep.reachable import find_expired, find_reachable
+
+_DELETES = ManifestColumns(("status", "snapshot_id", "sequence_number", "content", "record_count"), partition=False)
+SMALL = 4  # a data file below this part of the target size is small
+
+
+def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
+    """Report on one table. price: of storing a gigabyte for a month."""
+    backend, version = head.backend, head.load()
+    context, metadata = backend.reading, version.metadata
+    listed = list_sizes(backend.store, roots_of(metadata.location, metadata.properties))
+    # Without what upkeep records there.
+    listed = listed.filter(pc.invert(pc.starts_with(listed["location"], gc_folder(metadata) + "/")))
+    everything = find_reachable(context, metadata, version.location)
+    live = find_reachable(context, _only_heads(metadata), version.location)
+    expired = _expirable(context, metadata, backend.ambient.now_ms())
+    marks = list_marks(backend.store, gc_folders(metadata, backend.store))
+    marked = concat_files([read_mark(backend.store, mark, metadata.table_uuid) for mark in marks])
+    names = fold(listed["location"])
+    is_live, is_needed, is_marked = (pc.is_in(names, value_set=fold(f.location)) for f in (live, everything, marked))
+    is_own = pc.is_valid(Ownership(metadata).kinds_of_folded(names))
+    is_old = pc.and_not(is_needed, is_live)
+    is_waiting = pc.and_not(is_marked, is_needed)
+    is_free = pc.invert(pc.or_(is_needed, is_marked))
+    return StorageReport(
+        str(head.name),
+        live=_share(listed, is_live) + _elsewhere(live, names),
+        history=_share(listed, is_old) + _elsewhere(_without(everything, live), names),
+        expirable=_share(listed, pc.is_in(names, value_set=fold(expired.location))),
+        waiting=_share(listed, is_waiting),
+        orphans=_share(listed, pc.and_(is_free, is_own)),
+        foreign=_share(listed, pc.and_not(is_free, is_own)),
+        debt=_debt(context, metadata, backend.ambient.now_ms()),
+        price=price,
+    )
+
+
+def check_price(price: float | None) -> float | None:
+    """Refuse a price that is not one."""
+    if price is not None and not (math.isfinite(price) and price >= 0):
+        raise InvalidInput(f"the price of a gigabyte cannot be {price}", hint="Give it as a number, such as 0.023")
+    return price
+
+
+def _share(listed: pa.Table, chosen: pa.ChunkedArray) -> Share:
+    mine = listed.filter(chosen)
+    return Share(mine.num_rows, int(pc.sum(mine["size_bytes"]).as_py() or 0))
+
+
+def _elsewhere(files: TableFiles, listed: pa.ChunkedArray) -> Share:
+    """Count files outside the table's directories, with the sizes that metadata says; lists and logs have none."""
+    others = files.filter(pc.and_not(files.size_bytes.is_valid(), files.is_in(listed)))
+    return Share(others.num_rows, others.total_bytes)
+
+
+def _without(files: TableFiles, others: TableFiles) -> TableFiles:
+    return files.filter(pc.invert(files.is_in(fold(others.location))))
+
+
+def _only_heads(metadata: TableMetadata) -> TableMetadata:
+    """Return a version without the snapshots that no branch or tag points at, and without its log."""
+    heads = {ref.snapshot_id for ref in metadata.refs.values()}
+    old = frozenset(s.snapshot_id for s in metadata.snapshots if s.snapshot_id not in heads)
+    return replace(_without_snapshots(metadata, old), metadata_log=())
+
+
+def _without_snapshots(metadata: TableMetadata, gone: frozenset[int]) -> TableMetadata:
+    """Return a version without some snapshots and their statistics."""
+    return replace(
+        metadata,
+        snapshots=metadata.snapshots.without(gone),
+        statistics=tuple(each for each in metadata.statistics if each.snapshot_id not in gone),
+        partition_statistics=tuple(each for each in metadata.partition_statistics if each.snapshot_id not in gone),
+    )
+
+
+def _expirable(context: ReadContext, metadata: TableMetadata, now_ms: int) -> TableFiles:
+    return find_expired(context, metadata, _without_snapshots(metadata, _expired_ids(metadata, now_ms)))
+
+
+def _expired_ids(metadata: TableMetadata, now_ms: int) -> frozenset[int]:
+    if not GC_ENABLED.read(metadata.properties):
+        return frozenset()
+    return ExpireSnapshots().find(metadata, now_ms).snapshot_ids
+
+
+def _debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> Debt:
+    """Describe the data and delete files of `main`."""
+    version = resolve_version(metadata, None)
+    listed = load_manifest_list(context, version.snapshot)
+    known = Debt(snapshots=len(metadata.snapshots), expired_snapshots=len(_expired_ids(metadata, now_ms)))
+    if listed is None:
+        return known
+    files = plan_scan(context, metadata, version, TRUE).files
+    sizes = files.file_size_in_bytes.to_numpy()
+    groups = _groups(zip(files.spec_id.to_pylist(), files.partition_key.to_pylist(), strict=True))
+    target = TARGET_FILE_SIZE_BYTES.read(metadata.properties)
+    in_group, of_group = np.bincount(groups), np.bincount(groups, sizes)
+    small = (sizes < target / SMALL) & (in_group[groups] > 1)
+    rows = int(pc.sum(files.record_count).as_py() or 0)
+    deletes = [entries for _, entries in load_batches(context, listed.live_deletes, _DELETES, LIVE)]
+    by_key = [pc.equal(each.content, EQUALITY_DELETES) for each in deletes]
+    positions = sum(_rows(each.filter(pc.invert(key)).record_count) for each, key in zip(deletes, by_key, strict=True))
+    return replace(
+        known,
+        data_files=files.num_rows,
+        small_files=int(small.sum()),
+        small_bytes=int(sizes[small].sum()),
+        files_after=int(np.minimum(in_group, np.maximum(1, np.ceil(of_group / target))).sum()),
+        delete_files=sum(each.num_rows for each in deletes),
+        deleted_rows=positions,
+        deleted_bytes=int(sizes.sum() * min(positions, rows) / rows) if rows else 0,
+        equality_deletes=sum(_rows(each.filter(key).record_count) for each, key in zip(deletes, by_key, strict=True)),
+    )
+
+
+def _groups(partitions: Iterable[tuple[int, bytes]]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    numbers: dict[tuple[int, bytes], int] = {}
+    return np.array([numbers.setdefault(each, len(numbers)) for each in partitions], np.int64)
+
+
+def _rows(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(column).as_py() or 0)

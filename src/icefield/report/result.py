@@ -1,0 +1,167 @@
+"""A report on storage, as text for people and as values for programs.
+
+    stored = live + history + waiting + orphans + foreign
+
+Live is what the heads of branches and tags need; deleted rows are a part of it. History is what only older snapshots
+need, waiting what upkeep has marked for deletion, an orphan what nothing refers to, foreign what is in the table's
+directories without being a file of a table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from icefield.upkeep.result import size_text
+
+GB = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of what is stored."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Share") -> "Share":
+        return Share(self.files + other.files, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True)
+class Debt:
+    """What makes reads slower or dearer than they need to be.
+
+    Attributes:
+        data_files: How many data files the heads of branches and tags have.
+        small_files: How many of them are smaller than a quarter of the target size, in partitions with more than one.
+        small_bytes: Their size.
+        files_after: How many data files there would be after compaction.
+        delete_files: How many delete files and deletion vectors apply to them.
+        deleted_rows: How many rows position deletes remove.
+        deleted_bytes: An estimate of what these rows take in data files.
+        equality_deletes: How many keys equality deletes have; how many rows that removes is not known.
+        snapshots: How many snapshots there are.
+        expired_snapshots: How many of them the table's retention would let expire now.
+    """
+
+    data_files: int = 0
+    small_files: int = 0
+    small_bytes: int = 0
+    files_after: int = 0
+    delete_files: int = 0
+    deleted_rows: int = 0
+    deleted_bytes: int = 0
+    equality_deletes: int = 0
+    snapshots: int = 0
+    expired_snapshots: int = 0
+
+    def __add__(self, other: "Debt") -> "Debt":
+        return Debt(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Debt)))
+
+
+@dataclass(frozen=True)
+class StorageReport:
+    """What a table, or a lake, stores.
+
+    Attributes:
+        table: The name of the table, or of the lake.
+        live: What the heads of branches and tags need, with their metadata.
+        history: What only older snapshots need.
+        expirable: The part of the history that the table's retention would let expire now.
+        waiting: What is marked for deletion.
+        orphans: What nothing refers to.
+        foreign: Other files in the table's directories.
+        debt: Small files, deletes and snapshots.
+        price: The price of storing a gigabyte (10^9 bytes) for a month, if it was given.
+        tables: The reports of the tables of a lake.
+    """
+
+    table: str
+    live: Share = Share()
+    history: Share = Share()
+    expirable: Share = Share()
+    waiting: Share = Share()
+    orphans: Share = Share()
+    foreign: Share = Share()
+    debt: Debt = Debt()
+    price: float | None = None
+    tables: Sequence["StorageReport"] = ()
+
+    @property
+    def stored(self) -> Share:
+        """Everything in the table's directories, and what it needs elsewhere."""
+        return self.live + self.history + self.waiting + self.orphans + self.foreign
+
+    @property
+    def overhead(self) -> float:
+        """What is stored beside what is live, as a share of it: 0.2 means that a fifth more is paid for."""
+        return (self.stored.bytes - self.live.bytes) / self.live.bytes if self.live.bytes else 0.0
+
+    @property
+    def gains(self) -> Mapping[str, int]:
+        """What each step of upkeep would free, in bytes, when its grace period is over."""
+        return {
+            "compact": self.debt.deleted_bytes,
+            "expire": self.expirable.bytes,
+            "sweep": self.waiting.bytes,
+            "orphans": self.orphans.bytes,
+        }
+
+    def cost(self, size_bytes: int) -> float | None:
+        """What so many bytes cost in a month; None without a price."""
+        return None if self.price is None else size_bytes / GB * self.price
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        plain = {key: value for key, value in asdict(self).items() if key != "tables"}
+        plain |= {"stored": asdict(self.stored), "overhead": round(self.overhead, 4), "gains": dict(self.gains)}
+        if self.price is not None:
+            plain["cost"] = {
+                name: self.cost(share.bytes)
+                for name, share in (("stored", self.stored), ("live", self.live), ("history", self.history))
+            }
+            plain["savings"] = {step: self.cost(size) for step, size in self.gains.items()}
+        if self.tables:
+            plain["tables"] = [table.as_dict() for table in self.tables]
+        return plain
+
+    def __str__(self) -> str:
+        lines = [*(str(table) for table in self.tables), f"{self.table}: {self._size(self.stored.bytes)} stored"]
+        lines += [
+            self._line("live", self.live, self._deleted()),
+            self._line("history", self.history, f"{self.debt.snapshots:,} snapshots"),
+            self._line("waiting", self.waiting, "marked for deletion"),
+            self._line("orphans", self.orphans, "nothing refers to them"),
+            self._line("foreign", self.foreign, "not files of a table"),
+        ]
+        lines += [f"  {self.overhead:.0%} is stored beside what is live"] if self.live.bytes else []
+        debt = self.debt
+        if debt.small_files or debt.delete_files:
+            lines.append(
+                f"  {debt.small_files:,} of {debt.data_files:,} data files are small ({debt.files_after:,} after"
+                f" compaction); {debt.delete_files:,} delete files"
+            )
+        gains = [f"{step} {self._size(size)}" for step, size in self.gains.items() if size]
+        return "\n".join([*lines, f"  to gain: {', '.join(gains) or 'nothing'}"])
+
+    def _deleted(self) -> str:
+        if not self.debt.deleted_rows:
+            return ""
+        return f"{self._size(self.debt.deleted_bytes)} of it for {self.debt.deleted_rows:,} deleted rows"
+
+    def _line(self, name: str, share: Share, note: str) -> str:
+        text = f"  {name:<8}{share.files:>9,} files  {self._size(share.bytes)}"
+        return f"{text}  {note}".rstrip()
+
+    def _size(self, size_bytes: int) -> str:
+        cost = self.cost(size_bytes)
+        return size_text(size_bytes) + ("" if cost is None else f" ({cost:,.2f} a month)")
+
+
+def sum_up(name: str, tables: Sequence[StorageReport], price: float | None) -> StorageReport:
+    """Return the report on a lake."""
+    sums = {
+        part: sum((getattr(table, part) for table in tables), Share())
+        for part in ("live", "history", "expirable", "waiting", "orphans", "foreign")
+    }
+    debt = sum((table.debt for table in tables), Debt())
+    return StorageReport(name, **sums, debt=debt, price=price, tables=tuple(tables))

@@ -1,0 +1,25 @@
+"""icefield report."""
+
+from tests.cli.conftest import Icefield
+
+
+def test_a_report_of_a_table_and_of_a_lake(orders: Icefield) -> None:
+    done = orders("report", "shop.orders")
+    assert done.code == 0
+    assert done.out.startswith("shop.orders: ")
+    assert "to gain: nothing" in done.out
+    orders("create", "shop.other", "id long")
+    assert orders("report").out.count("to gain") == 3
+
+
+def test_a_report_is_data(orders: Icefield) -> None:
+    document = orders("report", "shop.orders", "--price", "0.023", "--json").json
+    assert document["table"] == "shop.orders"
+    assert document["debt"]["data-files"] == 3
+    assert document["stored"]["bytes"] == sum(document[part]["bytes"] for part in ("live", "history"))
+    assert document["cost"]["stored"] >= document["cost"]["live"] > 0
+
+
+def test_a_wrong_price_and_a_missing_table_are_refused(orders: Icefield) -> None:
+    assert orders("report", "--price", "-1").code == 1
+    assert "shop.none" in orders("report", "shop.none").err

@@ -1,0 +1,136 @@
+"""What a table stores: every file is in one share, and the shares are what upkeep would find."""
+
+import datetime
+
+import pyarrow as pa
+import pytest
+from tests.fsck.damage import make_table, open_lake
+
+from icefield.errors import InvalidInput
+from icefield.lake import Lake
+from icefield.report.result import Share, StorageReport
+from icefield.table.table import Table
+
+ROWS = pa.table({"id": [1], "p": ["x"], "text": ["new"]})
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return open_lake()
+
+
+@pytest.fixture(params=[1, 2, 3])
+def table(lake: Lake, request: pytest.FixtureRequest) -> Table:
+    return make_table(lake, request.param)
+
+
+def listed(lake: Lake, table: Table) -> Share:
+    own = f"{table.location}/metadata/gc/"
+    files = [file for file in lake.store.list(table.location) if not file.location.startswith(own)]
+    return Share(len(files), sum(file.size_bytes for file in files))
+
+
+def check_whole(lake: Lake, table: Table) -> StorageReport:
+    """Return the report; every file that is listed is in one share."""
+    found = table.report()
+    assert found.stored == listed(lake, table)
+    return found
+
+
+def test_a_new_table_is_live(lake: Lake) -> None:
+    table = lake.create_table("a.t", "id long")
+    found = check_whole(lake, table)
+    assert (found.live.files, found.history, found.orphans) == (1, Share(), Share())
+    table.append(pa.table({"id": [1]}))
+    found = check_whole(lake, table)
+    # A metadata file, a list, a manifest and a data file; the first metadata file is history.
+    assert (found.live.files, found.history.files, found.overhead > 0) == (4, 1, True)
+
+
+def test_what_is_replaced_becomes_history(lake: Lake, table: Table) -> None:
+    table.drop_tag("then")
+    before = check_whole(lake, table)
+    table.overwrite(ROWS)
+    found = check_whole(lake, table)
+    assert found.history.files > before.history.files
+    assert (before.debt.data_files, found.debt.data_files) == (3, 1)
+    assert found.expirable == Share(), "retention keeps it for five days"
+    lake.ambient.sleep(6 * 24 * 3600)
+    found = check_whole(lake, table)
+    assert 0 < found.expirable.bytes <= found.history.bytes
+    assert found.gains["expire"] == found.expirable.bytes
+    assert found.debt.expired_snapshots == len(table.snapshots()) - 1
+
+
+def test_a_tag_keeps_files_live(lake: Lake, table: Table) -> None:
+    before = check_whole(lake, table)
+    table.overwrite(ROWS)
+    found = check_whole(lake, table)
+    table.drop_tag("then")
+    assert found.live.files - check_whole(lake, table).live.files >= 3, "its data files"
+    assert found.stored.files > before.stored.files
+
+
+def test_expired_files_wait_and_then_are_gone(lake: Lake, table: Table) -> None:
+    table.drop_tag("then")
+    table.overwrite(ROWS)
+    lake.ambient.sleep(6 * 24 * 3600)
+    expected = check_whole(lake, table).expirable
+    result = table.expire_snapshots()
+    found = check_whole(lake, table)
+    assert found.waiting.files == result.files_marked == expected.files
+    assert found.waiting.bytes == expected.bytes
+    lake.ambient.sleep(2 * 24 * 3600)
+    table.sweep()
+    assert check_whole(lake, table).waiting == Share()
+
+
+def test_orphans_and_foreign_files_are_distinguished_by_name(lake: Lake, table: Table) -> None:
+    name = "00000-0-0123456789abcdef0123456789abcdef-00001.parquet"
+    lake.store.put_new(f"{table.location}/data/{name}", b"x" * 1000)
+    lake.store.put_new(f"{table.location}/notes.txt", b"y" * 10)
+    found = check_whole(lake, table)
+    assert (found.orphans, found.foreign) == (Share(1, 1000), Share(1, 10))
+    lake.ambient.sleep(4 * 24 * 3600)
+    assert table.remove_orphans(older_than=datetime.timedelta(days=3), dry_run=True).files_marked == 1
+
+
+def test_small_files_and_deletes_are_debt(lake: Lake) -> None:
+    table = make_table(lake, 2)
+    debt = table.report().debt
+    assert (debt.data_files, debt.small_files, debt.files_after) == (3, 3, 1)
+    assert (debt.delete_files, debt.deleted_rows) == (2, 2)
+    assert 0 < debt.deleted_bytes < table.report().live.bytes
+    table.upsert(ROWS, on=["id"], mode="equality")
+    assert table.report().debt.equality_deletes == 1
+
+
+def test_money_is_bytes_times_price(lake: Lake, table: Table) -> None:
+    found = table.report(price=1_000_000.0)
+    cost = found.cost(found.stored.bytes)
+    assert cost is not None
+    assert cost == pytest.approx(found.stored.bytes / 1000)
+    assert f"({cost:,.2f} a month)" in str(found)
+    assert found.as_dict()["cost"]["stored"] == pytest.approx(cost)  # type: ignore[index]
+    assert table.report().cost(5) is None
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
+def test_a_price_that_is_none_is_refused(table: Table, price: float) -> None:
+    with pytest.raises(InvalidInput, match="price"):
+        table.report(price=price)
+
+
+def test_a_lake_is_the_sum_of_its_tables(lake: Lake, table: Table) -> None:
+    make_table(lake, 2, "a.u")
+    found = lake.report(price=0.023)
+    assert [each.table for each in found.tables] == ["a.t", "a.u"]
+    assert found.stored == found.tables[0].stored + found.tables[1].stored
+    assert found.debt.data_files == 6
+    assert str(found).count("to gain") == 3
+    assert lake.report(["a.u"]).stored == found.tables[1].stored
+
+
+def test_a_transaction_is_not_measured(lake: Lake, table: Table) -> None:
+    with lake.transaction() as tx, pytest.raises(InvalidInput, match="transaction"):
+        tx.table("a.t").report()
