@@ -10,14 +10,14 @@ from types import ModuleType
 import pytest
 
 from icefield.codec.avro import program
-from icefield.commit.actions import rewrite
+from icefield.commit.snapshot import moved_rows
 from icefield.expr.prune import project, residual
 from icefield.plan import residuals
 from icefield.spark.read import native_deletes
 
 SOURCE = Path(__file__).parent.parent / "src"
 # The delete index has a table instead: tests/plan/test_delete_index.py reads it.
-HARD: list[ModuleType] = [program, native_deletes, project, residual, residuals, rewrite]
+HARD: list[ModuleType] = [program, moved_rows, native_deletes, project, residual, residuals]
 
 
 @cache
