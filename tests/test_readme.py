@@ -118,6 +118,7 @@ def test_every_line_of_the_readme_does_what_it_shows(
     assert run_again(VIEWS, tmp_path, names) == run_again(VIEWS, tmp_path, names) == []
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_on_checks_prints_what_it_shows(tmp_path: Path) -> None:
     for _, text in blocks(FSCK):
         for command, shown in commands(text):

@@ -94,6 +94,7 @@ def test_a_dropped_table_is_listed_restored_and_purged(orders: Icefield, lake: i
     assert orders("undrop", "shop.orders").code == 1
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
     for _, text in blocks(PAGE):
         for command, shown in commands(text):
