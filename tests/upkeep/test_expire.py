@@ -119,19 +119,6 @@ def test_what_is_needed_again_at_the_sweep_is_kept(yard: Yard) -> None:
     assert list(yard.store.list(f"{table.location}/metadata/gc/marks")) == []
 
 
-def test_a_file_added_again_survives_expiry_of_a_middle_snapshot(yard: Yard) -> None:
-    table = yard.table()
-    table.append(rows(1))
-    (old,) = table.scan().files()["file_path"].to_pylist()
-    table.append(rows(2))
-    middle = table.delete_files([old])
-    table.add_files([old])
-    assert middle is not None
-    table.expire_snapshots(snapshot_ids=[middle.snapshot_id])
-    table.expire_snapshots(FUTURE)
-    assert ids(table) == [1, 2]
-
-
 def test_branches_and_tags_keep_their_files(yard: Yard) -> None:
     table = yard.table()
     table.append(rows(1))
