@@ -1,5 +1,6 @@
 """Fixtures that the whole suite shares: a lake of one's own, and one Spark session for all."""
 
+import ast
 import gc
 import os
 import re
@@ -7,6 +8,7 @@ from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 # How long an example takes depends on the machine and says nothing about the code.
 settings.register_profile("icefield", effort(), deadline=None)
 settings.load_profile("icefield")
-
-os.environ.setdefault(jvm.SUBMIT_OPTIONS, jvm.OPTIONS)
 
 HERE = Path(__file__).parent
 
@@ -57,8 +57,11 @@ SLOW_NAMES = (
 
 # A test with parameters runs at most so many of its cases in `make test`, one in `make quick` and all in `make deep`.
 # The mark `every_case` is for lists that must be whole: planted bugs, stored tables, one case for each rule.
-CASES_OF_A_TEST = 20
-CASES_ON_SPARK = 5
+CASES_OF_A_TEST = 6
+CASES_ON_SPARK = 2
+
+# A JVM takes half a minute of CPU time until it is warm, so that not every process starts one for the fixture `spark`.
+PROCESSES_WITH_SPARK = 2
 
 # Those that compile the kernels, for many seconds in a fresh clone: the others find them on disk.
 KERNELS = ("test_avro_engine.py", "test_manifest.py", "test_manifest_foreign.py", "test_manifest_list.py")
@@ -77,6 +80,13 @@ LONGEST = (
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have JVMs start quickly; the archive of their classes is made before there are other processes."""
+    if config.option.numprocesses and "spark" not in _excluded_marks(config):
+        jvm.make_archive()
+    os.environ.setdefault(jvm.SUBMIT_OPTIONS, jvm.options())
+
+
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
     """Run one process more than there are cores where tests of Spark run: half of their time is waiting for the JVM."""
@@ -85,14 +95,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int,
 
 
 class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Give a process a file at a time, whose tests share what they load; tests of slow suites go one by one."""
+    """Give a process a file at a time, whose tests share what they load, and all files that one JVM serves.
+
+    Tests of slow suites go one by one.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         path = HERE.parent / nodeid.partition("::")[0]
         if path.name in KERNELS:
             return "kernels"
-        marks = _marks_of_file(path)
-        return nodeid if "slow" in marks and "spark" not in marks else str(path)
+        if _needs_spark(path, nodeid):
+            return f"spark {crc32(path.name.encode()) % PROCESSES_WITH_SPARK}"
+        return nodeid if "slow" in _marks_of_file(path) else str(path)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -132,6 +146,20 @@ def _marks_of_file(path: Path) -> set[str]:
     own = re.search(r"^pytestmark = (?:pytest\.mark\.\S+$|\[[^\]]*\])", path.read_text(), re.MULTILINE)
     marks = set(re.findall(r"pytest\.mark\.(\w+)", own.group())) if own else set()
     return marks | {"slow"} if _is_slow(path) else marks
+
+
+def _needs_spark(path: Path, nodeid: str) -> bool:
+    """Tell by its name whether a test takes the fixture `spark`, itself or for its case."""
+    name, _, case = nodeid.partition("[")
+    marked = _spark_tests_of_file(path).intersection(name.split("::"))
+    return "spark" in _marks_of_file(path) or "spark" in re.split(r"\W", case) or bool(marked)
+
+
+@cache
+def _spark_tests_of_file(path: Path) -> set[str]:
+    """Return the names of the tests and classes of a file that have the marker `spark` themselves."""
+    tests = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return {test.name for test in tests if any("mark.spark" in ast.unparse(each) for each in test.decorator_list)}
 
 
 def _is_slow(path: Path) -> bool:

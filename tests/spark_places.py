@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefield.spark.session.java import find_java_home
 from icefield.spark.session.session import LOGGING, session
+from tests import jvm
 from tests.effort import DEEP
-from tests.jvm import EXECUTOR_OPTIONS, OPTIONS
 
 VARIABLE = "ICEFIELD_SPARK"
 # The address of the server, where Spark runs behind Spark Connect.
@@ -135,7 +135,7 @@ def _cluster() -> Iterator[SparkSession]:
     # Executors work in a directory below Spark's home, which must not be that of the package.
     with tempfile.TemporaryDirectory(prefix="icefield-spark-") as home:
         _link_spark(Path(home))
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{EXECUTOR_OPTIONS} pyspark-shell"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{jvm.executor_options()} pyspark-shell"
         spark = session(master="local-cluster[2,1,1024]")
         yield spark
         spark.stop()
@@ -171,7 +171,7 @@ def _start_daemon(home: str, name: str, host: str, *options: str) -> "subprocess
     environment = {
         **os.environ,
         "JAVA_HOME": str(find_java_home().path),
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {OPTIONS}",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {jvm.options()}",
         "SPARK_LOCAL_IP": host,
     }
     with Path(home, f"{name}.log").open("ab") as log:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.effort import DEEP
-from tests.jvm import EXECUTOR_OPTIONS, own_environment
+from tests.jvm import executor_options, own_environment
 from tests.spark.change_attempts import FAULTS, VERBS
 
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ def test_rows_are_written_once_whatever_runs_twice(tmp_path: Path) -> None:
     environment = own_environment()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
     settings = [f"--conf {key}={value}" for key, value in SETTINGS.items()]
-    environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, EXECUTOR_OPTIONS, "pyspark-shell"])
+    environment["PYSPARK_SUBMIT_ARGS"] = " ".join([*settings, executor_options(), "pyspark-shell"])
     changes, most_seconds = (CHANGES, 3_000) if DEEP else (IN_EVERY_RUN, 500)
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), *changes]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=most_seconds, check=False)
