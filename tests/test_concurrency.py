@@ -16,7 +16,7 @@ from tests.postgres import running_server
 
 pytestmark = pytest.mark.slow
 
-WRITERS, APPENDS = 16, 20 if DEEP else 6
+WRITERS, APPENDS = 16, 20 if DEEP else 3
 # Processes of one that has loaded all that they need, and has opened nothing.
 WRITER = """
 import os, sys

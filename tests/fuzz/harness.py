@@ -35,8 +35,8 @@ class Decoder:
     files: Callable[[], Sequence[File]]
     decode: Callable[[File], Any]
     mutate: Mutation
-    normal: int = 1000
-    many: int = 1250
+    normal: int = 400
+    many: int = 600
     refusals: tuple[type[Exception], ...] = (IcefieldError,)
     engine: str = "compiled"
     child: bool = False

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from tests.effort import sample
 from tests.golden.expected import Expected, rows_of
 from tests.golden.reading import EXPECTED, LINEAGE, cases, differences, names, scan
 from tests.golden.test_golden import REFUSED
@@ -35,7 +36,7 @@ def to_spark(planned: TableScan) -> pa.Table:
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("expected", cases(without=(*REFUSED, *IN_FULL, AS_TEXT)))
+@pytest.mark.parametrize("expected", sample(cases(without=(*REFUSED, *IN_FULL, AS_TEXT)), 20))
 def test_spark_reads_what_its_maker_reads(expected: Expected) -> None:
     with_lineage = "lineage" in expected
     planned = scan(expected, select=[*expected["columns"], *(LINEAGE if with_lineage else ())])
