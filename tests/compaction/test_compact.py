@@ -1,20 +1,29 @@
 """Compaction of real tables on the local engine: what is rewritten, what is kept, and what a caller sees of it."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.commit.racing import files_of, reachable
 
 import icefield
+from icefield.codec.manifest.rows import DataFiles
+from icefield.commit.actions.rewrite import RewrittenGroup
 from icefield.compaction.compact import CompactionProgress
 from icefield.compaction.plan import Reason
-from icefield.errors import InvalidInput, StorageError
+from icefield.errors import CommitError, InvalidInput, StorageError
 from icefield.lake import Lake
 from icefield.model.snapshot import Operation
 from icefield.storage.memory import MemoryStore
 from icefield.table.table import Table
+from icefield.types.arrow import arrow_schema
 
+FILE_COLUMNS = ["file_path", "record_count", "file_size_in_bytes"]
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 # Files of some kB count as more than the cost of a commit, so that levels decide.
 NO_CHEAP_FILES = "icefield.compaction.plan.CHEAP_BYTES"
@@ -220,3 +229,49 @@ def test_rows_keep_their_values_lineage_and_order(lake: Lake, version: int) -> N
     (batch,) = [table.scan(select=["id"]).to_arrow().read_all()]
     values: Sequence[int] = batch["id"].to_pylist()
     assert list(values) == sorted(values), "rows are in the order of their commits"
+
+
+PARTITIONS = ("n", "s", "x", "d", "y", "bucket(3, n)", "truncate(1, s)", "day(t)")
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("how", [{"strategy": "sort"}, {"cluster_by": ["n", "s"]}, {}], ids=["sort", "cluster", "pack"])
+def test_no_partition_loses_rows(lake: Lake, partition: str, how: dict[str, Any]) -> None:
+    schema = "n long, s string, x double, d date, y binary, t timestamp"
+    table = lake.create_table("t.t", schema, partition_by=[partition], order_by=["n desc"])
+    start = datetime(1969, 12, 31, 12)
+    for n in range(4):
+        rows: list[dict[str, Any]] = [
+            {"n": n, "s": "", "x": 0.0, "d": start.date(), "y": b"", "t": start},
+            {"n": -n, "s": "a\0", "x": -0.0, "d": date(1970, 1, 1 + n), "y": b"\0\0", "t": start + timedelta(days=n)},
+            {"n": None, "s": None, "x": float("nan"), "d": None, "y": None, "t": None},
+        ]
+        table.append(pa.Table.from_pylist(rows, arrow_schema(table.schema)))
+    before = sorted(map(repr, table.scan().to_arrow().read_all().to_pylist()))
+    done = table.compact(**how)
+    assert done.files_removed == done.plan.files_to_rewrite > 0
+    assert sorted(map(repr, table.scan().to_arrow().read_all().to_pylist())) == before
+
+
+def test_rows_outside_the_partition_that_metadata_says_are_sorted_too(tmp_path: Path) -> None:
+    lake = icefield.connect(tmp_path, durable=False)
+    table = lake.create_table("t.t", "id long, p string", partition_by=["p"], order_by=["id"])
+    (tmp_path / "added").mkdir()
+    # Without statistics nobody can tell that the rows are elsewhere.
+    pq.write_table(rows(0, 5, partition="b"), tmp_path / "added" / "file.parquet", write_statistics=False)
+    table.add_files([str(tmp_path / "added" / "file.parquet")], partition={"p": "a"})
+    table.append(rows(5, 5, partition="c"))
+    before = table.scan().to_arrow().read_all().sort_by("id").to_pylist()
+    assert table.compact(strategy="sort").files_removed == 2
+    assert table.scan().to_arrow().read_all().sort_by("id").to_pylist() == before
+
+
+def test_a_rewrite_that_would_change_the_number_of_rows_is_refused(lake: Lake) -> None:
+    table = make(lake, 2)
+    table.delete("id < 10")
+    (batch,) = [table.compact(dry_run=True).plan.chosen]
+    head = lake.table("t.t").inspect("files", where="content = 0").to_arrow().read_all().select(FILE_COLUMNS)
+    for count, allowed in {189: False, 190: True, 200: True, 201: False}.items():
+        new = DataFiles.trusted(head.slice(0, 1).set_column(1, "record_count", [[count]]))
+        with nullcontext() if allowed else pytest.raises(CommitError, match="a rewrite must not change rows"):
+            RewrittenGroup(batch, new, None)

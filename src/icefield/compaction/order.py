@@ -19,6 +19,7 @@ from icefield.parquet.write.row_order import RowOrder, column_keys, rank_column
 from icefield.plan.partition.keys import partition_keys
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
+from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
 
@@ -88,13 +89,24 @@ class SampleColumns:
 
 
 def split_by_partition(replaced: Sequence[PlannedFiles], added: AddedFiles) -> list[RewrittenGroup]:
-    """Return the old and the new files of each partition, or all of them together if they have different specs."""
+    """Return the old and the new files of each partition, or all of them together where these do not correspond.
+
+    They do not if specs differ, or if rows are not in the partition that metadata says: then a new file may belong to
+    no partition of the old ones.
+    """
+    together = [RewrittenGroup(PlannedFiles.concat(replaced), added.columns, None)]
     spec = added.shape.spec
     if any(files.spec_id[0].as_py() != spec.spec_id for files in replaced):
-        return [RewrittenGroup(PlannedFiles.concat(replaced), added.columns, None)]
-    keys = partition_keys(added.columns, spec).to_numpy(zero_copy_only=False)
+        return together
+    index = KeyIndex([pa.array([files.partition_key[0].as_py() for files in replaced], pa.binary())], len(replaced))
+    found = index.find([partition_keys(added.columns, spec)], added.columns.num_rows)
+    if (found == NOT_FOUND).any():
+        return together
+    order = np.argsort(found, kind="stable")
+    starts = np.searchsorted(found[order], np.arange(len(replaced) + 1))
     return [
-        RewrittenGroup(files, added.columns.choose(keys == files.partition_key[0].as_py()), None) for files in replaced
+        RewrittenGroup(files, added.columns.take(order[starts[code] : starts[code + 1]]), None)
+        for files, code in zip(replaced, index.codes.tolist(), strict=True)
     ]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow.compute as pc
 
 from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import partition_column
@@ -29,7 +30,7 @@ from icefield.commit.snapshot.position_deletes import (
     open_delete_writer,
 )
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally, tally_deletes
-from icefield.errors import MissingFile
+from icefield.errors import CommitError, MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
@@ -39,11 +40,25 @@ from icefield.plan.planned_files import PlannedFiles
 
 @dataclass(frozen=True)
 class RewrittenGroup:
-    """Planned files and the new ones with the same rows; moved: the new positions of rows, None if unknown."""
+    """Planned files and the new ones with the same rows; moved: the new positions of rows, None if unknown.
+
+    Raises CommitError if the new files have more rows than the old ones, or fewer than those that are not deleted.
+    """
 
     replaced: PlannedFiles
     files: DataFiles
     moved: MovedRows | None
+
+    def __post_init__(self) -> None:
+        old, new = tally(self.replaced), tally(self.files)
+        deleted = self.replaced.deleted_rows
+        most_deleted = old.records if deleted.null_count else pc.sum(deleted).as_py()
+        if not old.records - most_deleted <= new.records <= old.records:
+            raise CommitError(
+                f"cannot replace {old.files:,} files with {old.records:,} rows, of which {most_deleted:,} are deleted, "
+                f"by {new.files:,} files with {new.records:,} rows: a rewrite must not change rows",
+                hint="The table was not changed. This is a bug: please report it",
+            )
 
 
 @dataclass(frozen=True)
