@@ -13,6 +13,7 @@ import pytest
 
 import icefield
 from icefield.engine.choose import EngineName
+from icefield.errors import InvalidInput
 from icefield.model.sort_order import UNSORTED, parse_order_by
 from icefield.parquet.write.row_order import RowOrder, rank_column
 from icefield.table.table import Table
@@ -111,6 +112,19 @@ def test_an_order_of_rows_has_nulls_and_nan_where_they_belong() -> None:
     }.items():
         order = RowOrder(parse_order_by([term], schema))
         assert order.sorted(rows, schema)["n"].to_pylist() == wanted, term
+
+
+def test_rows_that_arrow_cannot_reorder_are_refused() -> None:
+    schema = parse_schema("id long, y binary")
+    long = pa.py_buffer(np.zeros(1_100_000_000, np.uint8))
+    value = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, long.size], np.int32)), long])
+    rows = pa.table({"id": pa.array([2, 1]), "y": pa.chunked_array([value, value])})
+    for order in (
+        RowOrder(parse_order_by(["id"], schema)),
+        RowOrder(UNSORTED, (rank_column(1, rows["id"].chunk(0), 1),)),
+    ):
+        with pytest.raises(InvalidInput, match="above 2 GiB"):
+            order.sorted(rows, schema)
 
 
 def test_ranks_leave_room_for_nulls_and_nan() -> None:

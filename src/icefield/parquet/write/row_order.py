@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.errors import InvalidInput
 from icefield.model.hilbert import CURVE_BITS, curve_positions
-from icefield.model.sort_order import Direction, NullOrder, SortOrder
+from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
 from icefield.parquet.nan_columns import column_at
 from icefield.parquet.write.order_check import known_fields
 from icefield.types.arrays import Longs
@@ -54,30 +55,50 @@ class RowOrder:
         return curve_positions([column.ranks(rows, schema) for column in self.cluster])
 
     def sorted(self, rows: pa.Table, schema: Schema) -> pa.Table:
-        """Return rows in this order; rows that are equal in it keep theirs."""
-        if rows.num_rows == 0:
+        """Return rows in this order; rows that are equal in it keep theirs. Raises InvalidInput for too much text."""
+        batches = rows.to_batches()
+        if not batches:
             return rows
-        batch = rows.combine_chunks().to_batches()[0]
         if self.cluster:
-            return rows.take(pa.array(np.argsort(self.curve_positions(batch, schema), kind="stable")))
-        keys, by = [], []
-        for at, field in enumerate(known_fields(self.sort, schema)):
-            kind = schema.by_id[field.source_id].type
-            assert isinstance(kind, PrimitiveType)
-            values = field.transform.apply(column_at(batch, schema.paths[field.source_id]), kind)
-            key = sort_keys(values, field.transform.result_type(kind))
-            # Where nulls go is a key of its own: Arrow has one choice for all keys.
-            is_null = key.is_null()
-            is_last = field.null_order is NullOrder.LAST
-            direction = "descending" if field.direction is Direction.DESC else "ascending"
-            keys += [is_null if is_last else pc.invert(is_null), key]
-            by += [(f"n{at}", "ascending"), (f"k{at}", direction)]
-        if not keys:
+            order = np.argsort(
+                np.concatenate([self.curve_positions(batch, schema) for batch in batches]), kind="stable"
+            )
+            return _taken(rows, pa.array(order))
+        by = [(f"n{at}", f"k{at}", field) for at, field in enumerate(known_fields(self.sort, schema))]
+        if not by:
             return rows
-        table = pa.table(dict(zip((name for name, _ in by), keys, strict=True)))
+        keys = [
+            key for null, value, field in by for key in ((null, "ascending"), (value, _DIRECTIONS[field.direction]))
+        ]
+        table = pa.Table.from_batches(
+            pa.record_batch(
+                [key for *_, field in by for key in _keys_of(batch, field, schema)], names=[n for n, _ in keys]
+            )
+            for batch in batches
+        )
         # The last key makes the sort stable.
         table = table.append_column("row", pa.array(np.arange(rows.num_rows)))
-        return rows.take(pc.sort_indices(table, [*by, ("row", "ascending")]))
+        return _taken(rows, pc.sort_indices(table, [*keys, ("row", "ascending")]))
+
+
+def _keys_of(batch: pa.RecordBatch, field: SortField, schema: Schema) -> tuple[pa.Array, pa.Array]:
+    """Return the keys of a field: where nulls go is one of its own, because Arrow has one choice for all keys."""
+    kind = schema.by_id[field.source_id].type
+    assert isinstance(kind, PrimitiveType)
+    values = field.transform.apply(column_at(batch, schema.paths[field.source_id]), kind)
+    key = sort_keys(values, field.transform.result_type(kind))
+    is_null = key.is_null()
+    return is_null if field.null_order is NullOrder.LAST else pc.invert(is_null), key
+
+
+def _taken(rows: pa.Table, order: pa.Array) -> pa.Table:
+    try:
+        return rows.take(order)
+    except pa.ArrowInvalid as error:  # its offsets have 32 bits
+        raise InvalidInput(
+            f"cannot put {rows.num_rows:,} rows of a partition in order in this process: a column is above 2 GiB",
+            hint="Use engine='spark', or a filter that selects fewer files",
+        ) from error
 
 
 def column_keys(rows: pa.RecordBatch, schema: Schema, field_id: int) -> pa.Array:
@@ -105,4 +126,5 @@ def _comparable(keys: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.generic]]
     return np.array(keys.to_pylist(), object)
 
 
+_DIRECTIONS = {Direction.ASC: "ascending", Direction.DESC: "descending"}
 _NAN_KEY = sort_keys(pa.array([float("nan")]), DoubleType())[0]
