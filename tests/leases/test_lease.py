@@ -12,7 +12,7 @@ from icefield.ambient import SeededAmbient, SystemAmbient
 from icefield.errors import LeaseLost, StorageError
 from icefield.leases.folder import store_time_ms
 from icefield.leases.lease import MARGIN_S, KeptLease, Lease, take_lease
-from icefield.leases.record import LeaseKind, LeaseRecord, is_of_write, parse_version, version_location
+from icefield.leases.record import LeaseKind, LeaseRecord, is_of_write, parse_version, uuid_of_write, version_location
 from icefield.leases.sample import SeenLease, declare_dead, forget_dead, held, note_sightings, sample_leases, write_ids
 from icefield.storage.local import LocalStore
 from icefield.storage.location import location_of_path
@@ -238,6 +238,7 @@ def test_a_kept_lease_is_renewed_in_the_background() -> None:
 
 def test_files_are_owned_by_the_id_in_their_names() -> None:
     write_id = uuid.UUID(int=0xABCDEF << 96)
-    for name in (f"00000-{write_id.hex}-00001.parquet", f"{write_id}-m0.avro", f"snap-1-1-{write_id}.avro"):
+    named = f"00001-{uuid_of_write(write_id.hex, uuid.uuid4())}.metadata.json"
+    for name in (f"00000-{write_id.hex}-00001.parquet", f"{write_id}-m0.avro", f"snap-1-1-{write_id}.avro", named):
         assert is_of_write(f"file:///t/{name}", [write_id.hex])
-        assert not is_of_write(f"file:///t/{write_id.hex}/{name}", [uuid.UUID(int=5).hex])
+        assert not is_of_write(f"file:///t/{write_id.hex}/{name}", [uuid.UUID(int=5 << 96).hex])

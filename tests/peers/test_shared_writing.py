@@ -245,3 +245,20 @@ def _started(uri: str, table: str) -> Iterator["subprocess.Popen[str]"]:
         worker.stdin.write("go\n")
         worker.stdin.flush()
         yield worker
+
+
+def test_they_continue_the_numbers_of_metadata_files_that_are_named_after_leases(
+    shared_lake: Lake, theirs: SqlCatalog
+) -> None:
+    shortest = {"icefield.gc.foreign-readers": "false", "icefield.gc.grace-ms": "0", "icefield.gc.orphan-age-ms": "0"}
+    ours = shared_lake.create_table(
+        "shared.t", "id long", properties={**shortest, "write.metadata.previous-versions-max": "2"}
+    )
+    rows = pa.table({"id": [1]})
+    for _ in range(3):
+        ours.append(rows)
+    theirs.load_table("shared.t").append(rows)
+    ours.append(rows)
+    assert ours.metadata_location.rpartition("/")[2].startswith("00005-")
+    ours.expire_snapshots("2100-01-01")
+    assert ours.fsck().is_healthy

@@ -24,6 +24,7 @@ from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.storage.location import join_location
 
 _NAME = re.compile(r"([0-9a-f]{32})\.(\d{6,})\.json")
+_SIGNIFICANT_DIGITS = 24  # of the 32 of an id; the others leave room for what makes a name unique
 
 
 class LeaseKind(Enum):
@@ -114,4 +115,9 @@ def this_holder() -> str:
 def is_of_write(location: str, write_ids: Sequence[str]) -> bool:
     """Return whether a file was written under one of the leases, by its name."""
     name = location.rpartition("/")[2].replace("-", "")
-    return any(write_id in name for write_id in write_ids)
+    return any(write_id[:_SIGNIFICANT_DIGITS] in name for write_id in write_ids)
+
+
+def uuid_of_write(write_id: str, drawn: uuid.UUID) -> uuid.UUID:
+    """Return a UUID that names a lease as `is_of_write` reads it: PyIceberg wants one in names, and nothing more."""
+    return uuid.UUID(write_id[:_SIGNIFICANT_DIGITS] + drawn.hex[_SIGNIFICANT_DIGITS:])

@@ -25,6 +25,7 @@ from icefield.commit.operations.retired_metadata import entry_of, find_removable
 from icefield.commit.retry import Outcome, ResolvedSwap
 from icefield.commit.validate.ownership import Claim, claim_of, guard_of, roots_of
 from icefield.errors import MissingFile
+from icefield.leases.record import uuid_of_write
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import MetadataLogEntry
@@ -252,9 +253,14 @@ def write_metadata(metadata: TableMetadata, name: str, context: WriteContext) ->
 
 
 def next_metadata_name(previous_location: str | None, context: WriteContext) -> str:
-    """Name a metadata file `NNNNN-<uuid>` with the next number, whatever the extension of the previous one."""
+    """Name a metadata file `NNNNN-<uuid>` with the next number, whatever the extension of the previous one.
+
+    After any other form of name PyIceberg starts again with number 0, as if the files so far were of a later version.
+    """
     known = None if previous_location is None else metadata_number(previous_location)
-    return f"{0 if known is None else known + 1:05d}-{context.unique()}"
+    drawn = context.ambient.random_uuid()
+    unique = drawn if context.write_id is None else uuid_of_write(context.write_id, drawn)
+    return f"{0 if known is None else known + 1:05d}-{unique}"
 
 
 def metadata_number(location: str) -> int | None:
