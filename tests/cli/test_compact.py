@@ -35,7 +35,7 @@ def test_compact_takes_a_filter_options_and_columns(icefield: Icefield, tmp_path
     icefield("create", "a.t", "id long, p string")
     fill(tmp_path)
     none = icefield("compact", "a.t", "--where", "id > 100", "--json")
-    assert (none.code, none.json["files"]) == (0, 0)
+    assert (none.code, none.json["files"], none.json["is-dry-run"]) == (0, 0, False)
     clustered = icefield("compact", "a.t", "--cluster-by", "id, p", "--json")
     assert (clustered.json["strategy"], clustered.json["files-added"]) == ("cluster", 1)
     refused = icefield("compact", "a.t", "--option", "min-input-files=1")

@@ -30,6 +30,7 @@ def test_a_healthy_lake(orders: Icefield) -> None:
     assert document["healthy"] is True
     assert document["tables"][0]["files"] == 3
     assert document["tables"][0]["findings"] == []
+    assert orders("fsck", "--repair", "--json").json["tables"][0]["dry-run"] is False
 
 
 def test_a_lake_without_tables(icefield: Icefield) -> None:

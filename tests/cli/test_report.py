@@ -20,6 +20,16 @@ def test_a_report_is_data(orders: Icefield) -> None:
     assert document["cost"]["stored"] >= document["cost"]["live"] > 0
 
 
+def test_the_report_of_a_lake_has_one_form_and_counts_a_table_once(orders: Icefield) -> None:
+    alone = orders("report", "--json").json
+    twice = orders("report", "shop.orders", "shop.orders", "--json").json
+    orders("create", "shop.other", "id long")
+    both = orders("report", "--json").json
+    assert alone.keys() == twice.keys() == both.keys()
+    assert [len(each["tables"]) for each in (alone, twice, both)] == [1, 1, 2]
+    assert twice["stored"] == alone["stored"]
+
+
 def test_a_wrong_price_and_a_missing_table_are_refused(orders: Icefield) -> None:
     assert orders("report", "--price", "-1").code == 1
     assert "shop.none" in orders("report", "shop.none").err

@@ -87,7 +87,7 @@ class LakeChecks(ABC):
             dry_run: Return what would be repaired, and change nothing.
             progress: Called with the name of each table that was checked.
         """
-        names = [self._known(name) for name in (self.tables() if tables is None else tables)]
+        names = self._named(tables)
         options = FsckOptions(deep, repair, dry_run)
         return fsck_lake(self.backend, names, options, together=together, progress=progress)
 
@@ -98,6 +98,10 @@ class LakeChecks(ABC):
             tables: The tables. By default all.
             price: What a gigabyte costs in a month.
         """
-        names = [self._known(name) for name in (self.tables() if tables is None else tables)]
+        names = self._named(tables)
         found = [measure_table(LiveHead(self.backend, name), check_price(price)) for name in names]
         return sum_up("total", found, price)
+
+    def _named(self, tables: Sequence[str] | None) -> list[TableName]:
+        """Return the names of these tables, each once, or of all."""
+        return list(dict.fromkeys(self._known(name) for name in (self.tables() if tables is None else tables)))

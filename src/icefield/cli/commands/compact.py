@@ -1,5 +1,7 @@
 """icefield compact, rewrite-manifests, convert-deletes: fewer and larger files, and faster planning."""
 
+from dataclasses import replace
+
 import rich_click as click
 
 from icefield.cli.commands.snapshots import summary_number
@@ -52,7 +54,7 @@ def compact(  # noqa: PLR0913 - one parameter per option
         opened = lake.table(table)
         plan = opened.compact(where, strategy=strategy, cluster_by=columns, options=options, dry_run=True)
         if dry_run or not plan.plan.groups:
-            result = plan
+            result = replace(plan, is_dry_run=dry_run)
         else:
             with show_progress(f"compacting {opened.name}", len(plan.plan.groups), "groups") as steps:
                 done = 0

@@ -1,5 +1,7 @@
 """icefield fsck, report: check that the metadata of tables is true; report what they store."""
 
+from dataclasses import replace
+
 import rich_click as click
 
 from icefield.cli.commands.tables import confirm
@@ -67,6 +69,8 @@ def fsck(  # noqa: PLR0913 - one parameter per option
                 talk(str(result))
                 confirm(f"Make {counted(planned, 'repair')}?", "nothing was changed")
             result = run(dry=False)
+        elif not dry_run:
+            result = replace(result, tables=[replace(table, is_dry_run=False) for table in result.tables])
     if settings.as_json:
         print_json(result.as_dict())
     else:
@@ -85,7 +89,7 @@ def report(settings: Settings, tables: tuple[str, ...], price: float | None) -> 
     """
     with open_lake(settings) as lake:
         found = lake.report(tables or None, price=price)
-    shown = found.tables[0] if len(found.tables) == 1 else found
+    shown = found.tables[0] if len(tables) == 1 else found  # not by how many tables the lake has
     if settings.as_json:
         print_json(kebab(shown.as_dict()))
     else:
