@@ -40,6 +40,9 @@ def test_a_reader_returns_all_rows_while_its_snapshot_is_swept(yard: Yard) -> No
     wipe(table)
     (lease,) = table.leases()
     assert (lease.kind, lease.files_held > 4, lease.bytes_held > 0) == ("reader", True, True)
+    for dry_run in (True, False):
+        again = table.sweep(dry_run=dry_run)
+        assert (again.files_deleted, len(again.waiting)) == (0, 1), "what was deleted before is not counted again"
     rest = pa.Table.from_batches([first, *reader])
     assert sorted(rest["id"].to_pylist()) == [0, 1, 2, 3]
     assert table.leases() == []

@@ -24,7 +24,7 @@ from icefield.leases.folder import AUDIT, MARKS
 from icefield.leases.record import this_holder
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
-from icefield.upkeep.files import FILES_SCHEMA, TableFiles
+from icefield.upkeep.files import FILES_SCHEMA, TableFiles, concat_files
 
 EXPIRED, ORPHAN, DROPPED = "expired", "orphan", "dropped"
 _MARK = re.compile(r"(expired|orphan|dropped)-([0-9a-f]{32})\.parquet")
@@ -85,16 +85,19 @@ def finish_audit(store: Store, location: str) -> None:
         store.put_new(location.removesuffix(".parquet") + ".done", b"")
 
 
-def unfinished_audits(store: Store, mark: Mark, table: uuid.UUID) -> list[tuple[str, TableFiles]]:
-    """Return the audits of a mark whose sweep did not finish, so that another one can."""
+def read_audits(store: Store, mark: Mark, table: uuid.UUID) -> tuple[list[str], TableFiles]:
+    """Return the audits of a mark whose sweep did not finish, and the files that other sweeps of it have deleted."""
     names = {file.location for file in store.list(join_location(mark.folder, AUDIT))}
-    found = []
+    unfinished, finished = list[str](), list[TableFiles]()
     for location in sorted(names):
         name = _AUDIT.fullmatch(location.rpartition("/")[2])
-        is_of_mark = name is not None and f"{name.group(1)}-{name.group(2)}" == mark.name
-        if is_of_mark and location.endswith(".parquet") and location.removesuffix(".parquet") + ".done" not in names:
-            found.append((location, _decode(store.read(location), location, table)))
-    return found
+        if name is None or f"{name.group(1)}-{name.group(2)}" != mark.name or not location.endswith(".parquet"):
+            continue
+        if location.removesuffix(".parquet") + ".done" in names:
+            finished.append(_decode(store.read(location), location, table))
+        else:
+            unfinished.append(location)
+    return unfinished, concat_files(finished)
 
 
 def encode_files(files: TableFiles, table: uuid.UUID, reason: str) -> bytes:

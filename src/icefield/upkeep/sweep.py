@@ -41,7 +41,7 @@ from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.storage.store import Store, delete_many
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, grace_of
 from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold
-from icefield.upkeep.mark import Mark, finish_audit, list_marks, read_mark, unfinished_audits, write_audit
+from icefield.upkeep.mark import Mark, finish_audit, list_marks, read_audits, read_mark, write_audit
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import HeldBack, SweepResult
@@ -185,7 +185,10 @@ class _Due:
         """Delete the files of one mark."""
         store, table = self._backend.store, self._newest.metadata.table_uuid
         files = read_mark(store, mark, table)
-        unneeded = files.filter(pc.invert(files.is_in(self._reachable)))
+        begun, gone = read_audits(store, mark, table)
+        # A mark stays while a lease holds one of its files; what was deleted before is not deleted and recorded again.
+        left = files.filter(pc.invert(files.is_in(fold(gone.location))))
+        unneeded = left.filter(pc.invert(left.is_in(self._reachable)))
         owned = unneeded.filter(pc.is_valid(self._owned.kinds(unneeded.location)))
         is_held = self._is_held(owned)
         free, waiting = owned.filter(pc.invert(is_held)), owned.filter(is_held)
@@ -194,12 +197,11 @@ class _Due:
             tally.waiting.append(HeldBack("held by leases", waiting.num_rows, waiting.total_bytes))
         if self._dry_run:
             return
-        begun = unfinished_audits(store, mark, table)
         if free.num_rows:
             audit = write_audit(store, self._backend.ambient, mark, table, free)
             self._delete(free)
             finish_audit(store, audit)
-        for location, _ in begun:
+        for location in begun:
             finish_audit(store, location)
         if not waiting.num_rows:
             store.delete(mark.location)
