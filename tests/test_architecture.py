@@ -34,6 +34,7 @@ ROOMS = (
     "compaction",
     "fsck",
     "report",
+    "policy",
     "inspect",
     "explain",
     "table",
@@ -85,6 +86,7 @@ DOORS = {
     "explain": ALL,
     "fsck": ("check", "finding", "stored"),
     "report": ("measure", "result"),
+    "policy": ("budget", "inline", "result", "run", "settings"),
     "expr": (
         *(
             "bind.bind",
@@ -129,7 +131,7 @@ DOORS = {
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "drops", "fsck", "scan", "table", "transaction"),
+    "table": ("definition", "drops", "fsck", "lake_upkeep", "scan", "table", "transaction"),
     "types": ALL,
     "upkeep": ALL,
 }

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.cache.manifests import ManifestCache
@@ -25,6 +26,11 @@ class Backend:
     def reading(self) -> ReadContext:
         """What tables are loaded and planned with."""
         return ReadContext(self.store, self.cache)
+
+    @cached_property
+    def inline_looks(self) -> dict[tuple[UUID, str], int]:
+        """At which sequence number of a branch this process last looked for files to compact after a commit."""
+        return {}
 
     def on(self, store: Store) -> "Backend":
         """Return the same backend with files in another store, such as one that records what is written."""

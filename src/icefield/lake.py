@@ -3,7 +3,7 @@
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -42,6 +42,7 @@ from icefield.storage.store import StaysInProcess, Store
 from icefield.table.definition import define_table
 from icefield.table.drops import LakeDrops
 from icefield.table.fsck import LakeChecks
+from icefield.table.lake_upkeep import LakeUpkeep
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
 from icefield.view import Source, View, ViewQuery, define_view, redefine_view
@@ -52,7 +53,7 @@ MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder i
 
 
 @check_arguments
-class Lake(LakeDrops, LakeChecks, StaysInProcess):
+class Lake(LakeDrops, LakeChecks, LakeUpkeep, StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(self, backend: Backend, warehouse: str) -> None:
@@ -281,10 +282,6 @@ class Lake(LakeDrops, LakeChecks, StaysInProcess):
         transaction.sessions = self._sessions
         return transaction
 
-    def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace."""
-        self.catalog.create_namespace(parse_namespace(name), properties)
-
     def drop_namespace(self, name: str) -> None:
         """Drop an empty namespace."""
         self.catalog.drop_namespace(parse_namespace(name))
@@ -297,12 +294,6 @@ class Lake(LakeDrops, LakeChecks, StaysInProcess):
     def namespace_properties(self, name: str) -> dict[str, str]:
         """Return the properties of a namespace."""
         return self.catalog.namespace_properties(parse_namespace(name))
-
-    def update_namespace_properties(
-        self, name: str, updates: Mapping[str, str] | None = None, *, removals: Iterable[str] = ()
-    ) -> None:
-        """Set and remove properties of a namespace, in one step."""
-        self.catalog.update_namespace_properties(parse_namespace(name), removals, dict(updates or {}))
 
     def close(self) -> None:
         """Close the connections to the catalog."""

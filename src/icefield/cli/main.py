@@ -78,6 +78,7 @@ COMMANDS = (
     CommandOnDemand("orphans", "icefield.cli.commands.upkeep", "Mark files that nothing refers to."),
     CommandOnDemand("sweep", "icefield.cli.commands.upkeep", "Delete marked files whose grace period is over."),
     CommandOnDemand("leases", "icefield.cli.commands.upkeep", "List long reads and writes, and what they hold."),
+    CommandOnDemand("upkeep", "icefield.cli.commands.upkeep", "Do the upkeep that tables need, worst debt first."),
     CommandOnDemand("fsck", "icefield.cli.commands.fsck", "Check that files exist and that metadata is true."),
     CommandOnDemand("report", "icefield.cli.commands.fsck", "Report what tables store, and what upkeep would gain."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),

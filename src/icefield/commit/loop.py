@@ -33,6 +33,7 @@ from icefield.model.apply import apply, check
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.updates import AddSnapshot
+from icefield.properties.table import COMMIT_RETRIES
 from icefield.storage.store import Store
 
 
@@ -60,7 +61,8 @@ class TableCommit:
 
     known: a version that was loaded before; it is not loaded again while it is the newest. known_at: when it was
     loaded, on a monotonic clock. reads: what was read from the table, which must be unchanged at commit time. own: data
-    files to remove if the commit certainly failed.
+    files to remove if the commit certainly failed. retries: after conflicts; None for as many as the table's properties
+    say.
     """
 
     table: TableName
@@ -70,6 +72,7 @@ class TableCommit:
     reads: Reads | None = None
     own: Sequence[OwnFiles] = ()
     known_at: float | None = None
+    retries: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class Committer:
 
     def _load(self, run: "_Run") -> tuple[str, "_Bases"]:
         known = self._fresh(run.parts) if run.attempt is None else None
-        bases = _Bases(known or [self._load_base(part) for part in run.parts])
+        bases = _Bases(known or [self._load_base(part) for part in run.parts], run.parts[0].retries)
         return bases.tables[0].location, bases
 
     def _fresh(self, parts: Sequence[TableCommit]) -> list[TableVersion] | None:
@@ -238,7 +241,9 @@ class _Bases:
     """The tables as loaded for an attempt; the properties of the first one set the retries."""
 
     tables: Sequence[TableVersion]
+    retries: int | None = None
 
     @property
     def properties(self) -> Mapping[str, str]:
-        return self.tables[0].metadata.properties
+        own = self.tables[0].metadata.properties
+        return own if self.retries is None else {**own, COMMIT_RETRIES.key: str(self.retries)}

@@ -21,9 +21,9 @@ from icefield.commit.actions.rewrite import RewriteFiles, RewrittenGroup
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.commit.snapshot.moved_rows import MovedRows
 from icefield.commit.validate.references import remove_unreferenced
-from icefield.compaction.options import BIN_PACK, CompactionRequest
+from icefield.compaction.options import BIN_PACK, NO_LIMIT, CompactionLimit, CompactionRequest
 from icefield.compaction.order import check_order, find_order, split_by_partition
-from icefield.compaction.plan import CompactionPlan, FileGroup, plan_compaction
+from icefield.compaction.plan import CompactionPlan, FileGroup, plan_compaction, plan_newest
 from icefield.compaction.result import CompactionResult
 from icefield.dml.write import TableWrite, Verb
 from icefield.engine.engine import RowEngine
@@ -37,7 +37,6 @@ from icefield.properties.compaction import COMPACTION_COMMIT_BYTES
 from icefield.types.arrays import Longs
 
 COMPACT = Verb("compact", None)
-MOST_ROUNDS = 3  # of planning again what others changed
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,12 @@ class Compaction:
     begin: Callable[[], TableWrite]
     request: CompactionRequest
     on_progress: OnProgress
+    limit: CompactionLimit = NO_LIMIT
     _seconds: dict[str, float] = field(default_factory=dict)
     _snapshots: list[Snapshot] = field(default_factory=list)
     _done: list[RewrittenGroup] = field(default_factory=list)
+    _bytes_begun: int = 0
+    _over_limit: int = 0
     _engine: str | None = None
 
     def dry_run(self) -> CompactionResult:
@@ -74,7 +76,7 @@ class Compaction:
         """Rewrite what is worth it, and return what was done."""
         first: CompactionPlan | None = None
         left_out = 0
-        for _ in range(MOST_ROUNDS):
+        for _ in range(self.limit.rounds):
             write = self._begin()
             try:
                 scan, plan = self._plan(write)
@@ -84,7 +86,7 @@ class Compaction:
                 break  # another writer replaced the table by one that the request does not fit
             first = first or plan
             left_out = self._rewrite(write, scan, plan)
-            if not left_out:
+            if not left_out or self._over_limit:
                 break
         assert first is not None
         return CompactionResult(
@@ -94,6 +96,7 @@ class Compaction:
             snapshots=tuple(self._snapshots),
             groups_done=len(self._done),
             groups_left_out=left_out,
+            groups_over_limit=self._over_limit,
             files_removed=sum(group.replaced.num_rows for group in self._done),
             bytes_removed=sum(group.replaced.total_bytes for group in self._done),
             files_added=sum(group.files.num_rows for group in self._done),
@@ -112,17 +115,23 @@ class Compaction:
             if rewrite_all:
                 check_order(self.request, write.base)
             files, spec_id = scan.files, write.base.spec.spec_id
+            if self.limit.newest_only and self.limit.most_bytes is not None:
+                return scan, plan_newest(files, thresholds, spec_id, self.limit.most_bytes)
             return scan, plan_compaction(files, delete_rows(scan), thresholds, spec_id, rewrite_all=rewrite_all)
 
     def _rewrite(self, write: TableWrite, scan: ScanPlan, plan: CompactionPlan) -> int:
         """Rewrite the groups of a plan in batches; return how many were left out."""
         left_out, done = 0, 0
-        for batch in _batches(plan.groups, COMPACTION_COMMIT_BYTES.read(self.request.properties(write.base))):
-            before = plan.groups[:done]
+        groups = self._within_limit(plan.groups)
+        of_bytes = sum(group.total_bytes for group in groups)
+        for batch in _batches(groups, COMPACTION_COMMIT_BYTES.read(self.request.properties(write.base))):
+            if self.limit.is_over():
+                self._over_limit += len(groups) - done
+                break
+            before = groups[:done]
             done += len(batch)
-            progress = CompactionProgress(
-                len(before), len(plan.groups), sum(g.total_bytes for g in before), plan.bytes_to_rewrite
-            )
+            progress = CompactionProgress(len(before), len(groups), sum(g.total_bytes for g in before), of_bytes)
+            self._bytes_begun += sum(group.total_bytes for group in batch)
             # A batch has a lease of its own, if one is needed, which ends with its commit; that of the round goes on.
             part = replace(write, opened=[])
             rewritten = self._rewrite_batch(part, scan, batch, progress)
@@ -132,6 +141,18 @@ class Compaction:
         for held in write.opened:
             held.close()
         return left_out
+
+    def _within_limit(self, groups: Sequence[FileGroup]) -> Sequence[FileGroup]:
+        """Return the groups that the limit of bytes allows: those with the smallest files first."""
+        if self.limit.most_bytes is None:
+            return groups
+        left, chosen = self.limit.most_bytes - self._bytes_begun, list[FileGroup]()
+        for group in sorted(groups, key=lambda group: group.total_bytes / group.files.num_rows):
+            if group.total_bytes <= left:
+                left -= group.total_bytes
+                chosen.append(group)
+        self._over_limit = len(groups) - len(chosen)
+        return chosen
 
     def _rewrite_batch(
         self, write: TableWrite, scan: ScanPlan, batch: Sequence[FileGroup], progress: CompactionProgress

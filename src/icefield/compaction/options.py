@@ -4,7 +4,7 @@ An option is named like the property without its prefix, such as `min-input-file
 such as `target-file-size-bytes`. Raises InvalidInput.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icefield.compaction.plan import Thresholds
@@ -35,6 +35,23 @@ _OWN = frozenset(
 )
 _SMALL_SHARE = 0.75  # of the target size
 _LARGE_SHARE = 1.8
+
+
+@dataclass(frozen=True)
+class CompactionLimit:
+    """How far a compaction goes.
+
+    is_over: asked before each part that is committed on its own. most_bytes: how much data is rewritten at most.
+    newest_only: only full levels among the newest small files. rounds: of planning again what others changed first.
+    """
+
+    is_over: Callable[[], bool] = lambda: False
+    most_bytes: int | None = None
+    newest_only: bool = False
+    rounds: int = 3
+
+
+NO_LIMIT = CompactionLimit()
 
 
 @dataclass(frozen=True)

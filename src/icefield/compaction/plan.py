@@ -146,7 +146,7 @@ def plan_compaction(
 
     rewrite_all: rewrite every file, together with the others of its partition, to put their rows in order.
     """
-    order = np.lexsort((files.sequence_number.to_numpy(), _partition_numbers(files), files.spec_id.to_numpy()))
+    order = _order(files)
     files, delete_rows = files.take(order), delete_rows[order]
     groups: list[FileGroup] = []
     partitions: list[PartitionPlan] = []
@@ -156,6 +156,28 @@ def plan_compaction(
             own = [FileGroup(partition, (Reason.ORDER,) * partition.num_rows)]
         else:
             own = list(_plan_partition(partition, delete_rows[start:end], thresholds, spec_id))
+        groups += own
+        partitions.append(_describe(partition, own))
+    return CompactionPlan(files.num_rows, files.total_bytes, tuple(groups), tuple(partitions), thresholds)
+
+
+def plan_newest(files: PlannedFiles, thresholds: Thresholds, spec_id: int, most_bytes: int) -> CompactionPlan:
+    """Choose full levels among the newest small files of each partition alone, of at most so many bytes in all.
+
+    Levels go by rows here: the smallest files have about the same size, however few rows they have.
+    """
+    files = files.take(_order(files))
+    groups: list[FileGroup] = []
+    partitions: list[PartitionPlan] = []
+    for start, end in _partitions(files):
+        partition = files.slice(start, end - start)
+        sizes, rows = partition.file_size_in_bytes.to_numpy(), partition.record_count.to_numpy()
+        is_small = (sizes < thresholds.min_file_bytes) & (partition.spec_id.to_numpy() == spec_id)
+        small = np.flatnonzero(is_small)
+        newest = small[np.cumsum(sizes[small][::-1])[::-1] <= most_bytes]
+        runs = [newest[run] for run in fold_levels(rows[newest].tolist(), thresholds) if len(run) > 1]
+        own = [FileGroup(partition.take(run), (Reason.LEVEL_FULL,) * len(run)) for run in runs]
+        most_bytes -= sum(group.total_bytes for group in own)
         groups += own
         partitions.append(_describe(partition, own))
     return CompactionPlan(files.num_rows, files.total_bytes, tuple(groups), tuple(partitions), thresholds)
@@ -236,6 +258,11 @@ def _find_reasons(files: PlannedFiles, delete_rows: Longs, thresholds: Threshold
     has_many = has_deletes & (delete_rows >= np.maximum(1, rows * thresholds.delete_ratio))
     reasons |= dict.fromkeys(np.flatnonzero(has_many).tolist(), Reason.DELETED_ROWS)
     return reasons | dict.fromkeys(np.flatnonzero(sizes > thresholds.max_file_bytes).tolist(), Reason.TOO_LARGE)
+
+
+def _order(files: PlannedFiles) -> Longs:
+    """Return the order by spec, partition and commit."""
+    return np.lexsort((files.sequence_number.to_numpy(), _partition_numbers(files), files.spec_id.to_numpy()))
 
 
 def _partition_numbers(files: PlannedFiles) -> Longs:

@@ -21,6 +21,7 @@ class CompactionResult:
         snapshots: The new snapshots, one for each commit; none if there was nothing to gain.
         groups_done: How many groups were committed.
         groups_left_out: Groups that were not, because another writer changed their files first.
+        groups_over_limit: Groups that were not, because a limit of time or bytes was reached.
         files_removed: Data files that were replaced.
         bytes_removed: Their size.
         files_added: New data files.
@@ -35,6 +36,7 @@ class CompactionResult:
     snapshots: tuple[Snapshot, ...] = ()
     groups_done: int = 0
     groups_left_out: int = 0
+    groups_over_limit: int = 0
     files_removed: int = 0
     bytes_removed: int = 0
     files_added: int = 0
@@ -86,6 +88,7 @@ class CompactionResult:
             )
         if not self.is_dry_run and plan.groups:
             left_out = f", {self.groups_left_out:,} left out" if self.groups_left_out else ""
+            left_out += f", {self.groups_over_limit:,} over the limit" if self.groups_over_limit else ""
             lines += [
                 f"  done     {self.groups_done:,} groups in {len(self.snapshots):,} commits{left_out}",
                 f"  files    {self.files_removed:,} replaced by {self.files_added:,} ({self.bytes_added:,} bytes)",

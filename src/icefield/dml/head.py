@@ -67,7 +67,10 @@ def preview(action: Action, head: TableHead) -> Snapshot | None:
 
 
 class LiveHead:
-    """The table as it is in the catalog."""
+    """The table as it is in the catalog.
+
+    retries: how often a commit is tried again after a conflict; None for as often as the table's properties say.
+    """
 
     def __init__(self, backend: Backend, name: TableName, known: TableVersion | None = None) -> None:
         self.backend = backend
@@ -76,6 +79,12 @@ class LiveHead:
         self._known_at: float | None = None
         self.pinned_at: float | None = None
         self.sessions = SessionChoice()
+        self.retries: int | None = None
+
+    @property
+    def known(self) -> TableVersion | None:
+        """The version that was loaded or committed last, without asking the catalog."""
+        return self._known
 
     def load(self) -> TableVersion:
         known = self._known
@@ -96,7 +105,8 @@ class LiveHead:
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
         committer = Committer(self.backend)
         known = self._known or self.load()
-        part = TableCommit(self.name, actions, known.metadata.table_uuid, known, own=[own], known_at=self._known_at)
+        uuid, at = known.metadata.table_uuid, self._known_at
+        part = TableCommit(self.name, actions, uuid, known, own=[own], known_at=at, retries=self.retries)
         (self._known,) = committer.commit([part])
         return self._known.metadata
 

@@ -4,6 +4,8 @@ metadata/gc/leases/<lease>.<version>.json      who reads or writes (leases.recor
 metadata/gc/sightings/<lease>.<version>        when a collector first saw that version
 metadata/gc/marks/<mark>.parquet               what is to be deleted
 metadata/gc/audit/<mark>.parquet               what was deleted, or is being deleted
+metadata/gc/claims/<number>.json               which lease works on the upkeep of the table (leases.claim)
+metadata/gc/searches/<id>                      when orphan files were last searched
 metadata/gc/probes/<id>                        the store's clock
 """
 
@@ -16,6 +18,7 @@ from icefield.storage.store import Store
 
 _ABANDONED_MS = 3600 * 1000  # a probe that its process has not deleted, because it stopped
 GC, LEASES, SIGHTINGS, MARKS, AUDIT, PROBES = "gc", "leases", "sightings", "marks", "audit", "probes"
+CLAIMS, SEARCHES = "claims", "searches"
 
 
 def metadata_folder(metadata: TableMetadata) -> str:

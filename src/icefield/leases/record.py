@@ -28,10 +28,11 @@ _SIGNIFICANT_DIGITS = 24  # of the 32 of an id; the others leave room for what m
 
 
 class LeaseKind(Enum):
-    """What a lease protects: the snapshots of a reader, or the new files of a writer."""
+    """What a lease protects: the snapshots of a reader, or the new files of a writer; or a claim (leases.claim)."""
 
     READER = "reader"
     WRITER = "writer"
+    UPKEEP = "upkeep"
 
 
 class LeaseState(Enum):

@@ -85,14 +85,25 @@ def forget_dead(store: Store, leases: Iterable[SeenLease]) -> None:
     listed = list(leases)
     for seen in listed:
         if seen.is_dead:
-            for version in range(1, seen.version + 1):
-                store.delete(version_location(seen.folder, seen.lease, version))
+            _forget(store, seen, seen.version)
     current = {(seen.folder, seen.lease, seen.version) for seen in listed if not seen.is_dead}
     for folder in {seen.folder for seen in listed}:
         for found in list(store.list(join_location(folder, SIGHTINGS))):
             name = parse_version(found.location)
             if name is not None and (folder, *name) not in current:
                 store.delete(found.location)
+
+
+def forget_lost(store: Store, seen: SeenLease) -> None:
+    """Remove the records of one lease that `declare_dead` returned; not of a writer, which must be fenced first."""
+    _forget(store, seen, seen.version + 1)
+    store.delete(_sighting(seen))
+
+
+def _forget(store: Store, seen: SeenLease, last: int) -> None:
+    """Remove the versions of a dead lease; the last one is the record of its death."""
+    for version in range(1, last + 1):
+        store.delete(version_location(seen.folder, seen.lease, version))
 
 
 def _sample(store: Store, folder: str) -> list[SeenLease]:

@@ -21,13 +21,7 @@ from icefield.properties.property import (
     positive,
     probability,
 )
-from icefield.properties.upkeep import (
-    GC_FOREIGN_READERS,
-    GC_GRACE_MS,
-    GC_LEASE_TTL_MS,
-    GC_ORPHAN_AGE_MS,
-    GC_UNDROP_MS,
-)
+from icefield.properties.upkeep import UPKEEP_PROPERTIES
 
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 FORMAT_VERSION_KEY = "format-version"  # other engines take the version from here, and store it elsewhere
@@ -308,11 +302,6 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool] | Propert
     DELETE_FILE_FORMAT,
     DELETE_GRANULARITY,
     GC_ENABLED,
-    GC_GRACE_MS,
-    GC_FOREIGN_READERS,
-    GC_ORPHAN_AGE_MS,
-    GC_LEASE_TTL_MS,
-    GC_UNDROP_MS,
     TARGET_FILE_SIZE_BYTES,
     PARQUET_CODEC,
     PARQUET_ROW_GROUP_BYTES,
@@ -344,6 +333,7 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool] | Propert
     COMPACTION_MIN_INPUT_FILES,
     COMPACTION_DELETE_RATIO,
     COMPACTION_COMMIT_BYTES,
+    *UPKEEP_PROPERTIES,
 )
 
 # Those whose absence means something that no value says.

@@ -64,7 +64,7 @@ def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
         waiting=_share(listed, is_waiting),
         orphans=_share(listed, pc.and_(is_free, is_own)),
         foreign=_share(listed, pc.and_not(is_free, is_own)),
-        debt=_debt(context, metadata, backend.ambient.now_ms()),
+        debt=measure_debt(context, metadata, backend.ambient.now_ms()),
         price=price,
     )
 
@@ -118,7 +118,7 @@ def _expired_ids(metadata: TableMetadata, now_ms: int) -> frozenset[int]:
     return ExpireSnapshots().find(metadata, now_ms).snapshot_ids
 
 
-def _debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> Debt:
+def measure_debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> Debt:
     """Describe the data and delete files of `main`."""
     version = resolve_version(metadata, None)
     listed = load_manifest_list(context, version.snapshot)
@@ -145,6 +145,7 @@ def _debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> Debt:
         deleted_rows=positions,
         deleted_bytes=int(sizes.sum() * min(positions, rows) / rows) if rows else 0,
         equality_deletes=sum(_rows(each.filter(key).record_count) for each, key in zip(deletes, by_key, strict=True)),
+        equality_delete_files=sum(each.filter(key).num_rows for each, key in zip(deletes, by_key, strict=True)),
     )
 
 

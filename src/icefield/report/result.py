@@ -39,6 +39,7 @@ class Debt:
         deleted_rows: How many rows position deletes remove.
         deleted_bytes: An estimate of what these rows take in data files.
         equality_deletes: How many keys equality deletes have; how many rows that removes is not known.
+        equality_delete_files: How many of the delete files are equality deletes.
         snapshots: How many snapshots there are.
         expired_snapshots: How many of them the table's retention would let expire now.
     """
@@ -51,6 +52,7 @@ class Debt:
     deleted_rows: int = 0
     deleted_bytes: int = 0
     equality_deletes: int = 0
+    equality_delete_files: int = 0
     snapshots: int = 0
     expired_snapshots: int = 0
 

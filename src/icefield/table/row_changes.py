@@ -195,7 +195,9 @@ class TableChanges(TableUpkeep):
             if (landed := write.landed) is not None:
                 return ChangeResult(verb.name, landed.snapshot, is_repeated=True)
             try:
-                return run(RowChange(write, verb, options.mode, options.is_dry_run))
+                done = run(RowChange(write, verb, options.mode, options.is_dry_run))
+                self._kept_up(done.snapshot)
+                return done
             except RowsMoved:
                 if moves == 0:
                     raise
@@ -215,7 +217,7 @@ class TableChanges(TableUpkeep):
         moves = MOST_MOVES if is_spark(rows) or hasattr(rows, "__len__") else 0
         while True:
             try:
-                return run()
+                return self._kept_up(run())
             except RowsMoved:
                 if moves == 0:
                     raise

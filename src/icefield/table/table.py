@@ -89,7 +89,7 @@ class Table(TableChanges, TableChecks, StaysInProcess):
         if (landed := write.landed) is not None:
             return landed.snapshot
         write, rows = write.merging(rows) if merge_schema else (write, rows)
-        return write.append(rows)
+        return self._kept_up(write.append(rows))
 
     def overwrite(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -129,7 +129,7 @@ class Table(TableChanges, TableChecks, StaysInProcess):
                 return write.replace_named(taken, files, OVERWRITE)
             return write.replace_matching(taken, where, OVERWRITE, check_rows=check_rows)
 
-        return run() if files is not None else self._repeat(rows, run)
+        return self._kept_up(run()) if files is not None else self._repeat(rows, run)
 
     def overwrite_partitions(
         self,
@@ -231,7 +231,7 @@ class Table(TableChanges, TableChecks, StaysInProcess):
                 from statistics if these prove a single value.
         """
         check = partial(check_not_marked, self._head)
-        return add_files(self._head, self._context.store, self._target(), files, partition, check)
+        return self._kept_up(add_files(self._head, self._context.store, self._target(), files, partition, check))
 
     def scan(
         self, where: Predicate | str | Any = None, select: Sequence[str] | None = None, as_of: AsOf | None = None

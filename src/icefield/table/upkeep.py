@@ -12,7 +12,9 @@ from icefield.commit.actions.expire import ExpireSnapshots, RemoveTheseSnapshots
 from icefield.commit.relocate import Progress
 from icefield.dml.head import LiveHead
 from icefield.errors import InvalidInput
+from icefield.model.snapshot import Snapshot
 from icefield.plan.versions import parse_moment, to_millis
+from icefield.policy.inline import compact_inline
 from icefield.table.history import TableHistory
 from icefield.upkeep.expire import expire_snapshots
 from icefield.upkeep.leases import HeldLease, list_leases
@@ -88,6 +90,11 @@ class TableUpkeep(TableHistory):
     def leases(self) -> list[HeldLease]:
         """List who reads or writes the table for long, and what that holds back."""
         return list_leases(self._live())
+
+    def _kept_up(self, made: Snapshot | None) -> Snapshot | None:
+        """Return what was committed, after inline compaction if the table asks for it."""
+        compact_inline(self._head, self._ref, made)
+        return made
 
     def _live(self) -> LiveHead:
         if not isinstance(self._head, LiveHead):

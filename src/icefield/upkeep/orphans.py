@@ -36,6 +36,7 @@ from icefield.upkeep.mark import ORPHAN, list_marks, read_mark, write_mark
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import OrphanResult
+from icefield.upkeep.searches import note_search
 from icefield.upkeep.sweep import LeaseCheck, check_leases, count_kinds, look_until_settled, silent, sweep
 
 _TEMPORARY_AGE_MS = 3600 * 1000  # a temporary file is in use for as long as one small write takes
@@ -63,6 +64,8 @@ def remove_orphans(
         metadata = found.version.metadata
         store, folder = head.backend.store, gc_folder(metadata)
         mark = write_mark(store, head.backend.ambient, folder, metadata.table_uuid, ORPHAN, orphans)
+    if not dry_run:
+        note_search(head.backend, found.version.metadata)
     few = orphans.num_rows <= _SHOWN
     return OrphanResult(
         str(head.name),

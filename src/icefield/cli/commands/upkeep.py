@@ -1,4 +1,4 @@
-"""icefield expire, orphans, sweep, leases, dropped, undrop, purge: remove what is not needed, and see what holds it."""
+"""icefield upkeep, expire, orphans, sweep, leases, dropped, undrop, purge: the upkeep of tables, by policy and by step."""
 
 import datetime
 import re
@@ -13,9 +13,11 @@ from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, print_text, talk
 from icefield.cli.progress import show_progress
-from icefield.cli.settings import LakeCommand, Settings
+from icefield.cli.settings import LakeCommand, LakeGroup, Settings
 from icefield.commit.relocate import Progress
 from icefield.errors import InvalidInput
+from icefield.policy.result import UpkeepResult
+from icefield.policy.run import OnProgress, UpkeepProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEASE_COLUMNS = (
@@ -28,6 +30,7 @@ LEASE_COLUMNS = (
     Column("bytes held", "right"),
 )
 DROPPED_COLUMNS = (Column("table"), Column("uuid"), Column("dropped"), Column("restorable until"), Column("location"))
+FAILED = 1
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -40,6 +43,64 @@ class Result(Protocol):
 def _asks(command: F) -> F:
     command = click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")(command)
     return click.option("--yes", is_flag=True, help="Do not ask.")(command)
+
+
+@click.group(cls=LakeGroup)
+def upkeep() -> None:
+    """Do the upkeep that tables need, by their properties icefield.upkeep.*, worst debt first."""
+
+
+@upkeep.command(cls=LakeCommand)
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--minutes", metavar="N", type=float, help="How long it may take. A step in progress ends with a commit.")
+@click.option("--bytes", "max_bytes", metavar="N", type=click.IntRange(0), help="How many bytes may be rewritten.")
+@_asks
+@click.pass_obj
+def run(
+    settings: Settings,
+    tables: tuple[str, ...],
+    *,
+    minutes: float | None,
+    max_bytes: int | None,
+    dry_run: bool,
+    yes: bool,
+) -> int | None:
+    """Do what is due: compact, rewrite manifests, expire snapshots, search orphan files, delete what is marked.
+
+    Without TABLE, all tables of the lake. It may run on several machines at once; each works on tables that no other is
+    at. Without --yes, it shows what is due, and asks. The exit code is 1 if any table failed; the others are done.
+    """
+    with open_lake(settings) as lake:
+
+        def work(on_progress: OnProgress | None, *, dry: bool) -> UpkeepResult:
+            return lake.upkeep(
+                tables or None, minutes=minutes, max_bytes=max_bytes, dry_run=dry, on_progress=on_progress
+            )
+
+        if not yes or dry_run:
+            planned = work(None, dry=True)
+            if dry_run or not planned.is_due:
+                return _show(settings, planned)
+            talk(str(planned))
+            confirm("Do it?", "nothing was changed")
+        with show_progress("upkeep", unit="steps") as steps:
+
+            def advance(progress: UpkeepProgress) -> None:
+                is_step = progress.step is not None
+                steps.advance(int(is_step), f"{progress.table}: {progress.step}" if is_step else "measuring")
+
+            result = work(advance, dry=False)
+    return _show(settings, result)
+
+
+@upkeep.command(cls=LakeCommand)
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.pass_obj
+def plan(settings: Settings, tables: tuple[str, ...]) -> int | None:
+    """Show which steps are due, and in which order a run would do them. Nothing is changed."""
+    with open_lake(settings) as lake:
+        result = lake.upkeep(tables or None, dry_run=True)
+    return _show(settings, result)
 
 
 @click.command(cls=LakeCommand)
@@ -239,3 +300,11 @@ def _deleting(*, dry_run: bool) -> Iterator[Progress]:
         return
     with show_progress("removing files", unit="files") as steps:
         yield lambda _: steps.advance(1, "deleting")
+
+
+def _show(settings: Settings, result: UpkeepResult) -> int | None:
+    if settings.as_json:
+        print_json(result.as_dict())
+    else:
+        print_text(str(result))
+    return FAILED if result.is_failed else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from icefield.commit.action import NOTHING_TO_DO, ON_MAIN, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
-from icefield.commit.snapshot.merge_manifests import merge_all
+from icefield.commit.snapshot.merge_manifests import count_bad, merge_all
 from icefield.commit.snapshot.summary import NOTHING
 from icefield.commit.validate.idempotency_key import was_made
 from icefield.model.metadata import TableMetadata
@@ -46,6 +46,10 @@ class RewriteManifests:
             extra=extra,
         )
         return propose_snapshot(draft, base, context)
+
+    def count(self, base: TableMetadata, context: WriteContext) -> int:
+        """Return how many manifests are not good; at most so many are replaced."""
+        return count_bad(base.ref_head(self.target.ref), base, context)
 
     def reusable_files(self) -> Sequence[str]:
         return ()

@@ -94,6 +94,19 @@ def merge_all(parent: Snapshot | None, base: TableMetadata, context: WriteContex
     return _write(manifests, work, base, context, snapshot_id)
 
 
+def count_bad(parent: Snapshot | None, base: TableMetadata, context: WriteContext) -> int:
+    """Return how many manifests of a snapshot `merge_all` would look at more closely; nothing is written."""
+    manifests = load_manifests(context.reading, parent)
+    if manifests is None:
+        return 0
+    target = target_bytes(_total(manifests), base)
+    everything = np.ones(manifests.num_rows, np.bool_)
+    found = [rows for content in (DATA_MANIFEST, DELETE_MANIFEST) for rows in _by_spec(manifests, content, everything)]
+    bad = [_Opened(manifests.take(rows), base, context).find_bad(target) for rows in found]
+    # One small manifest has nothing to be merged with.
+    return sum(int(np.count_nonzero(each)) for each in bad if len(each) > 1)
+
+
 def target_bytes(total_bytes: int, base: TableMetadata) -> int:
     """Return the target size of manifests: of the table's properties, or by the size of all manifests."""
     most = MANIFEST_TARGET_SIZE_BYTES.read(base.properties)

@@ -28,9 +28,10 @@ from icefield.commit.validate.idempotency_key import check_idempotency_key, find
 from icefield.dml.write import OVERWRITE, TableWrite, open_write
 from icefield.errors import IcefieldError, LeaseLost
 from icefield.lake import Lake
-from icefield.model.snapshot import MAIN
+from icefield.model.snapshot import MAIN, Snapshot
 from icefield.parquet.write.conform import check_schema
 from icefield.parquet.write.plan import WritePlan
+from icefield.policy.inline import compact_inline
 from icefield.spark.data_source.options import SourceOptions
 from icefield.spark.types import schema_from_spark
 from icefield.spark.write.task import WriteTask
@@ -89,7 +90,8 @@ class SourceWriter(DataSourceArrowWriter):
             with self._removing_files():
                 results = [message for message in messages if isinstance(message, TaskResult)]
                 files = files_of_tasks(self.store, self.plan, ((r.files or b"", r.error) for r in results))
-            self._commit(write, files)
+            made = self._commit(write, files)
+            compact_inline(write.head, self.target.ref, made)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove the files of all tasks.
@@ -100,14 +102,13 @@ class SourceWriter(DataSourceArrowWriter):
         if not self.is_done and None in messages:
             remove_files_of_write(self.store, self.plan)
 
-    def _commit(self, write: TableWrite, files: DataFiles) -> None:
+    def _commit(self, write: TableWrite, files: DataFiles) -> Snapshot | None:
         """Commit files; remove them if that certainly failed, except those that another call has committed."""
         if self.overwrites and self.by_partition:
-            write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)
-        elif self.overwrites:
-            write.commit(lambda: write.replacing(files, write.read_set(write.plan(), OVERWRITE)), files)
-        else:
-            write.append_files(files)
+            return write.commit(lambda: write.replacing_partitions(files, write.plan_by_partition()), files)
+        if self.overwrites:
+            return write.commit(lambda: write.replacing(files, write.read_set(write.plan(), OVERWRITE)), files)
+        return write.append_files(files)
 
     @contextmanager
     def _removing_files(self) -> Iterator[None]:

@@ -1,0 +1,175 @@
+"""Measure what upkeep a table needs: for each step, how many times what makes it due has come together.
+
+    compact              files to rewrite, over how many make a level full; each file with many deleted rows counts as a
+                         full level, and so does one that is too large or of an older partition spec
+    convert-deletes      equality delete files, over the same number; due from the first one on
+    rewrite-manifests    manifests that are not good, over `icefield.upkeep.rewrite-manifests.min-manifests`
+    expire               expired snapshots, over those that stay; due from the first one on
+    orphans              time since the last search, over the interval; due if there was none
+    sweep                bytes of marked files that are due, over those of live data files; due from the first mark on
+
+A step is due from 1 on. Only metadata and marks are read; no directory of data files is listed.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from icefield.commit.action import CommitTarget, WriteContext
+from icefield.commit.actions.expire import ExpireSnapshots
+from icefield.commit.actions.rewrite_manifests import RewriteManifests
+from icefield.commit.operations.tables import TableVersion
+from icefield.compaction.compact import Compaction
+from icefield.compaction.options import NO_LIMIT, CompactionLimit, CompactionRequest
+from icefield.compaction.plan import CompactionPlan, Reason
+from icefield.dml.head import LiveHead
+from icefield.dml.write import TableWrite
+from icefield.engine.choose import EngineName
+from icefield.errors import IcefieldError, MissingFile
+from icefield.leases.folder import gc_folders, store_time_ms
+from icefield.model.snapshot import MAIN
+from icefield.policy.settings import Policy, Step
+from icefield.properties.compaction import COMPACTION_MIN_INPUT_FILES
+from icefield.properties.upkeep import GC_GRACE_MS, UPKEEP_MIN_MANIFESTS, UPKEEP_ORPHANS_INTERVAL_MS
+from icefield.report.measure import measure_debt
+from icefield.upkeep.mark import list_marks, read_mark
+from icefield.upkeep.searches import last_search_ms
+
+HOUR_MS = 3600 * 1000
+_TOGETHER = (Reason.LEVEL_FULL, Reason.FEW_BYTES)  # files that are rewritten because there are many of them
+
+
+@dataclass(frozen=True)
+class StepDebt:
+    """What one step would work on.
+
+    Attributes:
+        step: The name of the step.
+        debt: How many times what makes the step due has come together; it is due from 1 on.
+        measured: The counts behind it.
+        off: Why the step is not done, whatever its debt; None if it is.
+        error: What kept the step from being measured.
+    """
+
+    step: Step
+    debt: float = 0.0
+    measured: Mapping[str, int] = field(default_factory=dict)
+    off: str | None = None
+    error: str | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the step is to be done."""
+        return self.off is None and self.debt >= 1
+
+
+def measure_steps(head: LiveHead, policy: Policy) -> list[StepDebt]:
+    """Measure the steps of one table that its policy allows, in their order."""
+    measuring = _Measuring(head, head.load(), policy)
+    return [_measure(measuring, step, policy) for step in Step]
+
+
+def _measure(measuring: "_Measuring", step: Step, policy: Policy) -> StepDebt:
+    try:
+        if (off := policy.why_off(step)) is not None:
+            return StepDebt(step, off=off)
+        debt, measured = _MEASURES[step](measuring)
+    except IcefieldError as error:
+        return StepDebt(step, error=str(error))
+    return StepDebt(step, debt, measured)
+
+
+def begin_compaction(
+    head: LiveHead, ref: str = MAIN, limit: CompactionLimit = NO_LIMIT, engine: EngineName | None = None
+) -> Compaction:
+    """Return a compaction of a branch by the table's properties."""
+
+    def begin() -> TableWrite:
+        write = TableWrite.begin(head, CommitTarget(ref))
+        return replace(write, asked=engine)
+
+    return Compaction(begin, CompactionRequest(), lambda _: None, limit)
+
+
+class _Measuring:
+    """What several measures of one table need."""
+
+    def __init__(self, head: LiveHead, version: TableVersion, policy: Policy) -> None:
+        self._head = head
+        self._metadata = version.metadata
+        self._policy = policy
+        self._plan: CompactionPlan | None = None
+        self._now_ms: int | None = None
+
+    def convert_deletes(self) -> tuple[float, dict[str, int]]:
+        backend = self._head.backend
+        found = measure_debt(backend.reading, self._metadata, backend.ambient.now_ms())
+        files = found.equality_delete_files
+        full = COMPACTION_MIN_INPUT_FILES.read(self._metadata.properties)
+        measured = {"equality-delete-files": files, "equality-deletes": found.equality_deletes}
+        return max(1.0, files / full) if files else 0.0, measured
+
+    def compact(self) -> tuple[float, dict[str, int]]:
+        plan = self._compaction()
+        together = sum(count for reason, count in plan.reasons.items() if reason in _TOGETHER)
+        alone = plan.files_to_rewrite - together
+        measured = {
+            "files": plan.files,
+            "files-to-rewrite": plan.files_to_rewrite,
+            "bytes-to-rewrite": plan.bytes_to_rewrite,
+        }
+        return together / plan.thresholds.min_input_files + alone, measured
+
+    def rewrite_manifests(self) -> tuple[float, dict[str, int]]:
+        bad = RewriteManifests().count(self._metadata, WriteContext.of(self._head.backend))
+        return bad / UPKEEP_MIN_MANIFESTS.read(self._policy.properties), {"manifests-to-rewrite": bad}
+
+    def expire(self) -> tuple[float, dict[str, int]]:
+        expired = ExpireSnapshots().find(self._metadata, self._head.backend.ambient.now_ms())
+        count, refs = len(expired.snapshot_ids), len(expired.refs)
+        stay = max(1, len(self._metadata.snapshots) - count)
+        measured = {"snapshots": len(self._metadata.snapshots), "expired-snapshots": count, "expired-refs": refs}
+        return max(1.0, count / stay) if count or refs else 0.0, measured
+
+    def orphans(self) -> tuple[float, dict[str, int]]:
+        last_ms = last_search_ms(self._head.backend, self._metadata)
+        if last_ms is None:
+            return 1.0, {"searches": 0}
+        since_ms = max(0, self._store_time_ms() - last_ms)
+        interval_ms = UPKEEP_ORPHANS_INTERVAL_MS.read(self._policy.properties)
+        return since_ms / interval_ms, {"hours-since-search": since_ms // HOUR_MS}
+
+    def sweep(self) -> tuple[float, dict[str, int]]:
+        store = self._head.backend.store
+        marks = list_marks(store, gc_folders(self._metadata, store))
+        grace_ms = GC_GRACE_MS.read(self._metadata.properties)
+        due = [mark for mark in marks if self._store_time_ms() - mark.made_ms >= grace_ms]
+        files = []
+        for mark in due:
+            with suppress(MissingFile):  # swept since it was listed
+                files.append(read_mark(store, mark, self._metadata.table_uuid))
+        size = sum(each.total_bytes for each in files)
+        measured = {"marks-due": len(files), "files-due": sum(each.num_rows for each in files), "bytes-due": size}
+        return max(1.0, size / max(1, self._compaction().bytes)) if files else 0.0, measured
+
+    def _compaction(self) -> CompactionPlan:
+        if self._plan is None:
+            self._plan = begin_compaction(self._head).dry_run().plan
+        return self._plan
+
+    def _store_time_ms(self) -> int:
+        if self._now_ms is None:
+            backend = self._head.backend
+            folder = gc_folders(self._metadata, backend.store)[0]
+            self._now_ms = store_time_ms(backend.store, folder, backend.ambient)
+        return self._now_ms
+
+
+_MEASURES = {
+    Step.CONVERT_DELETES: _Measuring.convert_deletes,
+    Step.COMPACT: _Measuring.compact,
+    Step.REWRITE_MANIFESTS: _Measuring.rewrite_manifests,
+    Step.EXPIRE: _Measuring.expire,
+    Step.ORPHANS: _Measuring.orphans,
+    Step.SWEEP: _Measuring.sweep,
+}
