@@ -15,7 +15,8 @@ def _load_commands() -> dict[str, click.Command]:
     loaded = {}
     for each in COMMANDS:
         command = loaded[str(each.name)] = each.load()
-        command.params = [option for option in command.params if option.name not in SHARED]
+        for inner in (command, *getattr(command, "commands", {}).values()):
+            inner.params = [option for option in inner.params if option.name not in SHARED]
     return loaded
 
 

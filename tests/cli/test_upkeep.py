@@ -24,6 +24,38 @@ def lake(orders: Icefield, tmp_path: Path) -> icefield.Lake:
     return lake
 
 
+def test_upkeep_plans_asks_runs_and_says_if_a_table_failed(
+    orders: Icefield, lake: icefield.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lake.table("shop.orders")
+    table.set_properties(
+        {"icefield.upkeep.rewrite-manifests.min-manifests": "1", "icefield.gc.orphan-age-ms": "86400000"}
+    )
+    planned = orders("upkeep", "plan", "--json")
+    assert (planned.code, planned.json["is-dry-run"]) == (0, True)
+    due = [step["step"] for step in planned.json["tables"][0]["steps"] if step["outcome"] == "planned"]
+    assert due == ["rewrite-manifests", "orphans"]
+    assert orders("upkeep", "run", "--dry-run").out == orders("upkeep", "plan").out
+    before = table.metadata_location
+    answer(monkeypatch, "n\n")
+    refused = orders("upkeep", "run")
+    assert (refused.code, "nothing was changed: it was not confirmed" in refused.err) == (1, True)
+    assert (table.metadata_location, "rewrite-manifests" in refused.err) == (before, True)
+    done = orders("upkeep", "run", "shop.orders", "--yes", "--minutes", "10", "--bytes", "0")
+    assert (done.code, "orphans                1.0  done: " in done.out) == (0, True)
+    assert orders("upkeep", "run").out.startswith("shop.orders: nothing is due")  # and nothing is asked
+    lake.create_table("shop.lost", "id long")
+    Path(lake.table("shop.lost").metadata_location.removeprefix("file://")).unlink()
+    failed = orders("upkeep", "run", "--yes", "--json")
+    assert (failed.code, failed.json["is-failed"]) == (1, True)
+    assert {each["table"]: each["error"] is None for each in failed.json["tables"]} == {
+        "shop.orders": True,
+        "shop.lost": False,
+    }
+    wrong = orders("upkeep", "run", "--minutes", "0", "--yes")
+    assert (wrong.code, "a run cannot take 0.0 minutes" in wrong.err) == (1, True)
+
+
 def test_expire_asks_and_has_a_dry_run(orders: Icefield, lake: icefield.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     table = lake.table("shop.orders")
     command = ("expire", "shop.orders", "--older-than", "2100-01-01T00:00:00Z")

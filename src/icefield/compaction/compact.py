@@ -124,7 +124,8 @@ class Compaction:
         left_out, done = 0, 0
         groups = self._within_limit(plan.groups)
         of_bytes = sum(group.total_bytes for group in groups)
-        for batch in _batches(groups, COMPACTION_COMMIT_BYTES.read(self.request.properties(write.base))):
+        commit_bytes = COMPACTION_COMMIT_BYTES.read(self.request.properties(write.base))
+        for batch in _batches(groups, min(commit_bytes, self.limit.commit_bytes or commit_bytes)):
             if self.limit.is_over():
                 self._over_limit += len(groups) - done
                 break

@@ -42,11 +42,13 @@ class CompactionLimit:
     """How far a compaction goes.
 
     is_over: asked before each part that is committed on its own. most_bytes: how much data is rewritten at most.
-    newest_only: only full levels among the newest small files. rounds: of planning again what others changed first.
+    commit_bytes: about how much before each commit, if that is less than the table's property. newest_only: only full
+    levels among the newest small files. rounds: of planning again what others changed first.
     """
 
     is_over: Callable[[], bool] = lambda: False
     most_bytes: int | None = None
+    commit_bytes: int | None = None
     newest_only: bool = False
     rounds: int = 3
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 from icefield.dml.head import LiveHead
 from icefield.engine.choose import EngineName
-from icefield.errors import IcefieldError, LeaseLost
+from icefield.errors import IcefieldError, LeaseLost, NoSuchTable
 from icefield.leases.claim import Claim, take_claim
+from icefield.model.names import TableName, parse_table_name
 from icefield.policy.budget import Budget
 from icefield.policy.debt import measure_steps
 from icefield.policy.result import Outcome, StepResult, TableUpkeepResult, UpkeepResult
 from icefield.policy.settings import Policies
-from icefield.policy.steps import NO_TIME, Work, do_step, plan_step, skip_step
+from icefield.policy.steps import DROPPED, NO_TIME, Work, do_step, plan_step, skip_step
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,10 @@ OnProgress = Callable[[UpkeepProgress], object]
 
 @dataclass(frozen=True)
 class UpkeepRun:
-    """A run of upkeep over some tables of one lake."""
+    """A run of upkeep over some tables of one lake. open: what opens a table; none is kept open, there may be many."""
 
-    heads: Sequence[LiveHead]
+    names: Sequence[TableName]
+    open: Callable[[TableName], LiveHead]
     policies: Policies
     budget: Budget
     on_progress: OnProgress
@@ -46,56 +48,61 @@ class UpkeepRun:
     def plan(self) -> UpkeepResult:
         """Return what would be done, in its order."""
         began = self.budget.ambient.monotonic()
-        planned = [result for _, result in self._measure_all()]
-        return UpkeepResult(planned, is_dry_run=True, seconds=self._since(began))
+        return UpkeepResult(self._measure_all(), is_dry_run=True, seconds=self._since(began))
 
     def run(self) -> UpkeepResult:
         """Do what is due, and return what was done."""
         began = self.budget.ambient.monotonic()
         measured = self._measure_all()
         done = [
-            self._keep_up(head, planned, UpkeepProgress(planned.table, None, number, len(measured)))
-            for number, (head, planned) in enumerate(measured)
+            self._keep_up(planned, UpkeepProgress(planned.table, None, number, len(measured)))
+            for number, planned in enumerate(measured)
         ]
         return UpkeepResult(done, seconds=self._since(began))
 
     def _since(self, began: float) -> float:
         return self.budget.ambient.monotonic() - began
 
-    def _measure_all(self) -> list[tuple[LiveHead, TableUpkeepResult]]:
+    def _measure_all(self) -> list[TableUpkeepResult]:
         """Measure the tables, in half of the time; return them by debt.
 
         In random order, so that no table is always among those for which there was no time.
         """
         budget, ambient = self.budget.until_half(), self.budget.ambient
-        measured: list[tuple[LiveHead, TableUpkeepResult]] = []
-        for head in sorted(self.heads, key=lambda _: ambient.uniform(0, 1)):
-            self.on_progress(UpkeepProgress(str(head.name), None, len(measured), len(self.heads)))
+        measured: list[TableUpkeepResult] = []
+        for name in sorted(self.names, key=lambda _: ambient.uniform(0, 1)):
+            self.on_progress(UpkeepProgress(str(name), None, len(measured), len(self.names)))
             if budget.is_over:
-                measured.append((head, TableUpkeepResult(str(head.name), skipped=NO_TIME)))
+                measured.append(TableUpkeepResult(str(name), skipped=NO_TIME))
             else:
-                measured.append((head, self._measure(head)))
-        return sorted(measured, key=lambda each: (-each[1].debt, each[1].table))
+                measured.append(self._measure(self.open(name)))
+        return sorted(measured, key=lambda each: (-each.debt, each.table))
 
     def _measure(self, head: LiveHead) -> TableUpkeepResult:
+        name = str(head.name)
         try:
             steps = measure_steps(head, self.policies.of(head.name, head.load().metadata))
+        except NoSuchTable:
+            return TableUpkeepResult(name, skipped=DROPPED)
         except IcefieldError as error:
-            return TableUpkeepResult(str(head.name), error=str(error))
+            return TableUpkeepResult(name, error=str(error))
         except Exception as error:  # the other tables must not suffer from it
-            return TableUpkeepResult(str(head.name), error=f"{type(error).__name__}: {error}")
-        return TableUpkeepResult(str(head.name), [plan_step(step) for step in steps])
+            return TableUpkeepResult(name, error=f"{type(error).__name__}: {error}")
+        return TableUpkeepResult(name, [plan_step(step) for step in steps])
 
-    def _keep_up(self, head: LiveHead, planned: TableUpkeepResult, progress: UpkeepProgress) -> TableUpkeepResult:
+    def _keep_up(self, planned: TableUpkeepResult, progress: UpkeepProgress) -> TableUpkeepResult:
         """Do the steps of a table that are due, if no other process is at it."""
         if not any(step.outcome is Outcome.PLANNED for step in planned.steps):
             return planned
         if self.budget.is_over:
             return _skip(planned, NO_TIME)
+        head = self.open(parse_table_name(planned.table))
         try:
             claim = take_claim(head.backend.store, head.backend.ambient, head.load().metadata)
+        except NoSuchTable:
+            return _skip(planned, DROPPED)
         except IcefieldError as error:
-            return replace(planned, error=str(error))
+            return replace(_skip(planned, "the table cannot be claimed"), error=str(error))
         if claim.lease is None:
             return _skip(planned, f"{claim.holder} is at it")
         try:

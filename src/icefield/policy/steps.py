@@ -5,6 +5,7 @@ Each step is safe beside readers, writers, and other processes that do the same.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from icefield.commit.action import CommitTarget
 from icefield.commit.actions.expire import ExpireSnapshots
@@ -14,17 +15,21 @@ from icefield.dml.convert_deletes import convert_equality_deletes
 from icefield.dml.head import LiveHead
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
-from icefield.errors import CommitConflict, ConcurrentChange, IcefieldError, LeaseLost
+from icefield.errors import CommitConflict, ConcurrentChange, IcefieldError, LeaseLost, NoSuchTable
 from icefield.model.snapshot import MAIN
 from icefield.policy.budget import Budget
 from icefield.policy.debt import StepDebt, begin_compaction
 from icefield.policy.result import Outcome, StepResult
 from icefield.policy.settings import Step
+from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
+from icefield.upkeep.checks import DAY_MS
 from icefield.upkeep.expire import expire_snapshots
 from icefield.upkeep.orphans import remove_orphans
 from icefield.upkeep.sweep import sweep
 
 NO_TIME = "the time of the run is over"
+DROPPED = "the table was dropped"
+COMMIT_BYTES = 1024 * 1024 * 1024  # of a compaction that may be stopped: what is begun is finished
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ def do_step(planned: StepResult, work: Work) -> StepResult:
         done = _STEPS[planned.step](planned, work)
     except (CommitConflict, ConcurrentChange, LeaseLost) as error:
         done = skip_step(planned, f"gave way to other writers: {error}")
+    except NoSuchTable:
+        done = skip_step(planned, DROPPED)
     except IcefieldError as error:
         done = replace(planned, outcome=Outcome.FAILED, reason=str(error))
     except Exception as error:  # the other tables must not suffer from it
@@ -87,7 +94,9 @@ def _convert_deletes(planned: StepResult, work: Work) -> StepResult:
 
 
 def _compact(planned: StepResult, work: Work) -> StepResult:
-    limit = CompactionLimit(is_over=lambda: work.budget.is_over, most_bytes=work.budget.bytes_left)
+    budget = work.budget
+    commit_bytes = None if budget.deadline is None else COMMIT_BYTES
+    limit = CompactionLimit(lambda: budget.is_over, budget.bytes_left, commit_bytes)
     result = begin_compaction(work.head, limit=limit, engine=work.engine).run()
     work.budget.spend(result.bytes_removed)
     if result.groups_over_limit and not result.groups_done:
@@ -131,7 +140,8 @@ def _expire(planned: StepResult, work: Work) -> StepResult:
 
 
 def _orphans(planned: StepResult, work: Work) -> StepResult:
-    result = remove_orphans(work.head)
+    age_ms = max(DAY_MS, GC_ORPHAN_AGE_MS.read(work.head.load().metadata.properties))  # less needs the caller's word
+    result = remove_orphans(work.head, older_than=timedelta(milliseconds=age_ms))
     return replace(
         planned,
         outcome=Outcome.DONE,

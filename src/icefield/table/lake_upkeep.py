@@ -8,7 +8,7 @@ from icefield.backend import Backend
 from icefield.dml.head import LiveHead
 from icefield.engine.choose import EngineName, check_engine
 from icefield.engine.rows import SessionChoice
-from icefield.model.names import TableName, parse_namespace
+from icefield.model.names import TableName, parse_namespace, parse_table_name
 from icefield.policy.budget import Budget
 from icefield.policy.result import UpkeepResult
 from icefield.policy.run import OnProgress, UpkeepRun
@@ -54,10 +54,14 @@ class LakeUpkeep(ABC):
             on_progress: Called with an `UpkeepProgress` before each table is measured, and before each step.
             engine: As in `Table.delete`.
         """
-        names = [self._known(name) for name in (self.tables() if tables is None else dict.fromkeys(tables))]
+        if tables is None:
+            names = [parse_table_name(name) for name in self.tables()]
+        else:
+            names = [self._known(name) for name in dict.fromkeys(tables)]
         chosen = None if engine is None else check_engine(engine)
         run = UpkeepRun(
-            [self._head_of(name) for name in names],
+            names,
+            self._head_of,
             Policies(self.backend.catalog),
             Budget.of(self.backend.ambient, minutes, max_bytes),
             on_progress or (lambda _progress: None),

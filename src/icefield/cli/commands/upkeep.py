@@ -1,4 +1,4 @@
-"""icefield upkeep, expire, orphans, sweep, leases, dropped, undrop, purge: the upkeep of tables, by policy and by step."""
+"""icefield upkeep, expire, orphans, sweep, leases, dropped, undrop, purge: upkeep of tables, by policy and by step."""
 
 import datetime
 import re
