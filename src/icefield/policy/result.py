@@ -159,7 +159,8 @@ class UpkeepResult:
         moved = (
             "" if self.is_dry_run else f"; {size_text(self.bytes_written)} written, {size_text(self.bytes_freed)} freed"
         )
-        total = f"{len(self.tables):,} tables, steps: {', '.join(counts) or 'none'}{moved}"
+        noun = "table" if len(self.tables) == 1 else "tables"
+        total = f"{len(self.tables):,} {noun}, steps: {', '.join(counts) or 'none'}{moved}"
         return "\n".join([*(str(table) for table in self.tables), total])
 
     @property
