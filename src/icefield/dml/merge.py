@@ -107,7 +107,8 @@ def plan_merge(change: RowChange, request: MergeRequest) -> PlannedMerge:
         key_reference(pair.target, sides.schema)  # for its errors
     with change.timed("source"):
         keys = write.source_keys(source, merged)
-    source = replace(source, row_count=keys.rows, key_index=None if keys.keys is None else keys.keys.index)
+    index = None if keys.keys is None else keys.keys.index
+    source = replace(source, row_count=keys.rows, key_index=index, fetched=keys.fetched)
     with change.timed("plan"):
         scan = write.plan_bound(_filter(merged, sides, keys))
     return PlannedMerge(

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import pyarrow as pa
+
 from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.validate.read_set import KeyRows
 from icefield.expr.bind.bound import Bound
@@ -120,13 +122,14 @@ class MergeSource:
     """The source rows of a MERGE. rows: an Arrow table, or a DataFrame that returns the same rows each time.
 
     incoming: their columns, with their own types. row_count: how many there are, if that is known. key_index: of the
-    keys of rows without a null key, if it was made.
+    keys of rows without a null key, if it was made. fetched: the rows as an Arrow table, if they are few.
     """
 
     rows: Any
     incoming: Schema
     row_count: int | None = None
     key_index: KeyIndex | None = None
+    fetched: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -134,12 +137,14 @@ class SourceKeys:
     """What the source rows say about the rows of the table that they can match.
 
     where: a filter that all those rows match, as far as the keys tell. keys: the distinct keys as columns of the table;
-    None if there are too many for this process, or if ON has none. rows: how many source rows there are.
+    None if there are too many for this process, or if ON has none. rows: how many source rows there are. fetched: all
+    source rows, if they are few.
     """
 
     where: Bound
     keys: KeyRows | None
     rows: int
+    fetched: pa.Table | None = None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,12 @@ class KeyJoin:
         """Return a mask of the rows of the table that may match a source row."""
         return self._filter.may_match([equal_form(column) for column in columns], rows)
 
+    def matching(self, columns: Sequence[pa.Array], rows: int) -> Longs:
+        """Return the numbers of the rows of the table that match a source row, ascending."""
+        if not self.distinct:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._index.find([equal_form(column) for column in columns], rows) != NOT_FOUND)
+
     def pairs(self, columns: Sequence[pa.Array], rows: int) -> Iterator[tuple[Longs, Longs]]:
         """Yield the numbers of rows of the table, ascending, and of the source rows that have the same key.
 

@@ -9,7 +9,8 @@ Only the columns that the clauses need are read: the keys alone, if all columns 
 source and by the pending rows. Raises InvalidInput for two source rows that match one row of the table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -20,14 +21,14 @@ from icefield.engine.bind_clauses import ClauseBinder, columns_of_side
 from icefield.engine.change import Changed, ChangePlan, Merge, MergeSource, When, show_row
 from icefield.engine.engine import Site
 from icefield.engine.key_join import KeyJoin
-from icefield.engine.merge_source import key_columns, whole_column
+from icefield.engine.merge_matches import PENDING_ROWS, MergeRead
+from icefield.engine.merge_source import key_columns, one_batch
 from icefield.engine.row_values import Column, Rows, Side
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.parquet.read.task import FileTask
 from icefield.types.arrays import Longs
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
 
-PENDING_ROWS = 65_536
 PENDING_BYTES = 64 * 1024 * 1024
 
 
@@ -35,7 +36,7 @@ def merge_here(source: MergeSource, merge: Merge, plan: ChangePlan, site: Site) 
     """Match source rows with the rows of planned files, and apply the clauses."""
     work = LocalMerge(source, merge, plan, site)
     try:
-        return work.run()
+        return work.run(work.candidates())
     except BaseException:
         work.results.abort()
         raise
@@ -54,8 +55,9 @@ class LocalMerge:
         binder = ClauseBinder(schema, settings.rows.schema, *names, source.incoming, settings.moment)
         self._clauses = {when: binder.bind(merge.clauses, when) for when in When}
         self._rest = binder.condition(merge.rest, When.MATCHED)
-        self._source = _one_batch(source.rows)
-        self._join = KeyJoin(key_columns(source.rows, merge.keys, schema), source.rows.num_rows, source.key_index)
+        self._source = one_batch(source.rows)
+        self.keys = key_columns(source.rows, merge.keys, schema)
+        self._join = KeyJoin(self.keys, source.rows.num_rows, source.key_index)
         self._has_pair = np.zeros(source.rows.num_rows, np.bool_)
         self._schema, (self._position, self._row_id) = with_free_names(schema, (POSITION, ROW_ID))
         self.results = ClauseResults(plan.settings, site, merge.target_name)
@@ -63,13 +65,24 @@ class LocalMerge:
         self._pending_rows = self._pending_bytes = 0
         self._matched = 0
 
-    def run(self) -> Changed:
-        """Run it."""
-        scan, columns = self._plan.scan, self._columns_to_read()
+    @cached_property
+    def read(self) -> MergeRead:
+        """What is read of the table's files."""
+        keys = tuple(pair.target for pair in self._merge.keys)
+        return MergeRead(self._schema, self._columns_to_read(), keys, self._plan.scan.where)
+
+    def candidates(self) -> Iterator[tuple[FileTask, Iterable[pa.RecordBatch]]]:
+        """Read the planned files here: yield each with the rows that may match."""
+        scan, read = self._plan.scan, self.read
+        for reader, task in self._site.read(scan.tasks(scan.files)):
+            yield task, reader.read_candidates(task, read.schema, read.columns, read.where)
+
+    def run(self, files: Iterable[tuple[FileTask, Iterable[pa.RecordBatch]]]) -> Changed:
+        """Match the rows of files, and apply the clauses. files: each once, with all rows that match."""
         most_rows = max(PENDING_ROWS, self._join.distinct)  # a lookup costs as much as the keys that it looks among
         finished: dict[int, FileTask] = {}
-        for number, (reader, task) in enumerate(self._site.read(scan.tasks(scan.files))):
-            for batch in reader.read_candidates(task, self._schema, columns, scan.where):
+        for number, (task, batches) in enumerate(files):
+            for batch in batches:
                 self._add(number, batch)
                 if self._pending_rows >= most_rows or self._pending_bytes >= PENDING_BYTES:
                     self._match_pending()
@@ -98,7 +111,7 @@ class LocalMerge:
     def _add(self, number: int, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch that may be changed, or may have a pair, to the pending rows."""
         if not self._clauses[When.NOT_MATCHED_BY_SOURCE]:
-            mask = self._join.may_match(self._keys(batch), batch.num_rows)
+            mask = self._join.may_match(self.read.keys_of(batch), batch.num_rows)
             if not mask.any():
                 return
             batch = batch if mask.all() else batch.take(pa.array(np.flatnonzero(mask)))
@@ -107,14 +120,11 @@ class LocalMerge:
             self._pending_rows += batch.num_rows
             self._pending_bytes += batch.nbytes
 
-    def _keys(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        return [batch.column(pair.target) for pair in self._merge.keys]
-
     def _match_pending(self) -> None:
         """Apply the clauses to the pending rows."""
         if not self._pending:
             return
-        batch = _one_batch(pa.Table.from_batches([rows for _, rows in self._pending]))
+        batch = one_batch(pa.Table.from_batches([rows for _, rows in self._pending]))
         numbers, counts = zip(*((number, rows.num_rows) for number, rows in self._pending), strict=True)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         places = Places(
@@ -135,7 +145,7 @@ class LocalMerge:
     def _pairs(self, batch: pa.RecordBatch) -> Iterator[Rows]:
         """Yield the matches of a batch: each row of the table at most once."""
         target, source = self._merge.target_name, self._merge.source_name
-        for ours, theirs in self._join.pairs(self._keys(batch), batch.num_rows):
+        for ours, theirs in self._join.pairs(self.read.keys_of(batch), batch.num_rows):
             pairs = Rows({target: Side(batch, ours), source: Side(self._source, theirs)}, len(ours))
             if self._rest is not None:
                 pairs = pairs.where(self._rest.evaluate(pairs).fill_null(False).to_numpy(zero_copy_only=False))
@@ -169,8 +179,3 @@ class LocalMerge:
         rows = Rows({self._merge.source_name: Side(self._source, alone)}, len(alone))
         for some in rows.slices(PENDING_ROWS):
             self.results.apply(self._clauses[When.NOT_MATCHED], some)
-
-
-def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    """Return a table as one batch."""
-    return pa.RecordBatch.from_arrays([whole_column(column) for column in rows.columns], names=rows.column_names)

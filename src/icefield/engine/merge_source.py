@@ -53,8 +53,8 @@ def arrow_source_keys(source: MergeSource, merge: Merge, schema: Schema) -> Sour
     where = all_of(*(_column_filter(name, column, schema) for name, column in zip(names, kept, strict=True)))
     if any(pa.types.is_floating(column.type) for column in kept):
         # An index distinguishes -0.0 from 0.0, which `=` does not.
-        return SourceKeys(where, None, rows.num_rows)
-    return SourceKeys(where, KeyRows(names, index), rows.num_rows)
+        return SourceKeys(where, None, rows.num_rows, rows)
+    return SourceKeys(where, KeyRows(names, index), rows.num_rows, rows)
 
 
 def _check_unique(keys: Mapping[str, pa.Array], index: KeyIndex) -> None:
@@ -86,6 +86,11 @@ def whole_column(column: pa.ChunkedArray) -> pa.Array:
         column = column.cast(LARGE_TYPES[column.type])
     # Arrow builds no empty array of UUIDs inside other types, except of nulls.
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """Return a table as one batch."""
+    return pa.RecordBatch.from_arrays([whole_column(column) for column in rows.columns], names=rows.column_names)
 
 
 def _column_filter(name: str, column: pa.Array, schema: Schema) -> Bound:

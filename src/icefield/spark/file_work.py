@@ -17,6 +17,7 @@ from icefield.engine.engine import FileWork, Site, T
 from icefield.errors import IcefieldError
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
+from icefield.spark.session.arrow_frame import create_frame
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.write.write import check_visible, remove_files_of_write
@@ -24,7 +25,7 @@ from icefield.storage.store import Store
 
 GROUP_BYTES = 128 * 1024 * 1024
 GROUP_FILES = 1_000
-_GROUPS = "number int, tasks binary"
+_GROUPS = ["number", "tasks"]
 _RESULTS = "number int, results binary, error binary"
 _RESULTS_ARROW = pa.schema([("number", pa.int32()), ("results", pa.binary()), ("error", pa.binary())])
 
@@ -75,12 +76,14 @@ def run_work(
     spark: SparkSession, work: FileWork[T], groups: Iterable[Iterable[FileTask]], files: TableFiles, store: Store
 ) -> Iterator[T]:
     """Run work on groups of files, and yield the results in the order of the groups."""
-    given = [(number, pickle.dumps(list(tasks))) for number, tasks in enumerate(groups)]
+    given = [pickle.dumps(list(tasks)) for tasks in groups]
     if not given:
         return
     check_workers(spark)
     try:
-        frame = spark.createDataFrame(given, _GROUPS).repartition(len(given))
+        frame = create_frame(spark, pa.table([pa.array(range(len(given)), pa.int32()), given], _GROUPS))
+        # One row is one task as it is; a shuffle is a job of its own.
+        frame = frame if len(given) == 1 else frame.repartition(len(given))
         done = frame.mapInArrow(WorkTask(work, store, files), _RESULTS).collect()
         for row in done:
             if row["error"] is not None:

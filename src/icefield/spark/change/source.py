@@ -7,6 +7,7 @@ checkpoint, because an executor is gone, it is never recomputed: the job fails w
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,14 +23,16 @@ from icefield.errors import SchemaMismatch
 from icefield.expr.bind.bound import TRUE
 from icefield.parquet.write.conform import check_schema, conform_batch
 from icefield.parquet.write.partial_rows import lacks_fields
+from icefield.parquet.write.string_check import check_text
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.expressions import expressions_of, is_mentioned
 from icefield.spark.keyed_frame import KeysTask
+from icefield.spark.session.session import is_remote
 from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import logical_field, schema_from_spark
 from icefield.spark.write.distribute import NumberedFrame
-from icefield.types.arrow import arrow_schema
+from icefield.types.arrow import arrow_schema, schema_from_arrow
 from icefield.types.datatypes import (
     DoubleType,
     FloatType,
@@ -43,6 +46,7 @@ from icefield.types.datatypes import (
 from icefield.types.schema import Schema, renumber
 
 MOST_KEYS_HERE = 100_000  # collected to this process, to plan by exact keys
+MOST_BYTES_HERE = 32 * 1024 * 1024  # as Spark stores rows
 ROW_NUMBER = "n"
 _NUMBER_ID = 1 << 30
 
@@ -162,11 +166,41 @@ def frame_source_keys(source: MergeSource, merge: Merge, schema: Schema) -> Sour
 def _find_keys(source: MergeSource, merge: Merge, schema: Schema) -> SourceKeys:
     if not merge.keys:
         return SourceKeys(TRUE, None, source.rows.count())
+    fetched = fetch_rows(source)
+    if fetched is not None and fetched.num_rows <= MOST_KEYS_HERE:
+        return arrow_source_keys(replace(source, rows=fetched), merge, schema)
     keys = _keys(source, merge.keys)
     few = _fetch(keys.limit(MOST_KEYS_HERE + 1), merge.keys)
     if few.num_rows <= MOST_KEYS_HERE:
-        return arrow_source_keys(replace(source, rows=few), merge, schema)
+        return replace(arrow_source_keys(replace(source, rows=few), merge, schema), fetched=None)
     return _many_keys(keys, merge, schema)
+
+
+def fetch_rows(source: MergeSource) -> pa.Table | None:
+    """Return the rows of a small source, in the types that it has; None if it is large, or if Arrow has other types."""
+    size = _stored_bytes(source.rows)
+    if size is None or size > MOST_BYTES_HERE:
+        return None
+    names = [f.name for f in source.incoming.fields]
+    rows = source.rows.toArrow().select(range(len(names))).rename_columns(names)
+    try:
+        own = schema_from_arrow(rows.schema)
+        held = [check_text(batch) for batch in rows.to_batches()]
+    except SchemaMismatch:
+        return None  # the tasks that write such rows say which
+    is_same = [str(f.type) for f in own.fields] == [str(f.type) for f in source.incoming.fields]
+    return pa.Table.from_batches(held, rows.schema) if is_same else None
+
+
+def _stored_bytes(frame: DataFrame) -> int | None:
+    """Return the size of a checkpoint, as far as it is there; None if it is not known, as over Spark Connect."""
+    session: Any = frame.sparkSession
+    if is_remote(session):
+        return None
+    checkpoint: Any = frame
+    number = checkpoint._jdf.queryExecution().analyzed().rdd().id()  # noqa: SLF001 - pyspark has no such call
+    stored = session._jsparkSession.sparkContext().getRDDStorageInfo()  # noqa: SLF001
+    return next((info.memSize() + info.diskSize() for info in stored if info.id() == number), None)
 
 
 def _keys(source: MergeSource, pairs: Sequence[KeyPair]) -> DataFrame:
