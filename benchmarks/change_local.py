@@ -1,4 +1,4 @@
-"""One MERGE by an engine without a JVM, in a process of its own: CPU seconds and the peak of memory.
+"""One MERGE by an engine without a JVM, in a process of its own: CPU seconds and the peak of memory, as JSON.
 
 The same MERGE into another copy of the table comes before, so that each engine has loaded its code.
 
@@ -6,9 +6,11 @@ python -m benchmarks.change_local icefield|duckdb|deltalake|pyiceberg FOLDER KIN
 """
 # ruff: noqa: S608 - the names and the SQL are our own
 
+import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.change_work import KEY
 from benchmarks.spark_events import COLUMNS
-from benchmarks.spark_measure import memory_peak_mib
+from benchmarks.spark_measure import Cost, memory_peak_mib
 
 
 def read_rows(folder: str) -> pa.Table:
@@ -105,7 +107,7 @@ def main(name: str, folder: str, kind: str) -> None:
     run()
     spent = time.process_time() - before
     wall = time.perf_counter() - wall
-    print(f"CPU {spent:.2f} s, wall {wall:.2f} s, at most {memory_peak_mib():,.0f} MiB")
+    print(json.dumps(asdict(Cost(spent, wall, python_mib=memory_peak_mib()))))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,12 @@ Each is compared with plain Spark in the same session, and the upsert with PyIce
 """
 
 import itertools
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal
 
 from benchmarks.change_local import read_rows
+from benchmarks.change_report import Line, run_alone
 from benchmarks.change_work import KEY, ONE_PERCENT, SPREAD, plain_rewrite, source, target
 from benchmarks.spark_events import COLUMNS, drain, open_parquet, totals, write_parquet
 from benchmarks.spark_measure import Cost, compare, measure, warm_up
@@ -20,18 +19,18 @@ from icefield.table.table import Table
 
 UPSERTED = 1_000_000
 MERGED, MERGES = 5_000_000, 20
-LONGEST_SECONDS = 900
+LONGEST_SECONDS = 400
 
 
-def run_series(lake: Lake, folder: str, rows: int) -> Iterator[str]:
+def run_series(lake: Lake, folder: str, rows: int) -> Iterator[Line]:
     """Measure one after the other, and yield what to print; `rows`: of the largest of the other benchmarks."""
     share = min(1.0, rows / 5_000_000)
     yield from _upsert_all(lake, folder, int(UPSERTED * share))
-    yield from _delete_in_growing_tables(lake, [int(n * share) for n in (1_000_000, 5_000_000, 20_000_000)])
+    yield from _delete_in_growing_tables(lake, [int(n * share) for n in (1_000_000, 5_000_000)])
     yield from _scan_after_merges(lake, int(MERGED * share))
 
 
-def _upsert_all(lake: Lake, folder: str, rows: int) -> Iterator[str]:
+def _upsert_all(lake: Lake, folder: str, rows: int) -> Iterator[Line]:
     """Upsert every row of a table. `auto` rewrites the files."""
     spark = lake.spark
     table = _new_table(lake, "bench.upserted", rows)
@@ -48,27 +47,35 @@ def _upsert_all(lake: Lake, folder: str, rows: int) -> Iterator[str]:
         again = f"{folder}/upserted-{next(numbers)}"
         plain_rewrite(spark.read.parquet(f"{folder}/before"), changes, again, is_small=False)
 
-    costs = {name: _warm(work) for name, work in (("plain", rewrite), ("spark", lambda: upsert("spark")))}
-    costs["local"] = _warm(lambda: upsert("local"))
-    yield f"upsert of {rows:,} keys into {rows:,} rows, a plain rewrite takes CPU {costs['plain'].cpu:.1f} s:"
-    for name in ("spark", "local"):
-        yield f"  {name:12}{_cost(costs[name])}, ratio {costs[name].cpu / costs['plain'].cpu:.2f}, bar 0.80"
-    yield f"  {'PyIceberg':12}{_with_pyiceberg(folder)}"
+    plain = _warm(rewrite)
+    costs = {"Spark": _warm(lambda: upsert("spark")), "local": _warm(lambda: upsert("local"))}
+    theirs = run_alone("pyiceberg", folder, "all", LONGEST_SECONDS)
+    for name, cost in costs.items():
+        what = f"upsert of {rows:,} keys into as many, {name}"
+        if isinstance(theirs, Cost):
+            times, tenth = theirs.cpu / cost.cpu, {"a tenth of PyIceberg's": theirs.cpu / 10}
+            yield Line(what, cost, plain, 0.8, tenth, f"PyIceberg {theirs.cpu:.1f} s, {times:.1f} times")
+        else:
+            yield Line(what, cost, plain, 0.8, peers=theirs)
 
 
-def _delete_in_growing_tables(lake: Lake, sizes: list[int]) -> Iterator[str]:
-    yield "delete 1 % of rows by deletion vectors:"
-    for rows in sizes:
-        table = _new_table(lake, f"bench.deleted_{rows}", rows)
+def _delete_in_growing_tables(lake: Lake, sizes: list[int]) -> Iterator[Line]:
+    tables = {rows: _new_table(lake, f"bench.deleted_{rows}", rows) for rows in sizes}
+    for rows, table in tables.items():
         cost = _warm(partial(_delete, table))
-        yield f"  {rows:>12,} rows: {_cost(cost)}, {cost.cpu / rows * 1e6:.2f} s per million rows"
+        yield Line(f"delete 1 % of {rows:,} rows", cost, peers=f"{cost.cpu / rows * 1e6:.2f} s per million rows")
+    # The newest branch of the largest table is without the rows.
+    table = tables[max(sizes)]
+    branch = table.at(f"b{len(table.refs()) - 1}")
+    costs = compare({name: partial(_read, where, totals) for name, where in (("with", branch), ("without", table))})
+    yield Line("aggregate, 1 % deleted, against none", costs["with"], costs["without"], 1.25)
 
 
 def _delete(table: Table) -> None:
     _branch(table).delete(ONE_PERCENT, mode="merge-on-read", engine="spark")
 
 
-def _scan_after_merges(lake: Lake, rows: int) -> Iterator[str]:
+def _scan_after_merges(lake: Lake, rows: int) -> Iterator[Line]:
     """Scan a table after small merges, the same table compacted, and the files of the first as plain Parquet."""
     table = _new_table(lake, "bench.merged", rows)
     changes = source(lake.spark, rows, SPREAD).cache()
@@ -83,11 +90,9 @@ def _scan_after_merges(lake: Lake, rows: int) -> Iterator[str]:
         works = {place: partial(_read, where, read) for place, where in (("merged", table), ("compacted", compacted))}
         works["plain"] = partial(_read_plain, lake.spark, files, read)
         costs = compare(works)
-        ratio, plain = (costs[place].cpu / costs["compacted"].cpu for place in ("merged", "plain"))
-        yield (
-            f"scan after {MERGES} merges, {name}: {_cost(costs['merged'])}, {ratio:.2f} of it compacted, bar 2.00; "
-            f"its {len(files)} files as plain Parquet {plain:.2f}"
-        )
+        plain = costs["plain"].cpu / costs["compacted"].cpu
+        peers = f"its {len(files)} files as plain Parquet {plain:.2f}"
+        yield Line(f"scan after {MERGES} merges, {name}", costs["merged"], costs["compacted"], 2.0, peers=peers)
 
 
 def _read(table: Table, read: Callable[[Any], object]) -> None:
@@ -119,16 +124,3 @@ def _warm(work: Callable[[], object]) -> Cost:
 
 def _changed(column: str) -> str:
     return "amount + 1000 AS amount" if column == "amount" else column
-
-
-def _cost(cost: Cost) -> str:
-    return f"CPU {cost.cpu:.2f} s, wall {cost.wall:.2f} s"
-
-
-def _with_pyiceberg(folder: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.change_local", "pyiceberg", folder, "all"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"not done after {LONGEST_SECONDS} s"
-    return done.stdout.strip() or f"not run: {(done.stderr.strip().splitlines() or ['?'])[-1]}"

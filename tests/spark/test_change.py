@@ -15,11 +15,18 @@ from tests.spark_places import SparkPlace, chosen_place
 from icefield import lit
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
+from icefield.spark.change import small_merge
 from icefield.table.table import Table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("generated_code")]
 MOST_JOBS = 6
 VECTORS = {"write.merge.mode": "merge-on-read"}
+
+
+@pytest.fixture(autouse=True)
+def _shuffled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merges of small sources are shuffled like others (test_small_merge.py has the other way)."""
+    monkeypatch.setattr(small_merge, "MOST_FILES", -1)
 
 
 def rows_of(table: Table) -> list[tuple[Any, ...]]:
