@@ -14,8 +14,8 @@ HEADER = f"  {'':44}{'CPU s':>8}{'wall s':>8}{'ratio':>8}{'bar':>8}  {'':9}{'MiB
 
 @dataclass(frozen=True)
 class Line:
-    """A piece of work. baseline: what the ratio is to. bar: the most that the ratio may be. below: CPU seconds of
-    others that it must not reach, by name. peers: what others need, in words.
+    """A piece of work. baseline: what the ratio is to. bar: the most that the ratio may be. below: CPU seconds
+    that it must not reach, by the name of a peer. peers: what they need, in words.
     """
 
     name: str

@@ -5,7 +5,7 @@
 Ratios are of CPU seconds of the driver, the JVM and all Python workers. The plain rewrite joins the table with the
 source, and writes all rows again, clustered by day. With the environment of `make interop-environment`, Iceberg Java
 does the same on a table of its own, against the same rewrite in its own Spark 3.5. The local engine is compared with
-DuckDB, PyIceberg and delta-rs, each in a process of its own. delta-rs is no dependency of the project:
+DuckDB, PyIceberg and delta-rs, each in a process of its own. delta-rs is not installed with the project:
 
     .venv/bin/python -m pip install deltalake
 

@@ -20,8 +20,8 @@ from icefield.engine.apply_clauses import ClauseResults, Places
 from icefield.engine.bind_clauses import ClauseBinder, columns_of_side
 from icefield.engine.change import Changed, ChangePlan, Merge, MergeSource, When, show_row
 from icefield.engine.engine import Site
+from icefield.engine.file_works import PENDING_ROWS, MergeRead
 from icefield.engine.key_join import KeyJoin
-from icefield.engine.merge_matches import PENDING_ROWS, MergeRead
 from icefield.engine.merge_source import key_columns, one_batch
 from icefield.engine.row_values import Column, Rows, Side
 from icefield.errors import InvalidInput, NeedsSpark

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from icefield.cache.reading import ReadContext
 from icefield.engine.change import Changed, ChangePlan, Merge, MergeSource, When
 from icefield.engine.engine import Site
+from icefield.engine.file_works import FindMatchedRows, MatchedRows
 from icefield.engine.local import local_name
 from icefield.engine.local_merge import LocalMerge
-from icefield.engine.merge_matches import FindMatchedRows, MatchedRows
 from icefield.errors import NeedsSpark
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
