@@ -41,7 +41,7 @@ from icefield.types.datatypes import (
 )
 
 MOST_FILES = 1_000  # that may get a delete file, one after another
-MOST_MATCHED_BYTES = 256 * 1024 * 1024  # from all tasks
+MOST_MATCHED_BYTES = 64 * 1024 * 1024  # from all tasks
 MOST_MATCHED_BYTES_OF_GROUP = 32 * 1024 * 1024
 # Spark has these as values of other types.
 _OTHER_IN_SPARK = (
