@@ -307,7 +307,7 @@ def test_a_version_that_is_no_longer_in_the_history_is_a_conflict(lake: Lake, ta
 
 def test_what_the_check_of_needed_deletes_prevents(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it, equality deletes that other files need are removed, and rows return."""
-    monkeypatch.setattr("icefield.commit.actions.convert_deletes._equality_deletes", lambda task: frozenset())
+    monkeypatch.setattr("icefield.commit.actions.rewrite_deletes._deletes", lambda task: frozenset())
     table.convert_equality_deletes("p = 'a'")
     assert rows_of(table) != EXPECTED
 
@@ -315,6 +315,6 @@ def test_what_the_check_of_needed_deletes_prevents(lake: Lake, table: Table, mon
 def test_what_the_merging_of_vectors_prevents(lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     if table.metadata.format_version == 2:
         return
-    monkeypatch.setattr("icefield.commit.actions.convert_deletes._position_deletes", lambda task: frozenset[object]())
+    monkeypatch.setattr("icefield.commit.actions.rewrite_deletes._position_deletes", lambda task: frozenset[object]())
     race(lake, lambda: lake.table("t.t").delete("id = 3"), table.convert_equality_deletes)
     assert (3, "a", 0) in rows_of(table), "the row that another writer deleted is back"

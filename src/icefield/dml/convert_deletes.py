@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from icefield.commit.actions.convert_deletes import ConvertDeletes
+from icefield.commit.actions.rewrite_deletes import RewriteDeletes, equality_deletes
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.commit.validate.references import remove_unreferenced
 from icefield.dml.write import TableWrite, Verb
@@ -40,11 +40,11 @@ def convert_equality_deletes(write: TableWrite, where: Predicate | str | Any) ->
         done = write.run(engine, work, engine.group(plan.tasks(chosen)))
         deletes = [entry for each in done for entry in each.entries]
 
-    action = ConvertDeletes(
+    action = RewriteDeletes(
         files=AddedFiles(write.no_files, write.shape),
         read_set=write.read_set(plan, CONVERT),
         target=write.target,
-        converted=chosen,
+        replaced={task.location: equality_deletes(task) for task in plan.tasks(chosen)},
         deletes=deletes,
         has_vectors=has_vectors,
         place=delete_destination(settings, local_name()),

@@ -24,7 +24,7 @@ Raises CorruptFile, as Iceberg Java does, for two vectors of one data file, for 
 a delete file that names a data file of another partition than its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -87,11 +87,21 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class DanglingDeletes:
-    """Position deletes of data files that are not there. vectors_of: those files; files: position delete files."""
+class ListedDelete:
+    """A delete file, or a deletion vector. group: the number of its partition. target: the data file that it names.
 
-    vectors_of: frozenset[str]
-    files: frozenset[str]
+    size_bytes: of the file; several vectors share one. content_bytes: of the vector. paths: the lowest and the highest
+    location of a data file in it, empty if unknown.
+    """
+
+    kind: DeleteType
+    location: str
+    sequence_number: int
+    group: int
+    target: str | None
+    size_bytes: int
+    content_bytes: int
+    paths: tuple[str, ...]
 
 
 class DeleteIndex:
@@ -107,8 +117,8 @@ class DeleteIndex:
         groups = entries.group.to_numpy()
         is_position = ~is_key & ~is_vector
         names_target = entries.choose(is_position & has_target)
+        self._entries, self._target_names, self._is_vector = entries, targets, is_vector
         self._vectors = entries.choose(is_vector)
-        self._target_of = names_target, targets.filter(pa.array(is_position & has_target))
         self._vector_targets = KeyIndex([targets.filter(pa.array(is_vector))], self._vectors.num_rows)
         self._targets = KeyIndex([targets.filter(pa.array(is_position & has_target))], names_target.num_rows)
         self._by_target = _Scope(names_target, self._targets.codes)
@@ -149,20 +159,36 @@ class DeleteIndex:
         return (*by_target, *self._by_partition.since(keys["group"], sequence_number), *by_key)
 
     @property
-    def equality_deletes(self) -> frozenset[str]:
-        """The locations of all equality delete files, whether they apply to a data file or not."""
-        return self._by_key.locations | self._everywhere.locations
+    def delete_files(self) -> frozenset[str]:
+        """The locations of all delete files but deletion vectors, whether they apply to a data file or not."""
+        scopes = (self._by_target, self._by_partition, self._by_key, self._everywhere)
+        return frozenset().union(*(scope.locations for scope in scopes))
 
-    def find_dangling(self, data_files: frozenset[str]) -> "DanglingDeletes":
-        """Return the position deletes that name a data file which is not among those of the snapshot."""
-        return DanglingDeletes(
-            vectors_of=frozenset(self._vectors.referenced_data_file.to_pylist()) - data_files,
-            files=frozenset(path for path, target in self._targets_by_path() if target not in data_files),
+    @property
+    def vector_targets(self) -> frozenset[str]:
+        """The data files that have deletion vectors, whether they are in the snapshot or not."""
+        return frozenset(self._vectors.referenced_data_file.to_pylist())
+
+    @property
+    def listed(self) -> Iterator["ListedDelete"]:
+        """Every delete file and deletion vector of the snapshot."""
+        columns = (
+            self._entries.select(["content", "file_path", "sequence_number", "group", *BOUNDS])
+            .extended({"target": self._target_names, "is_vector": pa.array(self._is_vector)})
+            .extended({name: self._entries[name] for name in ("file_size_in_bytes", "content_size_in_bytes")})
         )
-
-    def _targets_by_path(self) -> Iterable[tuple[str, str]]:
-        files, targets = self._target_of
-        return zip(files.file_path.to_pylist(), targets.to_pylist(), strict=True)
+        for row in columns.to_pylist():
+            kind = DeleteType.VECTOR if row["is_vector"] else DeleteType.POSITIONS
+            yield ListedDelete(
+                DeleteType.EQUALITY if row["content"] == EQUALITY_DELETES else kind,
+                row["file_path"],
+                row["sequence_number"],
+                row["group"],
+                row["target"],
+                row["file_size_in_bytes"],
+                row["content_size_in_bytes"] or 0,
+                tuple((row[name] or b"").decode(errors="replace") for name in BOUNDS),
+            )
 
     def _cardinality(self, vector: Longs) -> Longs:
         counts = np.append(self._vectors.record_count.to_numpy(), 0)

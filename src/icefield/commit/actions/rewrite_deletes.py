@@ -1,17 +1,18 @@
-"""Replace equality deletes by position deletes, without changing rows, and drop deletes that apply to no file.
+"""Replace deletes by position deletes, without changing rows, and drop deletes that apply to no file.
 
-The engine that found the deleted rows writes the position deletes before the commit. It does not conflict: on a base
-that others have changed,
+Equality deletes become position deletes; position deletes of many files become those of few, or deletion vectors. The
+engine that read the deleted rows writes the new deletes before the commit. It does not conflict: on a base that others
+have changed,
 
-- a data file that was removed or rewritten, or whose equality deletes another writer converted, gets no new deletes,
+- a data file that was removed or rewritten, or whose old deletes another writer has replaced, gets no new deletes,
 - a data file whose position deletes have changed has both (a deletion vector is written again with all positions),
-- an equality delete file is removed only if every data file that it applies to was converted; others stay.
+- an old delete file is removed only if the new deletes replace it for every data file that it applies to; others stay.
 
 What must be true at commit time: the version that was read is still in the history of the branch, so that the deletes
 of that version are in effect.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +33,7 @@ from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally_deletes
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
-from icefield.parquet.read.task import DeleteType, FileTask
+from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.parquet.write.delete_files import (
     DeleteDestination,
     DeleteEntry,
@@ -42,23 +43,28 @@ from icefield.parquet.write.delete_files import (
 )
 from icefield.plan.partition.values import load_partition_values
 from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import ResolvedVersion
+
+NO_DELETES = frozenset[DeleteFile]()
 
 
 @dataclass(kw_only=True)
-class ConvertDeletes(FilesAction):
-    """Adds position deletes for rows of converted files, and removes the equality deletes that they replace.
+class RewriteDeletes(FilesAction):
+    """Adds position deletes, and removes the deletes that they replace.
 
-    The plan of the read set has all files of the table. converted: those whose equality deletes were applied. deletes:
-    the delete files of those that lost rows. has_vectors: they are deletion vectors, which include the positions that
-    were deleted before. place: where rewritten delete files go.
+    The plan of the read set has all files of the table. replaced: the deletes of each data file that the new ones
+    include; a data file that they delete no row of is there, too. deletes: the new delete files. has_vectors: they are
+    deletion vectors, which include all positions that were deleted before. place: where rewritten delete files go.
+    sequence_number: of the new deletes, if they are as old as those that they replace; None to inherit it.
+    left_out: the data files of the newest proposal whose old deletes another writer has replaced.
     """
 
-    converted: PlannedFiles
+    replaced: Mapping[str, frozenset[DeleteFile]]
     deletes: Sequence[DeleteEntry]
     has_vectors: bool
     place: DeleteDestination
+    sequence_number: int | None = None
+    left_out: frozenset[str] = frozenset()
 
     @property
     def changes_nothing(self) -> bool:
@@ -73,7 +79,8 @@ class ConvertDeletes(FilesAction):
             return NOTHING_TO_DO
         _, snapshot_id = self._manifests.write(base, context)
         touched = plan.files.at(path for entry in entries for path in data_files_of(entry))
-        groups = as_added_files(entries, load_partition_values(context.reading, base, plan, touched), base)
+        values = load_partition_values(context.reading, base, plan, touched)
+        groups = [replace(g, sequence_number=self.sequence_number) for g in as_added_files(entries, values, base)]
         columns = [group.columns for group in groups]
         draft = FilesDraft(
             snapshot_id,
@@ -100,25 +107,25 @@ class ConvertDeletes(FilesAction):
         nothing = plan.files.slice(0, 0)
         if plan.deletes is None:
             return RemovedFiles(nothing)
-        applied = {task.location: _equality_deletes(task) for task in self.read_set.plan.tasks(self.converted)}
         tasks = plan.tasks(plan.files.filter(plan.files.delete_keys.is_valid()))
-        needed = (_equality_deletes(task) - applied.get(task.location, frozenset()) for task in tasks)
-        obsolete = plan.deletes.equality_deletes - frozenset().union(*needed)
-        dangling = plan.deletes.find_dangling(plan.files.paths)
-        return RemovedFiles(nothing, superseded | dangling.vectors_of, obsolete | dangling.files)
+        needed = {
+            delete.location
+            for task in tasks
+            for delete in _deletes(task) - self.replaced.get(task.location, NO_DELETES)
+        }
+        vectors = plan.deletes.vector_targets - plan.files.paths
+        return RemovedFiles(nothing, superseded | vectors, plan.deletes.delete_files - needed)
 
     def _entries(
         self, plan: ScanPlan, base: TableMetadata, context: WriteContext
     ) -> tuple[list[DeleteEntry], frozenset[str]]:
         """Return the new delete files for a base, and the data files whose earlier position deletes they include."""
         own = {path: open_entry(entry) for entry in self.deletes for path in data_files_of(entry)}
-        planned = {task.location: task for task in self.read_set.plan.tasks(self.converted.at(own))}
-        # Another writer may have removed the file, or have converted its deletes.
-        now = {
-            task.location: task
-            for task in plan.tasks(plan.files.at(own))
-            if _equality_deletes(task) & _equality_deletes(planned[task.location])
-        }
+        planned = {task.location: task for task in self.read_set.plan.tasks(self.read_set.plan.files.at(own))}
+        found = {task.location: task for task in plan.tasks(plan.files.at(own))}
+        # Another writer may have removed the file, or have replaced its deletes.
+        now = {path: task for path, task in found.items() if _deletes(task) & self.replaced[path]}
+        self.left_out = frozenset(found.keys() - now.keys())
         live = [entry for entry in self.deletes if not now.keys().isdisjoint(data_files_of(entry))]
         if not base.has_row_ids:
             return live, frozenset()
@@ -138,12 +145,17 @@ class ConvertDeletes(FilesAction):
         return [*(entry for entry in live if set(stale).isdisjoint(data_files_of(entry))), *rewritten], superseded
 
 
-def _equality_deletes(task: FileTask) -> frozenset[str]:
-    return frozenset(delete.location for delete in task.deletes if delete.kind is DeleteType.EQUALITY)
+def equality_deletes(task: FileTask) -> frozenset[DeleteFile]:
+    """Return the equality deletes that apply to a data file."""
+    return frozenset(delete for delete in task.deletes if delete.kind is DeleteType.EQUALITY)
 
 
-def _position_deletes(task: FileTask) -> frozenset[object]:
-    return frozenset(delete for delete in task.deletes if delete.kind is not DeleteType.EQUALITY)
+def _deletes(task: FileTask) -> frozenset[DeleteFile]:
+    return frozenset(task.deletes)
+
+
+def _position_deletes(task: FileTask) -> frozenset[DeleteFile]:
+    return _deletes(task) - equality_deletes(task)
 
 
 def _pairwise_union(positions: Iterator[Positions]) -> Iterator[Positions]:
