@@ -25,8 +25,9 @@ DOC = Path(__file__).parents[1] / "docs" / "conflicts.md"
 RELATIONS = ("same row", "same file", "same partition", "disjoint")
 # The first writer is about key 1: it is with key 2 in one file, with key 3 in one partition, apart from key 11.
 SECOND_KEY = dict(zip(RELATIONS, (1, 2, 3, 11), strict=True))
-PARTITION = {1: "a", 2: "a", 3: "a", 11: "b"}
+PARTITION = {1: "a", 2: "a", 3: "a", 11: "b"} | dict.fromkeys((-1, 0, 4), "a")
 FILES = ((1, 2), (3,), (11,))
+DELETED = {1: (-1, 0), 3: (4,)}  # rows in the file of a key that were deleted before: deletes to rewrite
 FIRST, SECOND = 100, 200  # what writers put into `n`, to distinguish them
 LANDS, FAILS = "+", "–"  # noqa: RUF001 - as the page writes them
 NEXT_CENTURY = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
@@ -72,6 +73,7 @@ CHANGES: dict[str, ProposedChange] = {
     "merge-on-read merge": merge,
     "equality upsert": lambda table, key, mark: table.upsert(rows((key, mark)), on=["id", "p"], mode="equality"),
     "compact": lambda table, key, mark: table.compact(),
+    "rewrite deletes": lambda table, key, mark: table.rewrite_deletes(),
     "rewrite manifests": lambda table, key, mark: table.rewrite_manifests(),
     "evolve": evolve,
     "properties": lambda table, key, mark: table.set_properties({f"p{mark}": "x"}),
@@ -225,7 +227,9 @@ def prepared(isolation: str, format_version: int) -> Lake:
         "t.t", "id long, p string, n long", partition_by=["p"], properties=levels, format_version=format_version
     )
     for keys in FILES:
-        table.append(rows(*((key, 0) for key in keys)))
+        table.append(rows(*((key, 0) for key in (*keys, *DELETED.get(keys[0], ())))))
+    for key in (key for keys in DELETED.values() for key in keys):
+        table.delete(f"id = {key}", mode="merge-on-read")
     return lake
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from icefield.commit.validate.idempotency_key import StreamBatch
     from icefield.compaction.compact import CompactionProgress
+    from icefield.compaction.delete_plan import DeletePlan
+    from icefield.compaction.delete_result import DeleteRewriteResult
     from icefield.compaction.plan import CompactionPlan
     from icefield.compaction.result import CompactionResult
     from icefield.config.connect import connect
@@ -72,6 +74,8 @@ __all__ = [
     "CompactionResult",
     "ConcurrentChange",
     "CorruptFile",
+    "DeletePlan",
+    "DeleteRewriteResult",
     "FileAlreadyExists",
     "IcefieldError",
     "IcefieldWarning",
@@ -114,6 +118,8 @@ _ROOMS = {
     "CompactionPlan": "icefield.compaction.plan",
     "CompactionProgress": "icefield.compaction.compact",
     "CompactionResult": "icefield.compaction.result",
+    "DeletePlan": "icefield.compaction.delete_plan",
+    "DeleteRewriteResult": "icefield.compaction.delete_result",
     "Lake": "icefield.lake",
     "MergeBuilder": "icefield.table.merge",
     "Schema": "icefield.types.schema",

@@ -25,12 +25,16 @@ class Operation:
 
 
 def prepare(lake: Lake) -> None:
-    """Make two tables with a history, so that there is something to lose."""
+    """Make tables with a history, so that there is something to lose."""
     t, u = (lake.create_table(name, "id long, text string", properties=PROPERTIES) for name in ("a.t", "a.u"))
     t.append(rows(1, 2))
     t.append(rows(3, 4))
     u.append(rows(3, 4))
     u.upsert(rows(3), on=["id"], mode="equality")
+    v = lake.create_table("a.v", "id long, text string", properties=PROPERTIES)
+    v.append(rows(1, 2, 3, 4))
+    for n in (1, 2):
+        v.delete(f"id = {n}", mode="merge-on-read")
 
 
 def rows(*ids: int) -> pa.Table:
@@ -72,6 +76,10 @@ def convert(lake: Lake) -> None:
     lake.table("a.u").convert_equality_deletes()
 
 
+def rewrite_deletes(lake: Lake) -> None:
+    lake.table("a.v").rewrite_deletes()
+
+
 def expire(lake: Lake) -> None:
     lake.table("a.t").expire_snapshots(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC), keep_last=1)
 
@@ -104,6 +112,7 @@ OPERATIONS = {
     "merge": Operation(merge),
     "equality upsert": Operation(upsert_by_equality),
     "conversion": Operation(convert),
+    "rewritten deletes": Operation(rewrite_deletes),
     "expiry": Operation(expire),
     "evolve": Operation(evolve, repeatable=False),
     "create": Operation(create, repeatable=False),

@@ -95,6 +95,12 @@ def test_both_engines_write_and_convert_the_same(
     assert table.convert_equality_deletes(engine=engine) is not None
     assert rows_of(table) == expected
     assert contents_of(table) == {1}
+    table.delete("id in (4, 44)", mode="merge-on-read", engine="local")
+    expected = [row for row in expected if row[0] not in (4, 44)]
+    assert rows_of(table) == expected
+    assert table.rewrite_deletes(engine=engine).snapshots
+    assert rows_of(table) == expected
+    assert table.rewrite_deletes(engine=engine).snapshots == ()
 
 
 @pytest.fixture

@@ -124,8 +124,11 @@ class VerbHistory(History):
         )
 
     def _convert(self) -> None:
-        self.table.convert_equality_deletes(engine=self.engine)
-        self._compare("convert")
+        if self.random.random() < 0.5:
+            self.table.convert_equality_deletes(engine=self.engine)
+        else:
+            self.table.rewrite_deletes(convert_equality=self.random.random() < 0.5, engine=self.engine)
+        self._compare("convert or rewrite deletes")
 
     def _overwrite(self) -> None:
         rows, where = random_rows(self, self.random.randint(0, 4)), self.random.choice(OVERWRITTEN)

@@ -22,7 +22,7 @@ def sorted_rows(table: pa.Table) -> list[Row]:
 
 @dataclass(frozen=True)
 class DeletedCase:
-    """A table of a format version. is_converted: its equality deletes were converted. granularity: what into."""
+    """A table of a format version. is_converted: its deletes were rewritten. granularity: what into."""
 
     layout: str
     version: int
@@ -52,7 +52,7 @@ class DeletedCase:
             new = rows(*((key, "bc"[key % 2], number) for key in range(number, 40, 3)))
             table.upsert(new, on=["id"], mode="equality")
         if self.is_converted:
-            table.convert_equality_deletes()
+            table.rewrite_deletes(convert_equality=True)
         return table
 
 

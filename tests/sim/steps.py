@@ -28,6 +28,7 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
     "property": (1, versions.set_property),
     "compact": (2, versions.compact),
     "convert equality deletes": (2, versions.convert_equality_deletes),
+    "rewrite deletes": (2, versions.rewrite_deletes),
     "rewrite manifests": (1, versions.rewrite_manifests),
     "remove snapshots": (1, versions.remove_snapshots),
     "expire": (1, versions.expire),

@@ -123,6 +123,12 @@ def convert_equality_deletes(actor: Actor) -> None:
     )
 
 
+def rewrite_deletes(actor: Actor) -> None:
+    table = actor.branch()
+    effect = rewritten(ref_of(table))
+    actor.attempt(f"rewrite deletes of {table}", {table.name: effect}, table.rewrite_deletes, idle_if=lambda _: True)
+
+
 def rewrite_manifests(actor: Actor) -> None:
     table = actor.branch()
     effect = rewritten(ref_of(table))

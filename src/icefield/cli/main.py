@@ -73,6 +73,7 @@ COMMANDS = (
         "compact", "icefield.cli.commands.compact", "Rewrite small files, and files with deletes, as larger ones."
     ),
     CommandOnDemand("rewrite-manifests", "icefield.cli.commands.compact", "Cluster manifests by partition."),
+    CommandOnDemand("rewrite-deletes", "icefield.cli.commands.compact", "Rewrite position deletes as fewer files."),
     CommandOnDemand("convert-deletes", "icefield.cli.commands.compact", "Convert equality to position deletes."),
     CommandOnDemand("expire", "icefield.cli.commands.upkeep", "Remove old snapshots, and mark their files."),
     CommandOnDemand("orphans", "icefield.cli.commands.upkeep", "Mark files that nothing refers to."),

@@ -4,6 +4,7 @@ CountRows         how many rows of each file match
 FindMatches       whether any row of a file matches
 FindMinMax        the minimum or maximum of a column in each file
 ConvertKeys       position deletes for the rows that equality deletes delete
+MergePositions    the position deletes of each file, as fewer delete files
 MergeFiles        the rows of a group of files, in order, as fewer files
 FindMatchedRows   the rows that match a source row of a MERGE, so that only these leave the task that reads their file
 """
@@ -23,6 +24,7 @@ from icefield.errors import NeedsSpark
 from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of
 from icefield.expr.prune.residual import residual
 from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.read_ahead import read_files_ahead, wanted_deletes
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry, DeleteFileWriter, delete_locations
 from icefield.parquet.write.plan import WritePlan
@@ -120,6 +122,28 @@ class ConvertKeys:
                 before = reader.deleted_positions(task)
                 if len(by_key := np.setdiff1d(both, before)):
                     writer.add(task.location, both if self.has_vectors else by_key, task.partition_identity)
+            yield DeletedFiles(writer.close())
+        except BaseException:
+            writer.abort()
+            raise
+
+
+@dataclass(frozen=True)
+class MergePositions:
+    """Writes the positions that delete files and vectors delete, each once; no data file is read.
+
+    has_vectors: whether the table uses deletion vectors.
+    """
+
+    plan: WritePlan
+    has_vectors: bool
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
+        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
+        try:
+            for reader, task in read_files_ahead(site.store, site.files, tasks, wanted_deletes):
+                if len(positions := reader.deleted_positions(task)):
+                    writer.add(task.location, positions, task.partition_identity)
             yield DeletedFiles(writer.close())
         except BaseException:
             writer.abort()

@@ -172,12 +172,8 @@ class DeleteIndex:
     @property
     def listed(self) -> Iterator["ListedDelete"]:
         """Every delete file and deletion vector of the snapshot."""
-        columns = (
-            self._entries.select(["content", "file_path", "sequence_number", "group", *BOUNDS])
-            .extended({"target": self._target_names, "is_vector": pa.array(self._is_vector)})
-            .extended({name: self._entries[name] for name in ("file_size_in_bytes", "content_size_in_bytes")})
-        )
-        for row in columns.to_pylist():
+        named = self._entries.extended({"target": self._target_names, "is_vector": pa.array(self._is_vector)})
+        for row in named.to_pylist():
             kind = DeleteType.VECTOR if row["is_vector"] else DeleteType.POSITIONS
             yield ListedDelete(
                 DeleteType.EQUALITY if row["content"] == EQUALITY_DELETES else kind,

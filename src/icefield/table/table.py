@@ -47,13 +47,13 @@ from icefield.table.definition import define_table
 from icefield.table.fsck import TableChecks
 from icefield.table.inspection import TableInspection
 from icefield.table.read_lease import ReadLease, find_committed
-from icefield.table.row_changes import TableChanges
+from icefield.table.rewrites import TableRewrites
 from icefield.table.scan import TableScan
 from icefield.upkeep.adding import check_not_marked
 
 
 @check_arguments
-class Table(TableChanges, TableChecks, StaysInProcess):
+class Table(TableRewrites, TableChecks, StaysInProcess):
     """A handle on one table: reads, writes and changes it.
 
     `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on

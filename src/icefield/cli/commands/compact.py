@@ -1,4 +1,4 @@
-"""icefield compact, rewrite-manifests, convert-deletes: fewer and larger files, and faster planning."""
+"""icefield compact, rewrite-manifests, rewrite-deletes, convert-deletes: fewer, larger files, and faster planning."""
 
 from dataclasses import replace
 
@@ -93,6 +93,33 @@ def rewrite_manifests(settings: Settings, table: str, *, dry_run: bool) -> None:
         replaced = counted(found["manifests-replaced"], "manifest")
         verb = "would replace" if dry_run else "replaced"
         print_text(f"{verb} {replaced} of {table} by {found['manifests-created']:,}; {found['manifests-kept']:,} kept")
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@click.option("--convert-equality", is_flag=True, help="Also convert equality deletes, as convert-deletes does.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
+@click.pass_obj
+def rewrite_deletes(
+    settings: Settings, table: str, where: str | None, *, convert_equality: bool, dry_run: bool
+) -> None:
+    """Rewrite position deletes, so that scans open fewer delete files. No row changes.
+
+    Small delete files become few, position deletes of version 3 become deletion vectors, and deletes that apply to no
+    data file are dropped. Readers and writers go on concurrently. With --where, only the deletes of data files that may
+    hold matching rows are rewritten.
+    """
+    with open_lake(settings) as lake:
+        opened = lake.table(table)
+        with show_progress(f"reading deletes of {opened.name}"):
+            result = opened.rewrite_deletes(where, convert_equality=convert_equality, dry_run=dry_run)
+    if settings.as_json:
+        print_json({"table": table, **result.as_dict()})
+    elif not (result.snapshots or not result.plan.is_empty):
+        print_text(f"{table} has no deletes to rewrite: {counted(result.plan.files, 'delete file')}, all good")
+    else:
+        print_text(str(result))
 
 
 @click.command(cls=LakeCommand)
