@@ -392,3 +392,32 @@ def test_a_crashed_writer_leaves_nothing_for_good(yard: Yard, monkeypatch: pytes
     data = [file for file in yard.files() - kept if file.endswith(".parquet")]
     assert len(data) == 1
     assert ids(table) == [1, 3]
+
+
+CHANGES_WITH_DELETE_FILES: dict[str, Callable[[Table], object]] = {
+    "delete": lambda t: t.delete("id = 3", mode="merge-on-read"),
+    "rewrite deletes": lambda t: t.rewrite_deletes(),
+    "convert": lambda t: t.convert_equality_deletes(),
+}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("change", CHANGES_WITH_DELETE_FILES)
+def test_delete_files_of_an_open_change_stay(yard: Yard, change: str, version: int) -> None:
+    """They have the lease in their names, as data files have."""
+    table = yard.table(version=version)
+    table.append(rows(1, 2, 3, 4))
+    table.append(rows(5, 6))
+    for key in (1, 2, 5):
+        table.delete(f"id = {key}", mode="merge-on-read")
+    table.upsert(rows(4), on=["id"], mode="equality")
+    swap = yard.lake.catalog.swap
+
+    def collect_first(changes: object) -> None:
+        yard.lake.catalog.swap = swap  # type: ignore[method-assign]
+        assert yard.lake.table("t.t").remove_orphans(unsafe=True).files_marked == 0
+        swap(changes)  # type: ignore[arg-type]
+
+    yard.lake.catalog.swap = collect_first  # type: ignore[method-assign]
+    CHANGES_WITH_DELETE_FILES[change](table)
+    assert ids(table) == ([4, 6] if change == "delete" else [3, 4, 6])

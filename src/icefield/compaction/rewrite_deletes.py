@@ -26,6 +26,7 @@ from icefield.model.snapshot import Snapshot
 from icefield.parquet.write.delete_files import delete_locations
 from icefield.plan.plan import ScanPlan
 from icefield.properties.compaction import COMPACTION_MIN_INPUT_FILES
+from icefield.properties.table import BY_PARTITION, DELETE_GRANULARITY
 
 REWRITE_DELETES = Verb("rewrite deletes", None)
 
@@ -82,7 +83,7 @@ class DeleteRewrite:
             return scan, DeletePlan()
         rules = DeleteRules(
             write.base.has_row_ids,
-            write.delete_plan().deletes_by_partition,
+            DELETE_GRANULARITY.read(write.base.properties) == BY_PARTITION,
             COMPACTION_MIN_INPUT_FILES.read(write.base.properties),
             None if self.where is None else write.plan(self.where).files.paths,
             self.rewrites_shared,

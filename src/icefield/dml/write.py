@@ -300,7 +300,7 @@ class TableWrite:
 
     def delete_plan(self) -> WritePlan:
         """Return the settings for new delete files, with a unique name prefix."""
-        return plan_deletes(self.base, self.ambient.random_uuid().hex)
+        return plan_deletes(self.base, self._open().new_name())
 
     def commit(
         self,
