@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from icefield.expr.parse.builder import col, lit
+    from icefield.forget.result import ForgetResult
     from icefield.lake import Lake
     from icefield.model.snapshot import Snapshot
     from icefield.spark.data_source.data_source import register
@@ -77,6 +78,7 @@ __all__ = [
     "DeletePlan",
     "DeleteRewriteResult",
     "FileAlreadyExists",
+    "ForgetResult",
     "IcefieldError",
     "IcefieldWarning",
     "InvalidFilter",
@@ -120,6 +122,7 @@ _ROOMS = {
     "CompactionResult": "icefield.compaction.result",
     "DeletePlan": "icefield.compaction.delete_plan",
     "DeleteRewriteResult": "icefield.compaction.delete_result",
+    "ForgetResult": "icefield.forget.result",
     "Lake": "icefield.lake",
     "MergeBuilder": "icefield.table.merge",
     "Schema": "icefield.types.schema",

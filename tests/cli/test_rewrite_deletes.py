@@ -22,7 +22,7 @@ def test_position_deletes_are_rewritten(icefield: Icefield, tmp_path: Path) -> N
     assert "rewrite deletes (dry run): 2 of" in planned.out
     done = icefield("rewrite-deletes", "a.t", "--json").json
     assert (done["files-to-rewrite"], done["is-dry-run"], len(done["snapshot-ids"])) == (2, False, 1)
-    assert [row["id"] for row in icefield("query", "a.t", "--json").json] == [3, 5]
+    assert sorted(row["id"] for row in icefield("query", "a.t", "--json").json) == [3, 5]
     again = icefield("rewrite-deletes", "a.t", "--where", "id = 3", "--convert-equality", "--json")
     assert (again.code, again.json["snapshot-ids"]) == (0, [])
     refused = icefield("rewrite-deletes", "a.none")

@@ -76,6 +76,7 @@ COMMANDS = (
     CommandOnDemand("rewrite-deletes", "icefield.cli.commands.compact", "Rewrite position deletes as fewer files."),
     CommandOnDemand("convert-deletes", "icefield.cli.commands.compact", "Convert equality to position deletes."),
     CommandOnDemand("expire", "icefield.cli.commands.upkeep", "Remove old snapshots, and mark their files."),
+    CommandOnDemand("forget", "icefield.cli.commands.upkeep", "Delete rows for good, and prove that they are gone."),
     CommandOnDemand("orphans", "icefield.cli.commands.upkeep", "Mark files that nothing refers to."),
     CommandOnDemand("sweep", "icefield.cli.commands.upkeep", "Delete marked files whose grace period is over."),
     CommandOnDemand("leases", "icefield.cli.commands.upkeep", "List long reads and writes, and what they hold."),

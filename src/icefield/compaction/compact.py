@@ -54,12 +54,13 @@ OnProgress = Callable[[CompactionProgress], object]
 
 @dataclass
 class Compaction:
-    """A compaction in progress. begin: starts a change on the newest version."""
+    """A compaction in progress. begin: starts a change on the newest version. only: rewrite these data files."""
 
     begin: Callable[[], TableWrite]
     request: CompactionRequest
     on_progress: OnProgress
     limit: CompactionLimit = NO_LIMIT
+    only: frozenset[str] | None = None
     _seconds: dict[str, float] = field(default_factory=dict)
     _snapshots: list[Snapshot] = field(default_factory=list)
     _done: list[RewrittenGroup] = field(default_factory=list)
@@ -111,9 +112,11 @@ class Compaction:
         with self._timed(write, "plan"):
             scan = write.plan(self.request.where)
             thresholds = self.request.thresholds(write.base)
-            rewrite_all = self.request.strategy != BIN_PACK
-            if rewrite_all:
+            if self.request.strategy != BIN_PACK:
                 check_order(self.request, write.base)
+            if self.only is not None:
+                scan = replace(scan, files=scan.files.at(self.only))
+            rewrite_all = self.only is not None or self.request.strategy != BIN_PACK
             files, spec_id = scan.files, write.base.spec.spec_id
             if self.limit.newest_only and self.limit.most_bytes is not None:
                 return scan, plan_newest(files, thresholds, spec_id, self.limit.most_bytes)

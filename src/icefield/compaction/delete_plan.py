@@ -7,7 +7,7 @@
 
 Delete files that apply to no data file are dropped, whatever they hold: their data files are gone, or a vector has
 replaced them. A delete file of several data files that names a removed one first or last is written again without it;
-what it says of others in between is only known by reading it.
+what it says of data files in between is only known by reading it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.plan.delete_index import ListedDelete
 
 TARGET_BYTES = 64 * 1024 * 1024  # as Iceberg has it for delete files
-GROUP_BYTES = 128 * 1024 * 1024  # of delete files that one task reads
+TASK_BYTES_READ = 128 * 1024 * 1024  # of delete files that one task reads
 _FOOTER_BYTES = 160  # about what a vector takes in the footer of its Puffin file, beside the location of its data file
 _LIVE_SHARE = 0.5
 
@@ -196,7 +196,7 @@ def _groups(tasks: Sequence[FileTask], rules: DeleteRules) -> Iterator[list[File
     size, is_shared = 0, rules.by_partition and not rules.has_vectors
     for task in sorted(tasks, key=lambda each: each.partition_identity):
         is_cut = not is_shared or (group and group[-1].partition_identity != task.partition_identity)
-        if group and size >= GROUP_BYTES and is_cut:
+        if group and size >= TASK_BYTES_READ and is_cut:
             yield group
             group, seen, size = [], set(), 0
         group.append(task)

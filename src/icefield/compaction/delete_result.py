@@ -61,11 +61,12 @@ class DeleteRewriteResult:
         verb = "rewrite deletes (dry run)" if self.is_dry_run else "rewrite deletes"
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in plan.reasons.items())
         equality = "to convert" if self.convert_equality else "as they are"
+        dangling = f"{plan.files_dangling:,} files ({plan.bytes_dangling:,} bytes), {plan.vectors_dangling:,} vectors"
         lines = [
             f"{verb}: {plan.files_to_rewrite:,} of {plan.files:,} delete files ({plan.bytes_to_rewrite:,} bytes)",
             f"  good      {plan.files_good - plan.equality_files:,} files",
             f"  reasons   {reasons or 'none'}",
-            f"  dangling  {plan.files_dangling:,} files ({plan.bytes_dangling:,} bytes), {plan.vectors_dangling:,} vectors",
+            f"  dangling  {dangling}",
             f"  equality  {plan.equality_files:,} files, {equality}",
         ]
         if self.snapshots:

@@ -180,6 +180,15 @@ def plan_added_files(
         return replace(planner, context=near).plan(own)[0]
 
 
+def plan_listed_files(
+    context: ReadContext, metadata: TableMetadata, manifests: Manifests, where: Bound, statuses: tuple[int, ...]
+) -> PlannedFiles:
+    """Find the entries of data manifests that may hold matching rows; without deletes. statuses: which entries."""
+    data = manifests.choose(is_of(manifests, DATA_MANIFEST))
+    opened = data.choose(prune_manifests(data, where, metadata, metadata.schema))
+    return _Planner(context, metadata, metadata.schema, where, statuses).plan(opened)[0]
+
+
 def plan_added_deletes(
     context: ReadContext, metadata: TableMetadata, snapshot: Snapshot, like: ScanPlan
 ) -> ManifestEntries:

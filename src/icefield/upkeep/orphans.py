@@ -112,13 +112,13 @@ def _age(base: TableVersion, older_than: datetime.timedelta | None, *, unsafe: b
 
 def _find(head: TableHead, base: TableVersion, age_ms: int, *, dry_run: bool) -> _Found:
     backend = head.backend
-    store, roots = backend.store, _distinct_roots(base)
+    store, roots = backend.store, distinct_roots(base)
     folders = gc_folders(base.metadata, store)
     listing = list_files(store, base)
     now_ms = store_time_ms(store, folders[0], backend.ambient)
     leases = check_leases(backend, head.name, base, folders, now_ms, dry_run=dry_run)
     newest = head.load()
-    if _distinct_roots(newest) != roots:
+    if distinct_roots(newest) != roots:
         raise CatalogError("the table's directories changed while they were listed", hint="Run it again")
     check_identity(backend, head.name, newest)
     proposed = find_proposed(backend.reading, newest, listing.metadata_files, leases.write_ids, now_ms)
@@ -176,7 +176,7 @@ def list_files(store: Store, version: TableVersion) -> Listing:
     """List the directories of a table; on a local disk by name alone, because most files need no further look."""
     own = gc_folder(version.metadata) + "/"
     if isinstance(store, LocalStore):
-        named = (name for root in _distinct_roots(version) for name in store.list_locations(root))
+        named = (name for root in distinct_roots(version) for name in store.list_locations(root))
         arrays = [pa.array(batch, pa.string()) for batch in _batches(named)]
         locations = pa.chunked_array(arrays, pa.string())
         locations = locations.filter(pc.invert(pc.starts_with(locations, own)))
@@ -184,7 +184,7 @@ def list_files(store: Store, version: TableVersion) -> Listing:
         files = table_files(locations, FileKind.DATA)
         return Listing(files, None, [file for file in found if file is not None])
     parts, modified, metadata_files = [], [], []
-    listed = (file for root in _distinct_roots(version) for file in store.list(root))
+    listed = (file for root in distinct_roots(version) for file in store.list(root))
     for batch in _batches(file for file in listed if not file.location.startswith(own)):
         locations = pa.array([file.location for file in batch], pa.string())
         sizes = pa.array([file.size_bytes for file in batch], pa.int64())
@@ -203,7 +203,7 @@ def _batches(items: Iterator[T]) -> Iterator[list[T]]:
         yield batch
 
 
-def _distinct_roots(version: TableVersion) -> list[str]:
+def distinct_roots(version: TableVersion) -> list[str]:
     """Return the directories of a table, without those below another one."""
     metadata = version.metadata
     roots = {fold_one(root.rstrip("/")): root for root in roots_of(metadata.location, metadata.properties)}

@@ -1,4 +1,4 @@
-"""icefield upkeep, expire, orphans, sweep, leases, dropped, undrop, purge: upkeep of tables, by policy and by step."""
+"""icefield upkeep, expire, forget, orphans, sweep, leases, dropped, undrop, purge: upkeep by policy and by step."""
 
 import datetime
 import re
@@ -10,7 +10,7 @@ import rich_click as click
 
 from icefield.cli.commands.tables import confirm
 from icefield.cli.lakes import open_lake
-from icefield.cli.options import table_argument
+from icefield.cli.options import table_argument, where_option
 from icefield.cli.output import Column, moment, print_grid, print_json, print_text, talk
 from icefield.cli.progress import show_progress
 from icefield.cli.settings import LakeCommand, LakeGroup, Settings
@@ -136,6 +136,42 @@ def expire(  # noqa: PLR0913 - one parameter per option
             )
 
         _ask(settings, run, "Expire them?", dry_run=dry_run, yes=yes)
+
+
+@click.command(cls=LakeCommand)
+@table_argument()
+@where_option()
+@click.option(
+    "--search", "terms", metavar="TEXT", multiple=True,
+    help="Search all files for this text, which only the rows have. May be repeated.",
+)  # fmt: skip
+@click.option("--drop-tags", is_flag=True, help="Drop tags that lead to the rows. Without it they are refused.")
+@_asks
+@click.pass_obj
+def forget(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    table: str,
+    where: str | None,
+    *,
+    terms: tuple[str, ...],
+    drop_tags: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Delete the rows that match a filter for good: on every branch, from every file, snapshot and statistic.
+
+    Files are deleted when the grace period is over and no lease holds them; run it again until it is finished. Then all
+    files of the table are searched. Without --yes, it shows what would be done, and asks.
+    """
+    if where is None:
+        raise InvalidInput("forget needs a filter", hint="Add --where, or --where TRUE for all rows")
+    with open_lake(settings) as lake:
+        handle = lake.table(table)
+
+        def run(dry: bool, progress: Progress) -> Result:  # noqa: FBT001
+            return handle.forget(where, search=terms, drop_tags=drop_tags, dry_run=dry, progress=progress)
+
+        _ask(settings, run, "Forget them? They cannot be restored.", dry_run=dry_run, yes=yes)
 
 
 @click.command(cls=LakeCommand)
