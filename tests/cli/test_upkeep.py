@@ -132,3 +132,15 @@ def test_every_command_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
         for command, shown in commands(text):
             printed = run_command(command, tmp_path)
             assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
+
+
+def test_forget_asks_and_proves(orders: Icefield, lake: icefield.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("forget", "shop.orders", "--where", "id = 3", "--search", "no such text")
+    assert orders("forget", "shop.orders").code == 1
+    planned = orders(*command, "--dry-run", "--json").json
+    assert (planned["is-dry-run"], sum(planned["rows-deleted"].values())) == (True, 1)
+    answer(monkeypatch, "n\n")
+    assert "nothing was changed: it was not confirmed" in orders(*command).err
+    done = orders(*command, "--yes", "--json").json
+    assert (done["is-finished"], done["search"]["is-clean"], done["search"]["terms"]) == (True, True, 1)
+    assert 3 not in [row["id"] for row in orders("query", "shop.orders", "--json").json]
