@@ -1,5 +1,6 @@
 """Forgotten rows are gone: from branches, old snapshots, deleted rows, statistics, names, and from the bytes."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -27,10 +28,12 @@ def people(*names: str) -> pa.Table:
     return pa.table({"id": ids, "name": list(names), "note": [f"of {name}" for name in names]})
 
 
-def make(yard: Yard, version: int = 2, partition_by: tuple[str, ...] = (), **properties: str) -> Table:
+def make(
+    yard: Yard, version: int = 2, partition_by: tuple[str, ...] = (), properties: Mapping[str, str] | None = None
+) -> Table:
     """One file with Ada and another, one without her."""
     table = yard.lake.create_table(
-        "t.t", SCHEMA, partition_by=partition_by, properties={**AT_ONCE, **properties}, format_version=version
+        "t.t", SCHEMA, partition_by=partition_by, properties={**AT_ONCE, **(properties or {})}, format_version=version
     )
     table.append(people("grace", ADA, "edsger"))
     table.append(people("alan", "barbara"))
@@ -65,6 +68,8 @@ def test_rows_of_old_snapshots_and_branches_are_gone(yard: Yard, version: int) -
     done = forget(table)
     assert done.is_finished, str(done)
     assert (done.rows_deleted, done.files) == ({"b": 2, "main": 1}, 2)
+    assert done.swept is not None
+    assert done.swept.kinds["data"] >= 2
     assert names(table) == ["alan", "barbara", "edsger", "grace", "tony"]
     assert names(table.at("b")) == ["alan", "barbara", "edsger", "grace"]
     assert table.metadata.snapshots.find(first.snapshot_id) is None
@@ -78,7 +83,7 @@ def test_rows_of_old_snapshots_and_branches_are_gone(yard: Yard, version: int) -
 
 def test_rows_that_were_deleted_before_are_gone_from_their_files(yard: Yard) -> None:
     """A deletion vector hides the row on main, its bytes are in the file; equality deletes hold its key."""
-    table = make(yard, 3, **{"write.delete.mode": "merge-on-read"})
+    table = make(yard, 3, properties={"write.delete.mode": "merge-on-read"})
     table.delete(WHERE)
     table.upsert(people(ADA), on=["name"], mode="equality")
     table.delete(WHERE)
@@ -114,7 +119,7 @@ def test_tags_are_refused_unless_they_may_be_dropped(yard: Yard) -> None:
 
 
 def test_values_of_partitions_are_gone_from_names_and_records(yard: Yard) -> None:
-    table = make(yard, 2, ("name",), **{"write.delete.mode": "merge-on-read", "write.delete.granularity": "partition"})
+    table = make(yard, 2, ("name",), {"write.delete.mode": "merge-on-read", "write.delete.granularity": "partition"})
     table.delete("id = 1")
     done = forget(table)
     assert done.is_finished, str(done)
@@ -139,7 +144,7 @@ def test_a_reader_holds_the_files_and_a_later_call_continues(yard: Yard) -> None
 
 
 def test_the_grace_period_is_respected(yard: Yard) -> None:
-    table = make(yard, **{"icefield.gc.grace-ms": str(DAY_MS)})
+    table = make(yard, properties={"icefield.gc.grace-ms": str(DAY_MS)})
     waiting = forget(table)
     assert "within the grace period" in str(waiting)
     assert not waiting.is_finished

@@ -13,6 +13,7 @@ Raises InvalidInput before anything is changed: for tags, tables that share file
 """
 
 import datetime
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -81,6 +82,7 @@ class Forget:
     _keys: set[str] = field(default_factory=set)
     _tags: set[str] = field(default_factory=set)
     _expired: set[int] = field(default_factory=set)
+    _swept: list[SweepResult] = field(default_factory=list)
 
     def dry_run(self) -> ForgetResult:
         """Return what would be done."""
@@ -172,6 +174,7 @@ class Forget:
         except (NoSuchSnapshot, InvalidInput):
             return  # another process has removed one, or has named one; the next round finds out
         self._expired |= set(done.snapshot_ids)
+        self._swept += [] if done.swept is None else [done.swept]
 
     def _sweep(self) -> SweepResult:
         """Delete what is due; also files that an interrupted call has left as orphan files."""
@@ -179,7 +182,16 @@ class Forget:
         age = datetime.timedelta(milliseconds=max(least, DAY_MS))
         found = remove_orphans(self.head, older_than=age, progress=self.progress)
         assert found.swept is not None
-        return found.swept
+        earlier = [*self._swept, found.swept]
+        kinds = Counter[str]()
+        for each in earlier:
+            kinds.update(each.kinds)
+        return replace(
+            found.swept,
+            files_deleted=sum(each.files_deleted for each in earlier),
+            bytes_deleted=sum(each.bytes_deleted for each in earlier),
+            kinds=dict(kinds),
+        )
 
     def _search(self) -> SearchResult:
         version = self.head.load()
