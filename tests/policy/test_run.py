@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.upkeep.fixtures import Yard, ids, make_yard, rows
 
@@ -123,6 +124,19 @@ def test_equality_deletes_are_converted(yard: Yard) -> None:
     assert step(done, "t.t", "convert-deletes").reason == "converted 1 equality delete files"
     assert step(yard.lake.upkeep(dry_run=True), "t.t", "convert-deletes").measured["equality-deletes"] == 0
     assert ids(table) == [0, 5]
+
+
+def test_position_deletes_are_rewritten_when_there_are_many(yard: Yard) -> None:
+    table = yard.lake.create_table("t.t", "id long", properties={"write.delete.mode": "merge-on-read"})
+    table.append(pa.table({"id": range(200)}))
+    for key in range(7):
+        table.delete(f"id = {key}")
+    assert step(yard.lake.upkeep(), "t.t", "rewrite-deletes").outcome is Outcome.NOT_DUE
+    table.delete("id = 7")
+    done = step(yard.lake.upkeep(), "t.t", "rewrite-deletes")
+    assert (done.outcome, done.reason) == (Outcome.DONE, "8 delete files replaced by 1")
+    table.refresh()
+    assert ids(table) == list(range(8, 200))
 
 
 def test_the_policy_of_a_table_goes_before_that_of_its_namespaces(yard: Yard) -> None:

@@ -23,6 +23,7 @@ from icefield.properties.table import TARGET_FILE_SIZE_BYTES
 BIN_PACK, SORT, CLUSTER = "bin-pack", "sort", "cluster"
 STRATEGIES = (BIN_PACK, SORT, CLUSTER)
 PREFIX = "icefield.compaction."
+MOST_ROUNDS = 3  # of planning again what others changed first
 _OWN = frozenset(
     known.key
     for known in (
@@ -50,7 +51,7 @@ class CompactionLimit:
     most_bytes: int | None = None
     commit_bytes: int | None = None
     newest_only: bool = False
-    rounds: int = 3
+    rounds: int = MOST_ROUNDS
 
 
 NO_LIMIT = CompactionLimit()

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from icefield.commit.actions.rewrite_deletes import RewriteDeletes
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.commit.validate.references import remove_unreferenced
-from icefield.compaction.compact import MOST_ROUNDS
 from icefield.compaction.delete_plan import DeletePlan, DeleteRules, plan_deletes
 from icefield.compaction.delete_result import DeleteRewriteResult
+from icefield.compaction.options import MOST_ROUNDS
 from icefield.dml.convert_deletes import convert_equality_deletes
 from icefield.dml.write import TableWrite, Verb
 from icefield.engine.file_works import MergePositions, delete_destination

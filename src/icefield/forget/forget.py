@@ -25,8 +25,8 @@ from icefield.commit.actions.expire import RemoveTheseSnapshots
 from icefield.commit.actions.refs import DropRef
 from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.relocate import Progress
-from icefield.compaction.compact import MOST_ROUNDS, Compaction
-from icefield.compaction.options import CompactionRequest
+from icefield.compaction.compact import Compaction
+from icefield.compaction.options import MOST_ROUNDS, CompactionRequest
 from icefield.compaction.rewrite_deletes import DeleteRewrite
 from icefield.dml.head import TableHead
 from icefield.dml.result import ChangeResult
@@ -154,7 +154,7 @@ class Forget:
         held = self._find()
         if held.files:
             request = CompactionRequest(self.request.where)
-            Compaction(lambda: self._begin(branch), request, lambda _: None, frozenset(held.files)).run()
+            Compaction(lambda: self._begin(branch), request, lambda _: None, only=frozenset(held.files)).run()
         DeleteRewrite(lambda: self._begin(branch), convert_equality=bool(held.keys), rewrites_shared=True).run()
         self.head.commit([RewriteManifests(CommitTarget(branch))])
 

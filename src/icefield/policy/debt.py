@@ -3,6 +3,7 @@
     compact              files to rewrite, over how many make a level full; each file with many deleted rows counts as a
                          full level, and so does one that is too large or of an older partition spec
     convert-deletes      equality delete files, over the same number; due from the first one on
+    rewrite-deletes      delete files to rewrite or to drop, over the same number
     rewrite-manifests    manifests that are not good, over `icefield.upkeep.rewrite-manifests.min-manifests`
     expire               expired snapshots, over those that stay; due from the first one on
     orphans              time since the last search, over the interval; due if there was none
@@ -22,6 +23,7 @@ from icefield.commit.operations.tables import TableVersion
 from icefield.compaction.compact import Compaction
 from icefield.compaction.options import NO_LIMIT, CompactionLimit, CompactionRequest
 from icefield.compaction.plan import CompactionPlan, Reason
+from icefield.compaction.rewrite_deletes import DeleteRewrite
 from icefield.dml.head import LiveHead
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
@@ -83,12 +85,16 @@ def begin_compaction(
     head: LiveHead, ref: str = MAIN, limit: CompactionLimit = NO_LIMIT, engine: EngineName | None = None
 ) -> Compaction:
     """Return a compaction of a branch by the table's properties."""
+    return Compaction(lambda: _begin(head, ref, engine), CompactionRequest(), lambda _: None, limit)
 
-    def begin() -> TableWrite:
-        write = TableWrite.begin(head, CommitTarget(ref))
-        return replace(write, asked=engine)
 
-    return Compaction(begin, CompactionRequest(), lambda _: None, limit)
+def begin_delete_rewrite(head: LiveHead, engine: EngineName | None = None) -> DeleteRewrite:
+    """Return a rewrite of the position deletes of the main branch."""
+    return DeleteRewrite(lambda: _begin(head, MAIN, engine))
+
+
+def _begin(head: LiveHead, ref: str, engine: EngineName | None) -> TableWrite:
+    return replace(TableWrite.begin(head, CommitTarget(ref)), asked=engine)
 
 
 class _Measuring:
@@ -119,6 +125,16 @@ class _Measuring:
             "bytes-to-rewrite": plan.bytes_to_rewrite,
         }
         return together / plan.thresholds.min_input_files + alone, measured
+
+    def rewrite_deletes(self) -> tuple[float, dict[str, int]]:
+        plan = begin_delete_rewrite(self._head).dry_run().plan
+        measured = {
+            "delete-files": plan.files,
+            "delete-files-to-rewrite": plan.files_to_rewrite,
+            "dangling-delete-files": plan.files_dangling,
+        }
+        full = COMPACTION_MIN_INPUT_FILES.read(self._metadata.properties)
+        return (plan.files_to_rewrite + plan.files_dangling) / full, measured
 
     def rewrite_manifests(self) -> tuple[float, dict[str, int]]:
         bad = RewriteManifests().count(self._metadata, WriteContext.of(self._head.backend))
@@ -168,6 +184,7 @@ class _Measuring:
 _MEASURES = {
     Step.CONVERT_DELETES: _Measuring.convert_deletes,
     Step.COMPACT: _Measuring.compact,
+    Step.REWRITE_DELETES: _Measuring.rewrite_deletes,
     Step.REWRITE_MANIFESTS: _Measuring.rewrite_manifests,
     Step.EXPIRE: _Measuring.expire,
     Step.ORPHANS: _Measuring.orphans,

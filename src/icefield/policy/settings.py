@@ -24,6 +24,7 @@ from icefield.properties.upkeep import (
     UPKEEP_INLINE_BYTES,
     UPKEEP_ORPHANS,
     UPKEEP_PROPERTIES,
+    UPKEEP_REWRITE_DELETES,
     UPKEEP_REWRITE_MANIFESTS,
     UPKEEP_SWEEP,
 )
@@ -36,6 +37,7 @@ class Step(StrEnum):
 
     CONVERT_DELETES = "convert-deletes"
     COMPACT = "compact"
+    REWRITE_DELETES = "rewrite-deletes"
     REWRITE_MANIFESTS = "rewrite-manifests"
     EXPIRE = "expire"
     ORPHANS = "orphans"
@@ -45,6 +47,7 @@ class Step(StrEnum):
 SWITCHES: Mapping[Step, Property[bool]] = {
     Step.CONVERT_DELETES: UPKEEP_CONVERT_DELETES,
     Step.COMPACT: UPKEEP_COMPACT,
+    Step.REWRITE_DELETES: UPKEEP_REWRITE_DELETES,
     Step.REWRITE_MANIFESTS: UPKEEP_REWRITE_MANIFESTS,
     Step.EXPIRE: UPKEEP_EXPIRE,
     Step.ORPHANS: UPKEEP_ORPHANS,

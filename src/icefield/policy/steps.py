@@ -18,7 +18,7 @@ from icefield.engine.choose import EngineName
 from icefield.errors import CommitConflict, ConcurrentChange, IcefieldError, LeaseLost, NoSuchTable
 from icefield.model.snapshot import MAIN
 from icefield.policy.budget import Budget
-from icefield.policy.debt import StepDebt, begin_compaction
+from icefield.policy.debt import StepDebt, begin_compaction, begin_delete_rewrite
 from icefield.policy.result import Outcome, StepResult
 from icefield.policy.settings import Step
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
@@ -116,6 +116,17 @@ def _no_bytes(work: Work) -> str:
     return f"no group of files fits into the {work.budget.bytes_left:,} bytes that are left of the run"
 
 
+def _rewrite_deletes(planned: StepResult, work: Work) -> StepResult:
+    result = begin_delete_rewrite(work.head, work.engine).run()
+    removed, added = (result.count(f"{word}-delete-files") for word in ("removed", "added"))
+    return replace(
+        planned,
+        outcome=Outcome.DONE,
+        reason=f"{removed:,} delete files replaced by {added:,}",
+        bytes_written=result.count("added-files-size"),
+    )
+
+
 def _rewrite_manifests(planned: StepResult, work: Work) -> StepResult:
     action = RewriteManifests()
     made = work.head.commit([action]).snapshots.find(action.snapshot_id or 0)
@@ -164,6 +175,7 @@ def _sweep(planned: StepResult, work: Work) -> StepResult:
 _STEPS: Mapping[Step, Callable[[StepResult, Work], StepResult]] = {
     Step.CONVERT_DELETES: _convert_deletes,
     Step.COMPACT: _compact,
+    Step.REWRITE_DELETES: _rewrite_deletes,
     Step.REWRITE_MANIFESTS: _rewrite_manifests,
     Step.EXPIRE: _expire,
     Step.ORPHANS: _orphans,

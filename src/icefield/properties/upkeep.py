@@ -29,6 +29,9 @@ UPKEEP_CONVERT_DELETES = Property(
     "icefield.upkeep.convert-deletes.enabled", flag, True, "Whether upkeep converts equality deletes."
 )
 UPKEEP_COMPACT = Property("icefield.upkeep.compact.enabled", flag, True, "Whether upkeep compacts the table.")
+UPKEEP_REWRITE_DELETES = Property(
+    "icefield.upkeep.rewrite-deletes.enabled", flag, True, "Whether upkeep rewrites position deletes."
+)
 UPKEEP_REWRITE_MANIFESTS = Property(
     "icefield.upkeep.rewrite-manifests.enabled", flag, True, "Whether upkeep rewrites manifests."
 )
@@ -73,6 +76,7 @@ UPKEEP_PROPERTIES: tuple[Property[int] | Property[bool], ...] = (
     UPKEEP,
     UPKEEP_CONVERT_DELETES,
     UPKEEP_COMPACT,
+    UPKEEP_REWRITE_DELETES,
     UPKEEP_REWRITE_MANIFESTS,
     UPKEEP_MIN_MANIFESTS,
     UPKEEP_EXPIRE,
