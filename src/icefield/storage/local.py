@@ -103,13 +103,18 @@ class LocalStore:
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         root = self._path(prefix)
-        found = (_describe(entry, location) for entry, location in _walk(root, location_of_path(str(root))))
+        found = (
+            _describe(entry, f"{place}/{entry.name}")
+            for place, entries in _walk(root, location_of_path(str(root)))
+            for entry in entries
+        )
         return (file for file in found if file is not None)
 
     def list_locations(self, prefix: str) -> Iterator[str]:
         """List files by name alone, so that a file that is deleted during the listing is still listed."""
         root = self._path(prefix)
-        return (location for _, location in _walk(root, location_of_path(str(root))))
+        walk = _walk(root, location_of_path(str(root)))
+        return (f"{place}/{entry.name}" for place, entries in walk for entry in entries)
 
     def describe(self, locations: Iterable[str]) -> Iterator[StoredFile | None]:
         """Yield files as a listing shows them, by location; None for one that does not exist, and for a link."""
@@ -248,17 +253,15 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
     return any(path == root or path.startswith(root if root == "/" else f"{root}/") for root in roots)
 
 
-def _walk(directory: Path, location: str) -> "Iterator[tuple[os.DirEntry[str], str]]":
+def _walk(directory: Path, location: str) -> "Iterator[tuple[str, list[os.DirEntry[str]]]]":
+    """Yield the location of each directory, at any depth, with its files."""
     # Names in a directory contain no slash, and are neither `.` nor `..`, so they are appended as they are.
     pending = [(str(directory), location.rstrip("/"))]
     while pending:
         path, place = pending.pop()
-        for entry in _entries(path, place):
-            inner = f"{place}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                pending.append((entry.path, inner))
-            elif entry.is_file(follow_symlinks=False):
-                yield entry, inner
+        entries = _entries(path, place)
+        pending += [(e.path, f"{place}/{e.name}") for e in entries if e.is_dir(follow_symlinks=False)]
+        yield place, [entry for entry in entries if entry.is_file(follow_symlinks=False)]
 
 
 def _entries(directory: str, location: str) -> "list[os.DirEntry[str]]":

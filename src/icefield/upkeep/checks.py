@@ -21,7 +21,7 @@ from icefield.storage.store import StoredFile
 from icefield.upkeep.files import fold_one
 
 DAY_MS = 24 * 3600 * 1000
-_METADATA_NAMES = (".metadata.json", ".metadata.json.gz")
+METADATA_NAMES = (".metadata.json", ".metadata.json.gz")
 
 
 def check_enabled(properties: Mapping[str, str]) -> None:
@@ -99,7 +99,7 @@ def _find_newer(
     young_ms = min(IN_FLIGHT_MS, GC_ORPHAN_AGE_MS.read(version.metadata.properties))
     folder = fold_one(metadata_folder(version.metadata))
     for file in listed:
-        number = metadata_number(file.location) if file.location.endswith(_METADATA_NAMES) else None
+        number = metadata_number(file.location) if file.location.endswith(METADATA_NAMES) else None
         if number is None or number <= current:
             continue
         place = fold_one(file.location)

@@ -13,7 +13,7 @@ the store's clock, which protects writers without a lease. If the listing does n
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from icefield.leases.record import is_of_write
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.local import LocalStore
 from icefield.storage.store import Store, StoredFile
-from icefield.upkeep.checks import DAY_MS, check_enabled, check_identity, find_proposed, grace_of
+from icefield.upkeep.checks import DAY_MS, METADATA_NAMES, check_enabled, check_identity, find_proposed, grace_of
 from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold, fold_one, names_of, table_files
 from icefield.upkeep.mark import ORPHAN, list_marks, read_mark, write_mark
 from icefield.upkeep.owned import Ownership
@@ -123,18 +123,19 @@ def _find(head: TableHead, base: TableVersion, age_ms: int, *, dry_run: bool) ->
     check_identity(backend, head.name, newest)
     proposed = find_proposed(backend.reading, newest, listing.metadata_files, leases.write_ids, now_ms)
     reachable = find_reachable(backend.reading, newest.metadata, newest.location)
-    names = fold(listing.files.location)
-    _check_listing(names, _find_older(backend.reading, base, newest, reachable), roots)
+    names, paths = fold(listing.files.location), fold(reachable.location)
+    _check_listing(names, reachable, paths, _was_there(backend.reading, base, newest, paths), roots)
     held = [find_pinned(backend.reading, leases.readers), find_proposed_files(backend.reading, proposed)]
     marked = [read_mark(store, mark, newest.metadata.table_uuid) for mark in list_marks(store, folders)]
-    needed = fold(concat_files([reachable, *held, *marked]).location)
-    kinds = Ownership(newest.metadata).kinds_of_folded(names)
-    is_known = pc.is_valid(kinds)
-    free = pc.and_(is_known, pc.invert(pc.is_in(names, value_set=needed)))
+    needed = pa.chunked_array([*paths.chunks, *fold(concat_files([*held, *marked]).location).chunks], pa.string())
+    is_free = pc.invert(pc.is_in(names, value_set=needed))
+    free = listing.filter(is_free)
+    kinds = Ownership(newest.metadata).kinds_of_folded(names.filter(is_free))
+    is_candidate = is_known = pc.is_valid(kinds)
     if backend.catalog.metadata_server is not None:
         # A server that writes metadata files removes them, too, and may need those that are in no log.
-        free = pc.and_(free, pc.not_equal(pc.fill_null(kinds, -1), int(FileKind.METADATA)))
-    candidates, modified = replace(listing, files=listing.files.replaced({"kind": kinds})).described(store, free)
+        is_candidate = pc.and_(is_known, pc.not_equal(pc.fill_null(kinds, -1), int(FileKind.METADATA)))
+    candidates, modified = replace(free, files=free.files.replaced({"kind": kinds})).described(store, is_candidate)
     is_old = _is_old(candidates.kind, modified, now_ms, age_ms)
     orphans = _without_open_writes(candidates.filter(is_old), leases)
     _check_names(orphans, reachable)
@@ -159,11 +160,17 @@ class Listing:
     modified: pa.ChunkedArray | None
     metadata_files: Sequence[StoredFile]
 
+    def filter(self, chosen: pa.ChunkedArray) -> "Listing":
+        """Return it with the chosen files alone."""
+        modified = None if self.modified is None else self.modified.filter(chosen)
+        return replace(self, files=self.files.filter(chosen), modified=modified)
+
     def described(self, store: Store, chosen: pa.ChunkedArray) -> tuple[TableFiles, pa.ChunkedArray]:
         """Return the chosen files with their sizes, and when they were written; without those that are gone."""
-        files = self.files.filter(chosen)
-        if self.modified is not None:
-            return files, self.modified.filter(chosen)
+        mine = self.filter(chosen)
+        files = mine.files
+        if mine.modified is not None:
+            return files, mine.modified
         assert isinstance(store, LocalStore)
         found = list(store.describe(files.location.to_pylist()))
         there = files.filter(pa.array([each is not None for each in found], pa.bool_()))
@@ -176,7 +183,7 @@ def list_files(store: Store, version: TableVersion) -> Listing:
     """List the directories of a table; on a local disk by name alone, because most files need no further look."""
     own = gc_folder(version.metadata) + "/"
     if isinstance(store, LocalStore):
-        named = (name for root in distinct_roots(version) for name in store.list_locations(root))
+        named = chain.from_iterable(store.list_locations(root) for root in distinct_roots(version))
         arrays = [pa.array(batch, pa.string()) for batch in _batches(named)]
         locations = pa.chunked_array(arrays, pa.string())
         locations = locations.filter(pc.invert(pc.starts_with(locations, own)))
@@ -195,7 +202,7 @@ def list_files(store: Store, version: TableVersion) -> Listing:
 
 
 def _is_metadata(locations: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    return pc.match_substring_regex(locations, r"\.metadata\.json(\.gz)?$")
+    return pc.or_(*(pc.ends_with(locations, ending) for ending in METADATA_NAMES))
 
 
 def _batches(items: Iterator[T]) -> Iterator[list[T]]:
@@ -223,23 +230,34 @@ def _without_open_writes(files: TableFiles, leases: LeaseCheck) -> TableFiles:
     return files.filter(pa.array([not is_of_write(each, leases.write_ids) for each in locations], pa.bool_()))
 
 
-def _find_older(context: ReadContext, base: TableVersion, newest: TableVersion, reachable: TableFiles) -> TableFiles:
-    """Return the files of the newest version that were there before the listing began, when the base was loaded."""
+def _was_there(
+    context: ReadContext, base: TableVersion, newest: TableVersion, paths: pa.ChunkedArray
+) -> pa.ChunkedArray | None:
+    """Return which files were there before the listing began, when the base was loaded; None for all."""
     if newest.location == base.location:
-        return reachable
-    return reachable.filter(reachable.is_in(fold(find_reachable(context, base.metadata, base.location).location)))
+        return None
+    return pc.is_in(paths, value_set=fold(find_reachable(context, base.metadata, base.location).location))
 
 
-def _check_listing(listed: pa.ChunkedArray, reachable: TableFiles, roots: Sequence[str]) -> None:
-    """Refuse a listing that misses a file of the table: then the names of the two are not comparable."""
-    paths = fold(reachable.location)
+def _check_listing(
+    listed: pa.ChunkedArray,
+    reachable: TableFiles,
+    paths: pa.ChunkedArray,
+    was_there: pa.ChunkedArray | None,
+    roots: Sequence[str],
+) -> None:
+    """Refuse a listing that misses a file of the table: then the names of the two are not comparable.
+
+    paths: the locations of the reachable files, folded. was_there: which of them the listing must have; None: all.
+    """
     inside = pc.starts_with(paths, fold_one(roots[0].rstrip("/") + "/"))
     for root in roots[1:]:
         inside = pc.or_(inside, pc.starts_with(paths, fold_one(root.rstrip("/") + "/")))
     is_listed = pc.is_in(paths, value_set=listed)
     # Files that left the metadata log may be removed at any time.
     logged = pc.equal(reachable.kind, int(FileKind.METADATA))
-    missing = reachable.filter(pc.and_(pc.and_(inside, pc.invert(is_listed)), pc.invert(logged)))
+    is_missing = pc.and_(pc.and_(inside, pc.invert(is_listed)), pc.invert(logged))
+    missing = reachable.filter(is_missing if was_there is None else pc.and_(is_missing, was_there))
     if missing.num_rows:
         raise CatalogError(
             f"cannot look for orphan files: {missing.num_rows:,} files of the table are not in the listing of its "

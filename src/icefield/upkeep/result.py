@@ -111,7 +111,7 @@ class OrphanResult:
         bytes_marked: Their size.
         kinds: How many files of each kind.
         young: Unreferenced files that are younger than the age that was asked for.
-        foreign: Files that do not have a name that a writer of tables gives; they are never deleted.
+        foreign: Unreferenced files without a name that a writer of tables gives; they are never deleted.
         mark: The name of the mark that lists them; None if there are none.
         locations: The files, if there are at most 1,000.
         swept: What was deleted of earlier marks whose grace period is over; None for a dry run.
