@@ -42,21 +42,27 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
     """Create the table, measure each way, and print the results side by side."""
     os.environ["PYSPARK_SUBMIT_ARGS"] = HEAP
     with tempfile.TemporaryDirectory(prefix="icefield-bench-") as folder:
-        with icefield.connect(f"{folder}/lake", durable=False) as lake:
-            costs = _measure(lake, folder, rows, rounds)
-            more = [*_merge_and_compact(lake, rows // 5), *_manifests(lake)]
-            lake.spark.stop()
-        java = _run_java(folder, rounds) if JAVA.exists() else {}
-        plain = costs.pop("plain")
         print(f"{rows:,} rows x 10 columns in {FILES} files, {os.cpu_count()} cores, medians of {rounds} rounds")
-        print(f"  plain rewrite: CPU {plain.cpu:.1f} s, wall {plain.wall:.1f} s")
-        print(f"  {'':20}{'CPU s':>8}{'wall s':>8}{'ratio':>8}{'bar':>8}{'Java ratio':>12}")
-        for name, cost in costs.items():
-            theirs = java.get(name.partition(",")[0])
-            ratio = f"{theirs.cpu / java['plain'].cpu:.2f}" if theirs else "-"
-            print(f"  {name:20}{cost.cpu:8.2f}{cost.wall:8.2f}{cost.cpu / plain.cpu:8.2f}{BARS[name]:8.2f}{ratio:>12}")
-        for line in more:
-            print(f"  {line}")
+        with icefield.connect(f"{folder}/lake", durable=False) as lake:
+            # Each part is printed when it is measured: all of it takes long.
+            _print("icefield", _measure(lake, folder, rows, rounds))
+            for line in (*_merge_and_compact(lake, rows // 5), *_manifests(lake)):
+                print(f"  {line}", flush=True)
+            lake.spark.stop()
+        if JAVA.exists():
+            _print("Iceberg Java", _run_java(folder, rounds))
+
+
+def _print(title: str, costs: dict[str, Cost]) -> None:
+    """Print the cost of each work, and its ratio to a plain rewrite in the same Spark."""
+    if "plain" not in costs:
+        return
+    plain = costs.pop("plain")
+    print(f"  {title:20}{'CPU s':>8}{'wall s':>8}{'ratio':>8}{'bar':>8}")
+    print(f"  {'plain rewrite':20}{plain.cpu:8.2f}{plain.wall:8.2f}{1:8.2f}")
+    for name, cost in costs.items():
+        bar = f"{BARS[name]:8.2f}" if name in BARS else ""
+        print(f"  {name:20}{cost.cpu:8.2f}{cost.wall:8.2f}{cost.cpu / plain.cpu:8.2f}{bar}", flush=True)
 
 
 def _measure(lake: Lake, folder: str, rows: int, rounds: int) -> dict[str, Cost]:

@@ -104,7 +104,7 @@ def read_at(descriptor: int, offset: int, length: int) -> bytes:
 
 def open_regular(path: str) -> FileIO:
     """Open a file for reading; raises OSError for a device, or for a pipe, which would block forever."""
-    file = FileIO(path, opener=_open_without_waiting)
+    file = FileIO(path, opener=open_without_waiting)
     try:
         check_regular(path, os.fstat(file.fileno()))
     except OSError:
@@ -119,5 +119,6 @@ def check_regular(path: str, status: os.stat_result) -> None:
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a regular file", path)
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
+def open_without_waiting(path: str, flags: int = os.O_RDONLY | os.O_CLOEXEC) -> int:
+    """Open a file, and return its descriptor; a pipe does not block."""
     return os.open(path, flags | os.O_NONBLOCK)

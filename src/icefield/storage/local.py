@@ -32,6 +32,7 @@ from icefield.storage.disk import (
     create_exclusively,
     fill,
     open_regular,
+    open_without_waiting,
     read_at,
     reading,
     sync_directory,
@@ -44,7 +45,7 @@ from icefield.storage.store import StoredFile
 
 _TEMPORARY_PREFIX = ".icefield-"
 _TEMPORARY_SUFFIX = ".tmp"
-_NAMES_ONLY: int | None = getattr(os, "O_PATH", None)  # Linux
+READ_WHEN_OPENED_BYTES = 64 * 1024  # one read costs less than one for each column
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -139,10 +140,14 @@ class LocalStore:
         # Not memory-mapped: if another process truncates the file, the process would crash, not just the read.
         with reading(location):
             path = local_path(location)
-            status = self._status_inside(path)
-            if status is None:
-                status = os.stat(self._checked_path(location))  # noqa: PTH116 - without an object for the path
-            check_regular(path, status)
+            descriptor = self._open_inside(location, path)
+            try:
+                status = os.fstat(descriptor)
+                check_regular(path, status)
+                if status.st_size <= READ_WHEN_OPENED_BYTES and stat.S_ISREG(status.st_mode):
+                    return pa.BufferReader(read_at(descriptor, 0, status.st_size))
+            finally:
+                os.close(descriptor)
             return pa.OSFile(path, "rb")
 
     def native_uri(self, location: str) -> str:
@@ -167,26 +172,25 @@ class LocalStore:
     def _path(self, location: str) -> Path:
         return Path(self._checked_path(location))
 
-    def _status_inside(self, path: str) -> os.stat_result | None:
-        """Return the status of a file that is certainly inside a root; None if its path must be resolved to know.
+    def _open_inside(self, location: str, path: str) -> int:
+        """Open a file that is inside the roots; return its descriptor.
 
-        The kernel names the file behind a descriptor, for a third of what it costs to resolve every directory. The
-        descriptor only names the file: nothing is opened, whatever it is.
+        On Linux the kernel names the file behind a descriptor, for a third of what it costs to resolve every directory.
         """
-        if self._roots is None or _NAMES_ONLY is None or not _is_inside(os.path.normpath(path), self._roots):
-            return None
+        if self._roots is None or not _is_inside(os.path.normpath(path), self._roots):
+            return open_without_waiting(self._checked_path(location))
         try:
-            descriptor = os.open(path, _NAMES_ONLY | os.O_CLOEXEC)
+            descriptor = open_without_waiting(path)
         except OSError:
-            return None
+            self._checked_path(location)  # what is outside is refused, whether it exists or not
+            raise
         try:
-            named = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - without an object for the path
-            is_inside = _is_inside(named, self._roots)
-            return os.fstat(descriptor) if is_inside else None
-        except OSError:
-            return None
-        finally:
+            if not _is_inside(_name_of_open(descriptor), self._roots):
+                self._checked_path(location)
+        except BaseException:
             os.close(descriptor)
+            raise
+        return descriptor
 
     def _checked_path(self, location: str) -> str:
         path = local_path(location)
@@ -234,6 +238,14 @@ def _link(temporary: Path, path: Path) -> bool:
             return False
         raise
     return True
+
+
+def _name_of_open(descriptor: int) -> str:
+    """Return the path of an open file without links; empty where the kernel does not tell."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - without an object for the path
+    except OSError:
+        return ""
 
 
 def _is_link(path: str) -> bool:

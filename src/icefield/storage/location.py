@@ -21,6 +21,7 @@ LOCAL_SCHEME = "file"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _CLIMBING = (".", "..")
+_USUAL_LOCAL = f"{LOCAL_SCHEME}:///"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def join_location(base: str, *parts: str) -> str:
 
 def local_path(location: str) -> str:
     """Return the path of a local file, as it is in the location."""
+    if location.startswith(_USUAL_LOCAL) and "\0" not in location:
+        return location[len(_USUAL_LOCAL) - 1 :]
     parsed = parse_location(location)
     if parsed.scheme != LOCAL_SCHEME:
         raise LocationRefused(f"{location} is not a local file: its scheme is {parsed.scheme}")

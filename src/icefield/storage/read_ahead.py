@@ -82,6 +82,7 @@ class ReadAhead:
         self._read_already: set[_Key] = set()
         self._fastest_s: float | None = None
         self._samples = 0
+        self._is_fast = False
         self._misses = 0
         self._is_over = False
 
@@ -138,6 +139,9 @@ class ReadAhead:
 
     def _take(self, wanted: Wanted) -> Any:
         """Return a wanted part, read ahead or from the store."""
+        if self._is_fast and not self._reads and wanted.location.startswith(LOCAL):
+            self._skip_local()
+            return self._reader(wanted)()
         self._fill()
         with self._lock:
             found = self._reads.pop(_key(wanted), None)
@@ -153,6 +157,11 @@ class ReadAhead:
             with self._lock:
                 self._bytes -= found.size_bytes
             self._fill()
+
+    def _skip_local(self) -> None:
+        """Drop the next local file: on a fast disk none is read ahead."""
+        if self._next is None or self._next.location.startswith(LOCAL):
+            self._next = next(self._wanted, None)
 
     def _note_read(self, key: _Key) -> None:
         """Record that a file is read now, without having been read ahead."""
@@ -194,7 +203,7 @@ class ReadAhead:
         is_local = wanted.location.startswith(LOCAL)
         if self._fastest_s is None:
             return 0 if is_local else FIRST_IN_FLIGHT
-        if is_local and (self._samples < LOCAL_SAMPLES or self._fastest_s < SLOW_LOCAL_S):
+        if is_local and (self._samples < LOCAL_SAMPLES or self._is_fast):
             return 0
         return max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, int(self._fastest_s * REQUESTS_PER_SECOND)))
 
@@ -231,6 +240,7 @@ class ReadAhead:
             with self._lock:
                 self._samples += 1
                 self._fastest_s = taken_s if self._fastest_s is None else min(self._fastest_s, taken_s)
+                self._is_fast = self._fastest_s < SLOW_LOCAL_S
 
 
 def read_many(store: Store, locations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
