@@ -1,11 +1,14 @@
 """What a table stores: every file is in one share, and the shares are what upkeep would find."""
 
 import datetime
+from random import Random
 
 import pyarrow as pa
 import pytest
 from tests.fsck.damage import make_table, open_lake
 
+from icefield.commit.action import CommitTarget
+from icefield.dml.write import TableWrite
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
 from icefield.report.result import Share, StorageReport
@@ -90,9 +93,19 @@ def test_orphans_and_foreign_files_are_distinguished_by_name(lake: Lake, table: 
     lake.store.put_new(f"{table.location}/data/{name}", b"x" * 1000)
     lake.store.put_new(f"{table.location}/notes.txt", b"y" * 10)
     found = check_whole(lake, table)
-    assert (found.orphans, found.foreign) == (Share(1, 1000), Share(1, 10))
+    assert (found.young, found.orphans, found.foreign) == (Share(1, 1000), Share(), Share(1, 10))
     lake.ambient.sleep(4 * 24 * 3600)
+    found = check_whole(lake, table)
+    assert (found.young, found.orphans, found.foreign) == (Share(), Share(1, 1000), Share(1, 10))
     assert table.remove_orphans(older_than=datetime.timedelta(days=3), dry_run=True).files_marked == 1
+
+
+def test_files_of_a_write_with_a_lease_are_not_orphans(lake: Lake) -> None:
+    table = lake.create_table("a.t", "id long", properties={"icefield.gc.orphan-age-ms": "0"})
+    write = TableWrite.begin(lake.head(table.name), CommitTarget())
+    write.write(pa.table({"id": [1]}))
+    found = check_whole(lake, table)
+    assert (found.young.files, found.orphans) == (1, Share())
 
 
 def test_small_files_and_deletes_are_debt(lake: Lake) -> None:
@@ -103,6 +116,19 @@ def test_small_files_and_deletes_are_debt(lake: Lake) -> None:
     assert 0 < debt.deleted_bytes < table.report().live.bytes
     table.upsert(ROWS, on=["id"], mode="equality")
     assert table.report().debt.equality_deletes == 1
+
+
+def test_small_files_are_what_compaction_takes_for_small(lake: Lake) -> None:
+    table = lake.create_table("a.t", "id long, text string", properties={"icefield.compaction.min-input-files": "3"})
+    text = Random(1).randbytes(100_000).hex()  # two files are not few bytes
+    for count in (1, 2, 3):
+        table.append(pa.table({"id": [count], "text": [f"{count}{text}"]}))
+        debt, plan = table.report().debt, table.compact(dry_run=True).plan
+        assert (debt.small_files, debt.files_to_rewrite) == (count, plan.files_to_rewrite)
+        assert debt.bytes_to_rewrite == plan.bytes_to_rewrite
+        assert (debt.files_to_rewrite, debt.files_after) == ((3, 1) if count == 3 else (0, count))
+    table.compact()
+    assert table.report().debt.data_files == 1
 
 
 def test_money_is_bytes_times_price(lake: Lake, table: Table) -> None:

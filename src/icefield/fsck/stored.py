@@ -5,6 +5,7 @@ elsewhere, or spelt in another way; only that decides that a file is missing.
 """
 
 from collections.abc import Iterable
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +17,7 @@ from icefield.storage.store import Store
 
 REFUSED = -1  # in place of the size of a file that the store may not access
 FEW_FILES = 64  # looking at each costs less than a listing
-_LISTED = pa.schema({"location": pa.string(), "size_bytes": pa.int64()})
+_LISTED = pa.schema({"location": pa.string(), "size_bytes": pa.int64(), "modified_ms": pa.int64()})
 _STEP = 100_000
 
 
@@ -89,16 +90,12 @@ class StoredSizes:
 
 
 def list_sizes(store: Store, roots: Iterable[str]) -> pa.Table:
-    """List directories, as columns: location, size_bytes. A directory inside another one is listed once."""
+    """List directories, as columns: location, size_bytes, modified_ms. A directory inside another is listed once."""
     places = {root.rstrip("/") + "/" for root in roots}
     outer = [root for root in places if not any(root != other and root.startswith(other) for other in places)]
+    listed = chain.from_iterable(store.list(root) for root in outer)
     parts = [_LISTED.empty_table()]
-    locations: list[str] = []
-    sizes: list[int] = []
-    for file in (file for root in outer for file in store.list(root)):
-        locations.append(file.location)
-        sizes.append(file.size_bytes)
-        if len(locations) == _STEP:
-            parts.append(pa.table([locations, sizes], schema=_LISTED))
-            locations, sizes = [], []
-    return pa.concat_tables([*parts, pa.table([locations, sizes], schema=_LISTED)])
+    while batch := list(islice(listed, _STEP)):
+        columns = zip(*((file.location, file.size_bytes, file.modified_ms) for file in batch), strict=True)
+        parts.append(pa.table([list(column) for column in columns], schema=_LISTED))
+    return pa.concat_tables(parts)

@@ -5,10 +5,8 @@ correct. Raises MissingFile and CorruptFile: then `fsck` says what is wrong.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,25 +15,31 @@ from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.schema import EQUALITY_DELETES
 from icefield.commit.actions.expire import ExpireSnapshots
 from icefield.commit.validate.ownership import roots_of
+from icefield.compaction.compact import delete_rows
+from icefield.compaction.options import CompactionRequest
+from icefield.compaction.plan import plan_compaction
 from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import TRUE
 from icefield.fsck.stored import list_sizes
 from icefield.leases.folder import gc_folder, gc_folders
+from icefield.leases.sample import held, sample_leases
 from icefield.model.metadata import TableMetadata
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifest_list
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
-from icefield.properties.table import GC_ENABLED, TARGET_FILE_SIZE_BYTES
+from icefield.properties.table import GC_ENABLED
+from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.report.result import Debt, Share, StorageReport
 from icefield.upkeep.files import TableFiles, concat_files, fold
 from icefield.upkeep.mark import list_marks, read_mark
+from icefield.upkeep.orphans import is_of_age
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired, find_reachable
+from icefield.upkeep.sweep import LeaseCheck
 
 _DELETES = ManifestColumns(("status", "snapshot_id", "sequence_number", "content", "record_count"), partition=False)
-SMALL = 4  # a data file below this part of the target size is small
 
 
 def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
@@ -50,19 +54,27 @@ def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
     expired = _expirable(context, metadata, backend.ambient.now_ms())
     marks = list_marks(backend.store, gc_folders(metadata, backend.store))
     marked = concat_files([read_mark(backend.store, mark, metadata.table_uuid) for mark in marks])
+    leases = LeaseCheck(held(sample_leases(backend.store, gc_folders(metadata, backend.store))))
     names = fold(listed["location"])
     is_live, is_needed, is_marked = (pc.is_in(names, value_set=fold(f.location)) for f in (live, everything, marked))
-    is_own = pc.is_valid(Ownership(metadata).kinds_of_folded(names))
+    kinds = Ownership(metadata).kinds_of_folded(names)
+    is_own = pc.is_valid(kinds)
     is_old = pc.and_not(is_needed, is_live)
     is_waiting = pc.and_not(is_marked, is_needed)
     is_free = pc.invert(pc.or_(is_needed, is_marked))
+    # By the clock of this machine: nothing is deleted for it.
+    age_ms = GC_ORPHAN_AGE_MS.read(metadata.properties)
+    is_old_enough = is_of_age(kinds, listed["modified_ms"], backend.ambient.now_ms(), age_ms)
+    is_young = pc.or_(pc.invert(is_old_enough), leases.is_written(listed["location"]))
+    is_unreferenced = pc.and_(is_free, is_own)
     return StorageReport(
         str(head.name),
         live=_share(listed, is_live) + _elsewhere(live, names),
         history=_share(listed, is_old) + _elsewhere(_without(everything, live), names),
         expirable=_share(listed, pc.is_in(names, value_set=fold(expired.location))),
         waiting=_share(listed, is_waiting),
-        orphans=_share(listed, pc.and_(is_free, is_own)),
+        young=_share(listed, pc.and_(is_unreferenced, is_young)),
+        orphans=_share(listed, pc.and_not(is_unreferenced, is_young)),
         foreign=_share(listed, pc.and_not(is_free, is_own)),
         debt=measure_debt(context, metadata, backend.ambient.now_ms()),
         price=price,
@@ -125,12 +137,11 @@ def measure_debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> 
     known = Debt(snapshots=len(metadata.snapshots), expired_snapshots=len(_expired_ids(metadata, now_ms)))
     if listed is None:
         return known
-    files = plan_scan(context, metadata, version, TRUE).files
-    sizes = files.file_size_in_bytes.to_numpy()
-    groups = _groups(zip(files.spec_id.to_pylist(), files.partition_key.to_pylist(), strict=True))
-    target = TARGET_FILE_SIZE_BYTES.read(metadata.properties)
-    in_group, of_group = np.bincount(groups), np.bincount(groups, sizes)
-    small = (sizes < target / SMALL) & (in_group[groups] > 1)
+    scan = plan_scan(context, metadata, version, TRUE)
+    files, thresholds = scan.files, CompactionRequest().thresholds(metadata)
+    plan = plan_compaction(files, delete_rows(scan), thresholds, metadata.spec.spec_id)
+    made = sum(max(1, math.ceil(group.total_bytes / thresholds.target_bytes)) for group in plan.groups)
+    small = files.file_size_in_bytes.filter(pc.less(files.file_size_in_bytes, thresholds.min_file_bytes))
     rows = int(pc.sum(files.record_count).as_py() or 0)
     deletes = [entries for _, entries in load_batches(context, listed.live_deletes, _DELETES, LIVE)]
     by_key = [pc.equal(each.content, EQUALITY_DELETES) for each in deletes]
@@ -138,20 +149,17 @@ def measure_debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> 
     return replace(
         known,
         data_files=files.num_rows,
-        small_files=int(small.sum()),
-        small_bytes=int(sizes[small].sum()),
-        files_after=int(np.minimum(in_group, np.maximum(1, np.ceil(of_group / target))).sum()),
+        small_files=len(small),
+        small_bytes=_rows(small),
+        files_to_rewrite=plan.files_to_rewrite,
+        bytes_to_rewrite=plan.bytes_to_rewrite,
+        files_after=plan.files_good + made,
         delete_files=sum(each.num_rows for each in deletes),
         deleted_rows=positions,
-        deleted_bytes=int(sizes.sum() * min(positions, rows) / rows) if rows else 0,
+        deleted_bytes=int(files.total_bytes * min(positions, rows) / rows) if rows else 0,
         equality_deletes=sum(_rows(each.filter(key).record_count) for each, key in zip(deletes, by_key, strict=True)),
         equality_delete_files=sum(each.filter(key).num_rows for each, key in zip(deletes, by_key, strict=True)),
     )
-
-
-def _groups(partitions: Iterable[tuple[int, bytes]]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    numbers: dict[tuple[int, bytes], int] = {}
-    return np.array([numbers.setdefault(each, len(numbers)) for each in partitions], np.int64)
 
 
 def _rows(column: pa.ChunkedArray) -> int:

@@ -1,10 +1,10 @@
 """A report on storage, as text for people and as values for programs.
 
-    stored = live + history + waiting + orphans + foreign
+    stored = live + history + waiting + young + orphans + foreign
 
 Live is what the heads of branches and tags need; deleted rows are a part of it. History is what only older snapshots
-need, waiting what upkeep has marked for deletion, an orphan what nothing refers to, foreign what is in the table's
-directories without being a file of a table.
+need, waiting what upkeep has marked for deletion, young what nothing refers to yet and may belong to a running write, an
+orphan what nothing refers to, foreign what is in the table's directories without being a file of a table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,11 @@ class Debt:
 
     Attributes:
         data_files: How many data files the heads of branches and tags have.
-        small_files: How many of them are smaller than a quarter of the target size, in partitions with more than one.
+        small_files: How many of them are smaller than compaction leaves as they are, if there are enough of them.
         small_bytes: Their size.
-        files_after: How many data files there would be after compaction.
+        files_to_rewrite: How many of them compaction would rewrite now, for whatever reason.
+        bytes_to_rewrite: Their size.
+        files_after: About how many data files there would be after that.
         delete_files: How many delete files and deletion vectors apply to them.
         deleted_rows: How many rows position deletes remove.
         deleted_bytes: An estimate of what these rows take in data files.
@@ -47,6 +49,8 @@ class Debt:
     data_files: int = 0
     small_files: int = 0
     small_bytes: int = 0
+    files_to_rewrite: int = 0
+    bytes_to_rewrite: int = 0
     files_after: int = 0
     delete_files: int = 0
     deleted_rows: int = 0
@@ -70,6 +74,7 @@ class StorageReport:
         history: What only older snapshots need.
         expirable: The part of the history that the table's retention would let expire now.
         waiting: What is marked for deletion.
+        young: What nothing refers to, but is younger than the age of orphan files, or of a write with a lease.
         orphans: What nothing refers to.
         foreign: Other files in the table's directories.
         debt: Small files, deletes and snapshots.
@@ -82,6 +87,7 @@ class StorageReport:
     history: Share = Share()
     expirable: Share = Share()
     waiting: Share = Share()
+    young: Share = Share()
     orphans: Share = Share()
     foreign: Share = Share()
     debt: Debt = Debt()
@@ -91,7 +97,7 @@ class StorageReport:
     @property
     def stored(self) -> Share:
         """Everything in the table's directories, and what it needs elsewhere."""
-        return self.live + self.history + self.waiting + self.orphans + self.foreign
+        return self.live + self.history + self.waiting + self.young + self.orphans + self.foreign
 
     @property
     def overhead(self) -> float:
@@ -132,6 +138,7 @@ class StorageReport:
             self._line("live", self.live, self._deleted()),
             self._line("history", self.history, f"{self.debt.snapshots:,} snapshots"),
             self._line("waiting", self.waiting, "marked for deletion"),
+            self._line("young", self.young, "may belong to running writes"),
             self._line("orphans", self.orphans, "nothing refers to them"),
             self._line("foreign", self.foreign, "not files of a table"),
         ]
@@ -139,8 +146,8 @@ class StorageReport:
         debt = self.debt
         if debt.small_files or debt.delete_files:
             lines.append(
-                f"  {debt.small_files:,} of {debt.data_files:,} data files are small ({debt.files_after:,} after"
-                f" compaction); {debt.delete_files:,} delete files"
+                f"  {debt.small_files:,} of {debt.data_files:,} data files are small, {debt.delete_files:,} delete files;"
+                f" compaction would rewrite {debt.files_to_rewrite:,}, and leave {debt.files_after:,}"
             )
         gains = [f"{step} {self._size(size)}" for step, size in self.gains.items() if size]
         return "\n".join([*lines, f"  to gain: {', '.join(gains) or 'nothing'}"])
@@ -163,7 +170,7 @@ def sum_up(name: str, tables: Sequence[StorageReport], price: float | None) -> S
     """Return the report on a lake."""
     sums = {
         part: sum((getattr(table, part) for table in tables), Share())
-        for part in ("live", "history", "expirable", "waiting", "orphans", "foreign")
+        for part in ("live", "history", "expirable", "waiting", "young", "orphans", "foreign")
     }
     debt = sum((table.debt for table in tables), Debt())
     return StorageReport(name, **sums, debt=debt, price=price, tables=tuple(tables))

@@ -26,7 +26,6 @@ from icefield.commit.validate.ownership import roots_of
 from icefield.dml.head import TableHead
 from icefield.errors import CatalogError, InvalidInput
 from icefield.leases.folder import gc_folder, gc_folders, store_time_ms
-from icefield.leases.record import is_of_write
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.local import LocalStore
 from icefield.storage.store import Store, StoredFile
@@ -37,7 +36,7 @@ from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import OrphanResult
 from icefield.upkeep.searches import note_search
-from icefield.upkeep.sweep import LeaseCheck, check_leases, count_kinds, look_until_settled, silent, sweep
+from icefield.upkeep.sweep import check_leases, count_kinds, look_until_settled, silent, sweep
 
 _TEMPORARY_AGE_MS = 3600 * 1000  # a temporary file is in use for as long as one small write takes
 _BATCH = 100_000
@@ -136,8 +135,9 @@ def _find(head: TableHead, base: TableVersion, age_ms: int, *, dry_run: bool) ->
         # A server that writes metadata files removes them, too, and may need those that are in no log.
         is_candidate = pc.and_(is_known, pc.not_equal(pc.fill_null(kinds, -1), int(FileKind.METADATA)))
     candidates, modified = replace(free, files=free.files.replaced({"kind": kinds})).described(store, is_candidate)
-    is_old = _is_old(candidates.kind, modified, now_ms, age_ms)
-    orphans = _without_open_writes(candidates.filter(is_old), leases)
+    is_old = is_of_age(candidates.kind, modified, now_ms, age_ms)
+    orphans = candidates.filter(is_old)
+    orphans = orphans.filter(pc.invert(leases.is_written(orphans.location)))
     _check_names(orphans, reachable)
     return _Found(
         newest,
@@ -217,17 +217,11 @@ def distinct_roots(version: TableVersion) -> list[str]:
     return [root for place, root in roots.items() if not any(place.startswith(f"{other}/") for other in roots)]
 
 
-def _is_old(kinds: pa.ChunkedArray, modified: pa.ChunkedArray, now_ms: int, age_ms: int) -> pa.ChunkedArray:
+def is_of_age(kinds: pa.ChunkedArray, modified: pa.ChunkedArray, now_ms: int, age_ms: int) -> pa.ChunkedArray:
+    """Return which files are so old that they cannot belong to a running write without a lease."""
     temporary = pc.equal(pc.fill_null(kinds, -1), int(FileKind.TEMPORARY))
     at_least = pc.if_else(temporary, max(age_ms, _TEMPORARY_AGE_MS), age_ms)
     return pc.greater_equal(pc.subtract(pa.scalar(now_ms, pa.int64()), modified), at_least)
-
-
-def _without_open_writes(files: TableFiles, leases: LeaseCheck) -> TableFiles:
-    if not leases.write_ids:
-        return files
-    locations = files.location.to_pylist()
-    return files.filter(pa.array([not is_of_write(each, leases.write_ids) for each in locations], pa.bool_()))
 
 
 def _was_there(

@@ -72,6 +72,13 @@ class LeaseCheck:
         """The ids of open writes."""
         return write_ids(self.held)
 
+    def is_written(self, locations: pa.ChunkedArray) -> pa.Array:
+        """Return which files belong to open writes, by their names."""
+        ids = self.write_ids
+        if not ids:
+            return pa.repeat(pa.scalar(value=False), len(locations))
+        return pa.array([is_of_write(location, ids) for location in locations.to_pylist()], pa.bool_())
+
 
 @dataclass
 class _Tally:
@@ -208,11 +215,7 @@ class _Due:
             tally.marks_done += 1
 
     def _is_held(self, files: TableFiles) -> pa.ChunkedArray:
-        is_held = files.is_in(self._pinned)
-        if not self._leases.write_ids:
-            return is_held
-        written = [is_of_write(location, self._leases.write_ids) for location in files.location.to_pylist()]
-        return pc.or_(is_held, pa.array(written, pa.bool_()))
+        return pc.or_(files.is_in(self._pinned), self._leases.is_written(files.location))
 
     def _delete(self, files: TableFiles) -> None:
         delete_in_order(self._backend.store, files, self.progress)
