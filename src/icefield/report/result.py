@@ -3,7 +3,7 @@
     stored = live + history + waiting + young + orphans + foreign
 
 Live is what the heads of branches and tags need; deleted rows are a part of it. History is what only older snapshots
-need, waiting what upkeep has marked for deletion, young what nothing refers to yet and may belong to a running write, an
+need, waiting what upkeep has marked for deletion, young what nothing refers to but may belong to a running write, an
 orphan what nothing refers to, foreign what is in the table's directories without being a file of a table.
 """
 
@@ -146,8 +146,8 @@ class StorageReport:
         debt = self.debt
         if debt.small_files or debt.delete_files:
             lines.append(
-                f"  {debt.small_files:,} of {debt.data_files:,} data files are small, {debt.delete_files:,} delete files;"
-                f" compaction would rewrite {debt.files_to_rewrite:,}, and leave {debt.files_after:,}"
+                f"  {debt.small_files:,} of {debt.data_files:,} data files are small, {debt.delete_files:,} delete"
+                f" files; compaction would rewrite {debt.files_to_rewrite:,}, and leave {debt.files_after:,}"
             )
         gains = [f"{step} {self._size(size)}" for step, size in self.gains.items() if size]
         return "\n".join([*lines, f"  to gain: {', '.join(gains) or 'nothing'}"])

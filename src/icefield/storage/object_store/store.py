@@ -41,6 +41,7 @@ from icefield.storage.object_store.client import PREFIX_OF_SCHEME, Clients, obst
 from icefield.storage.object_store.conditional import Versioned
 from icefield.storage.object_store.errors import CLIENT_ERRORS, Failure, explain, find_failure
 from icefield.storage.object_store.input import RangedFile
+from icefield.storage.object_store.listing import list_pages
 from icefield.storage.object_store.new_file import PART_BYTES, ObjectNewFile
 from icefield.storage.sizes import check_size
 from icefield.storage.store import StoredFile
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 # Without dashes and underscores: Azure allows no dash in such names, and proxies drop headers with an underscore.
 _WRITE_ID = "icefieldwrite"
 _TAIL_BYTES = 1 << 16
-_LIST_CHUNK = 1000
 _CONCURRENT_PARTS = 4
 _WRITE_TRIES = 5
 _FIRST_PAUSE_SECONDS = 0.1
@@ -294,9 +294,9 @@ class ObjectStore:
 
     def _list(self, prefix: str, root: Location, key: str) -> Iterator[StoredFile]:
         try:
-            for chunk in obstore.list(self._clients.reading(prefix), key or None, chunk_size=_LIST_CHUNK):
-                for found in chunk:
-                    location = str(Location(root.scheme, root.authority, f"/{found['path']}"))
+            for page in list_pages(self._clients.reading(prefix), key):
+                for found in page:
+                    location = f"{root.scheme}://{root.authority}/{found['path']}"
                     yield StoredFile(location, found["size"], int(found["last_modified"].timestamp() * 1000))
         except CLIENT_ERRORS as error:
             with without_secrets(self.secrets):
