@@ -53,7 +53,10 @@ def _with_files(lake: Lake, files: int) -> None:
             Path(local_path(path)).touch()
         Path(local_path(pattern)).unlink()
         live = [path for at, path in enumerate(paths) if at % ONE_IN]
-        columns = {"file_path": pa.array(live, pa.string()), "file_size_in_bytes": pa.array([0] * len(live), pa.int64())}
+        columns = {
+            "file_path": pa.array(live, pa.string()),
+            "file_size_in_bytes": pa.array([0] * len(live), pa.int64()),
+        }
         write.append_files(file.take(pa.array(np.zeros(len(live), np.int64))).replaced(columns))
 
 

@@ -104,9 +104,8 @@ def _check_duplicates(snapshots: Sequence[Snapshot], tree: Tree, findings: Findi
     live = tree.entries.live()
     paths = live.file_path.combine_chunks()
     codes = (paths if isinstance(paths, pa.Array) else pa.concat_arrays(paths.chunks)).dictionary_encode().indices
-    offsets = pc.fill_null(live.content_offset, -1).to_numpy()
-    _, files = np.unique(np.stack([codes.to_numpy(), offsets]), axis=1, return_inverse=True)
-    files = files.reshape(-1)
+    _, offsets = np.unique(pc.fill_null(live.content_offset, -1).to_numpy(), return_inverse=True)
+    _, files = np.unique(codes.to_numpy() * (offsets.max(initial=0) + 1) + offsets, return_inverse=True)
     candidates = np.flatnonzero(np.bincount(files)[files] > 1) if len(files) else _NOTHING
     if len(candidates) == 0:
         return

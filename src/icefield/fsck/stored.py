@@ -18,7 +18,7 @@ from icefield.storage.store import Store
 REFUSED = -1  # in place of the size of a file that the store may not access
 FEW_FILES = 64  # looking at each costs less than a listing
 _LISTED = pa.schema({"location": pa.string(), "size_bytes": pa.int64(), "modified_ms": pa.int64()})
-_STEP = 100_000
+_STEP = 10_000
 
 
 class ExpectedFiles(Rows):

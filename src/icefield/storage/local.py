@@ -286,7 +286,7 @@ def _entries(directory: str, location: str) -> "list[os.DirEntry[str]]":
 
 def _describe(entry: "os.DirEntry[str]", location: str) -> StoredFile | None:
     try:
-        status = entry.stat(follow_symlinks=False)
+        status = os.lstat(entry.path)  # not by the entry, which would keep the result
     except (FileNotFoundError, NotADirectoryError):
         return None  # deleted since the directory was read
     except OSError as error:

@@ -39,7 +39,7 @@ from icefield.upkeep.searches import note_search
 from icefield.upkeep.sweep import check_leases, count_kinds, look_until_settled, silent, sweep
 
 _TEMPORARY_AGE_MS = 3600 * 1000  # a temporary file is in use for as long as one small write takes
-_BATCH = 100_000
+_BATCH = 10_000
 T = TypeVar("T")
 _SHOWN = 1_000
 
