@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import FileIO
 from pathlib import Path
 
 from icefield.errors import FileAlreadyExists, MissingFile, StorageError
@@ -102,23 +101,12 @@ def read_at(descriptor: int, offset: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def open_regular(path: str) -> FileIO:
-    """Open a file for reading; raises OSError for a device, or for a pipe, which would block forever."""
-    file = FileIO(path, opener=open_without_waiting)
-    try:
-        check_regular(path, os.fstat(file.fileno()))
-    except OSError:
-        file.close()
-        raise
-    return file
-
-
 def check_regular(path: str, status: os.stat_result) -> None:
     """Refuse anything but a regular file; a directory fails later with its own error."""
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a regular file", path)
 
 
-def open_without_waiting(path: str, flags: int = os.O_RDONLY | os.O_CLOEXEC) -> int:
-    """Open a file, and return its descriptor; a pipe does not block."""
-    return os.open(path, flags | os.O_NONBLOCK)
+def open_without_waiting(path: str) -> int:
+    """Open a file for reading, and return its descriptor; a pipe does not block."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -21,6 +21,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,7 +32,6 @@ from icefield.storage.disk import (
     check_regular,
     create_exclusively,
     fill,
-    open_regular,
     open_without_waiting,
     read_at,
     reading,
@@ -71,16 +71,15 @@ class LocalStore:
 
     def read(self, location: str) -> bytes:
         # Without pathlib and buffers, which are half of the cost for the small files that planning reads first.
-        with reading(location), open_regular(self._checked_path(location)) as file:
-            return file.readall()
+        with self._opened(location) as (descriptor, status):
+            return read_at(descriptor, 0, status.st_size)
 
     def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
         if offset < 0 or length < 0:
             raise InvalidInput(f"cannot read {length} bytes at {offset} of {location}: both must be 0 or more")
-        with reading(location), open_regular(self._checked_path(location)) as file:
-            if of_size is not None:
-                check_size(location, os.fstat(file.fileno()).st_size, of_size)
-            return read_at(file.fileno(), offset, length)
+        with self._opened(location) as (descriptor, status):
+            check_size(location, status.st_size, of_size)
+            return read_at(descriptor, offset, length)
 
     def size(self, location: str) -> int:
         with reading(location):
@@ -138,17 +137,10 @@ class LocalStore:
 
     def open_input(self, location: str) -> pa.NativeFile:
         # Not memory-mapped: if another process truncates the file, the process would crash, not just the read.
-        with reading(location):
-            path = local_path(location)
-            descriptor = self._open_inside(location, path)
-            try:
-                status = os.fstat(descriptor)
-                check_regular(path, status)
-                if status.st_size <= READ_WHEN_OPENED_BYTES and stat.S_ISREG(status.st_mode):
-                    return pa.BufferReader(read_at(descriptor, 0, status.st_size))
-            finally:
-                os.close(descriptor)
-            return pa.OSFile(path, "rb")
+        with self._opened(location) as (descriptor, status):
+            if status.st_size <= READ_WHEN_OPENED_BYTES and stat.S_ISREG(status.st_mode):
+                return pa.BufferReader(read_at(descriptor, 0, status.st_size))
+            return pa.OSFile(local_path(location), "rb")
 
     def native_uri(self, location: str) -> str:
         return next(self.native_uris([location]))
@@ -171,6 +163,19 @@ class LocalStore:
 
     def _path(self, location: str) -> Path:
         return Path(self._checked_path(location))
+
+    @contextmanager
+    def _opened(self, location: str) -> Iterator[tuple[int, os.stat_result]]:
+        """Open a file for reading: its descriptor and status. Raises OSError for a device, or for a pipe."""
+        with reading(location):
+            path = local_path(location)
+            descriptor = self._open_inside(location, path)
+            try:
+                status = os.fstat(descriptor)
+                check_regular(path, status)
+                yield descriptor, status
+            finally:
+                os.close(descriptor)
 
     def _open_inside(self, location: str, path: str) -> int:
         """Open a file that is inside the roots; return its descriptor.
