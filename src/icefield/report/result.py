@@ -144,7 +144,7 @@ class StorageReport:
         ]
         lines += [f"  {self.overhead:.0%} is stored beside what is live"] if self.live.bytes else []
         debt = self.debt
-        if debt.small_files or debt.delete_files:
+        if debt.files_to_rewrite or debt.delete_files:
             lines.append(
                 f"  {debt.small_files:,} of {debt.data_files:,} data files are small, {debt.delete_files:,} delete"
                 f" files; compaction would rewrite {debt.files_to_rewrite:,}, and leave {debt.files_after:,}"
