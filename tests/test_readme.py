@@ -17,7 +17,6 @@ from icefield.errors import IcefieldError
 
 README = Path(__file__).parent.parent / "README.md"
 VIEWS = README.parent / "docs" / "views.md"
-FSCK = README.parent / "docs" / "fsck.md"
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 
 
@@ -116,14 +115,6 @@ def test_every_line_of_the_readme_does_what_it_shows(
     assert [line for line in said if "amout" not in line] == ["error: the name shop.orders is already used by a table"]
     # Twice, since the page ends with the view dropped.
     assert run_again(VIEWS, tmp_path, names) == run_again(VIEWS, tmp_path, names) == []
-
-
-@pytest.mark.slow
-def test_every_command_of_the_page_on_checks_prints_what_it_shows(tmp_path: Path) -> None:
-    for _, text in blocks(FSCK):
-        for command, shown in commands(text):
-            printed = run_command(command, tmp_path)
-            assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
 
 
 def test_the_checker_can_fail() -> None:

@@ -1,12 +1,15 @@
 """What the tests of the command line share: runs of it in this process, and a lake with one small table."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.test_readme import README, blocks, commands, fits, run_command
 
 from icefield.cli.main import run
 
@@ -50,6 +53,27 @@ def icefield(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         return Ran(code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture
+def check_page(icefield: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Run every command of a page: those of the command line alone in this process, others in a shell."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def printed_by(command: str) -> str:
+        if not re.fullmatch(r"icefield [^|&;<>$]*", command):
+            return run_command(command, tmp_path)
+        ran = icefield(*shlex.split(command)[1:])
+        return ran.out if ran.code == 0 else ran.out + ran.err
+
+    def check(page: str) -> None:
+        for _, text in blocks(README.parent / "docs" / page):
+            for command, shown in commands(text):
+                printed = printed_by(command)
+                assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
+
+    return check
 
 
 @pytest.fixture

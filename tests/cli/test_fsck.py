@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,7 @@ def test_tables_that_are_changed_together(icefield: Icefield, tmp_path: Path) ->
 def test_a_missing_table_is_named(orders: Icefield) -> None:
     refused = orders("fsck", "shop.none")
     assert (refused.code, "shop.none" in refused.err) == (1, True)
+
+
+def test_every_command_of_the_page_prints_what_it_shows(check_page: Callable[[str], None]) -> None:
+    check_page("fsck.md")
