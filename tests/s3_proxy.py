@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import Enum
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -108,11 +108,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.forward(body, fault)
 
     def forward(self, body: bytes, fault: Fault) -> None:
-        connection = HTTPConnection(self.proxy.target, timeout=30)
-        connection.request(self.command, self.path, body, dict(self.headers))
-        response = connection.getresponse()
-        data = response.read()
-        connection.close()
+        with closing(HTTPConnection(self.proxy.target, timeout=30)) as connection:
+            connection.request(self.command, self.path, body, dict(self.headers))
+            response = connection.getresponse()
+            data = response.read()
         if self.command == "GET":
             self.proxy.read_bytes += len(data)
         if fault is Fault.LOSE_REPLY:

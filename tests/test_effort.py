@@ -23,7 +23,7 @@ def expected(config: pytest.Config, usual: int) -> int:
 
 @pytest.mark.parametrize("case", range(MANY))
 def test_a_test_has_some_of_its_cases(case: int, request: pytest.FixtureRequest) -> None:
-    assert cases_of(request) == expected(request.config, 20)
+    assert cases_of(request) == expected(request.config, 6)
 
 
 @pytest.mark.every_case

@@ -12,7 +12,7 @@ from tests.sim.simulation import Failure
 
 pytestmark = pytest.mark.every_case
 
-NORMAL_SEEDS = 100
+NORMAL_SEEDS = 60
 SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", scaled(NORMAL_SEEDS)))
 CHUNK = 20
 DIGESTS = "import sys; from tests.sim.run import simulate; print(*(simulate(int(s)).digest for s in sys.argv[1:]))"
