@@ -12,6 +12,7 @@ from icefield.dml.head import LiveHead
 from icefield.errors import CatalogError, IcefieldError
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.storage.store import StoredFile
+from icefield.table.table import Table
 from icefield.upkeep import expire, files, mark, reachable
 from icefield.upkeep.dropped import DroppedTables
 from icefield.upkeep.files import NO_TABLE_FILES
@@ -144,10 +145,10 @@ def test_r11_files_that_go_before_the_pointer_moves_are_missed(monkeypatch: Patc
     breaks(readers_at_every_delete)
 
 
-def commit_in_flight(yard: Yard) -> None:
+def commit_in_flight(yard: Yard, change: Callable[[Table], object], left: list[int]) -> None:
     """Orphan files are removed after a writer has written all of its files, immediately before its swap."""
     table = yard.table()
-    table.append(rows(1))
+    table.append(rows(1, 2))
     real, collector = yard.lake.catalog.swap, yard.lake_again().table("t.t")
 
     def swap(changes: object) -> None:
@@ -156,17 +157,28 @@ def commit_in_flight(yard: Yard) -> None:
         real(changes)  # type: ignore[arg-type]
 
     yard.lake.catalog.swap = swap  # type: ignore[method-assign]
-    table.append(rows(2))
-    assert ids(yard.lake_again().table("t.t")) == [1, 2]
+    change(table)
+    assert ids(yard.lake_again().table("t.t")) == left
 
 
-def test_r12_files_of_a_commit_in_flight_are_not_orphan_files(yard: Yard) -> None:
-    commit_in_flight(yard)
+def append_in_flight(yard: Yard) -> None:
+    commit_in_flight(yard, lambda table: table.append(rows(3)), [1, 2, 3])
 
 
-def test_r12_without_the_leases_of_writers_they_are_gone(monkeypatch: Patch) -> None:
+def delete_in_flight(yard: Yard) -> None:
+    commit_in_flight(yard, lambda table: table.delete("id = 1", mode="merge-on-read"), [2])
+
+
+@pytest.mark.parametrize("history", [append_in_flight, delete_in_flight])
+def test_r12_files_of_a_commit_in_flight_are_not_orphan_files(yard: Yard, history: Callable[[Yard], None]) -> None:
+    history(yard)
+
+
+@pytest.mark.parametrize("history", [append_in_flight, delete_in_flight])
+def test_r12_without_the_leases_of_writers_they_are_gone(monkeypatch: Patch, history: Callable[[Yard], None]) -> None:
     planted.open_writes_that_are_not_asked(monkeypatch)
-    breaks(commit_in_flight)
+    planted.proposed_versions_that_are_not_kept(monkeypatch)
+    breaks(history)
 
 
 def listing_with_other_spellings(yard: Yard) -> None:
