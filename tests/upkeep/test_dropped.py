@@ -305,6 +305,35 @@ def test_only_the_newest_drop_of_a_table_counts(yard: Yard, monkeypatch: pytest.
     assert records(yard) == []
 
 
+def test_a_drop_without_a_purge_that_comes_during_a_purge_keeps_the_files(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drop with a purge did not arrive; somebody drops the table without one, after the purge has read the records."""
+    table = yard.table(icefield__gc__undrop_ms="0")
+    table.append(rows(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(yard.lake.catalog, "swap", lost)
+        with pytest.raises(CommitStateUnknown):
+            yard.lake.drop_table("t.t", purge=True)
+    real, other, is_done = yard.store.put_new, yard.lake_again(), list[bool]()
+
+    def put_new(location: str, data: bytes) -> None:
+        if "/probes/" in location and not is_done:
+            is_done.append(True)
+            other.drop_table("t.t")
+        real(location, data)
+
+    monkeypatch.setattr(yard.store, "put_new", put_new)
+    yard.lake.purge_dropped()
+    assert is_done
+    yard.lake.undrop("t.t")
+    assert ids(yard.lake.table("t.t")) == [1]
+
+
+def lost(_: object) -> None:
+    raise CommitStateUnknown("the request was lost")
+
+
 def test_gc_enabled_false_is_honoured(yard: Yard) -> None:
     yard.table(gc__enabled="false")
     with pytest.raises(InvalidInput, match="gc.enabled is false"):

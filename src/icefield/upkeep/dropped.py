@@ -194,11 +194,16 @@ class DroppedTables:
         )
         if dry_run:
             return done
-        if self._claim(dropped, _PURGE, now_ms) is None:
+        claim = self._claim(dropped, _PURGE, now_ms)
+        if claim is None:
             return SweepResult(dropped.table)
         if self._is_live(dropped, version.metadata):  # restored since
             self.finish(dropped)
             return None
+        # A record is written before the table leaves the catalog, so a drop that came in between is listed now.
+        if not any(found.drop == dropped.drop for found in self._records()):
+            self.release(claim)
+            return SweepResult(dropped.table)
         audit = self._place(f"{dropped.drop}-{self.backend.ambient.random_uuid().hex}.parquet")
         store.put_new(audit, encode_files(files, dropped.table_uuid, "dropped"))
         # The last metadata file goes last: from it an interrupted purge goes on.
