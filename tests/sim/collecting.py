@@ -1,10 +1,11 @@
-"""Runs in which collectors take files away with no grace at all, while readers last and writers stop for minutes.
+"""Runs in which collectors take files away with no grace at all, while readers last and processes stop for minutes.
 
-Invariants, beside those of every run (tests.sim.judge):
+Invariants, beside those of every run (tests.sim.judge) and of everything that is written and removed (tests.sim.watch):
 
-- Whatever a table leads to is there, and so is whatever a reader reads that has a living lease.
+- Whatever a table leads to is there.
 - A reader returns all rows of its snapshot, or raises.
-- A change whose files a collector took away never lands.
+- Nobody's change fails because of a compaction.
+- Files that are not the table's own are never removed.
 - At the end, with all leases ended or lapsed, two rounds leave nothing behind.
 """
 
@@ -12,44 +13,46 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from tests.sim import dropping, versions, writing
-from tests.sim.actor import COLUMNS, HOT, MIXED, TABLES, Actor, Shared
+from tests.sim.actor import HOT, MIXED, TABLES, Actor, Shared
 from tests.sim.dropping import DroppedModel
+from tests.sim.lasting import read_slowly, wait
 from tests.sim.model import Intent, Violation
-from tests.sim.simulation import WAREHOUSE, Failure, Outcome, Simulation, digest_of, fates_of, run_inline
+from tests.sim.prepared import FIRST_FREE_ROW, TTL_S, Shape, prepare
+from tests.sim.simulation import (
+    WAREHOUSE,
+    Failure,
+    Outcome,
+    Simulation,
+    StoreClock,
+    digest_of,
+    fates_of,
+    run_inline,
+)
+from tests.sim.watch import Watch
 from tests.sim.world import NO_FAULTS, FaultRates
 
-from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
-from icefield.errors import (
-    CommitError,
-    IcefieldError,
-    LeaseLost,
-    MissingFile,
-    NoSuchSnapshot,
-)
+from icefield.errors import CommitError, IcefieldError, LeaseLost, MissingFile, NoSuchSnapshot
 from icefield.lake import Lake
-from icefield.leases.lease import MARGIN_S, Lease
+from icefield.leases.lease import MARGIN_S
 from icefield.table.table import Table
 
-TTL_S = 20
-AT_ONCE = {
-    "icefield.gc.grace-ms": "0",
-    "icefield.gc.foreign-readers": "false",
-    "icefield.gc.orphan-age-ms": "0",
-    "icefield.gc.lease-ttl-ms": str(TTL_S * 1000),
-}
+AGAIN = 'make sim ARGS="--collectors --seed {seed}"'
 FAULT_RATES = (
     NO_FAULTS,
-    NO_FAULTS,
-    FaultRates(clock_jumps=0.1),
+    FaultRates(stops=0.02),
+    FaultRates(stops=0.02, clock_jumps=0.1),
+    FaultRates(stops=0.02, fences=False),
     FaultRates(store_fails=0.01, clock_jumps=0.05),
-    FaultRates(dies=0.004),
+    FaultRates(dies=0.006, stops=0.01),
     FaultRates(swap_fails=0.3, goes_silent=0.3),
-    FaultRates(swap_fails=0.2, dies=0.003, clock_jumps=0.05),
+    FaultRates(swap_fails=0.3, goes_silent=0.3, stops=0.01, fences=False),
+    FaultRates(swap_fails=0.2, dies=0.003, clock_jumps=0.05, stops=0.01),
 )
 LONG_S = TTL_S + MARGIN_S + 1
-OFTEN_DROPPING = 0.25
-OFTEN_COLLECTING = 0.25  # how often all garbage is collected at the end, which takes longer than the run itself
+OFTEN_COLLECTING = 0.1  # how often all garbage is collected at the end, which takes as long as the run itself
+ALL, COLLECT, READ, REWRITE, DROP = MOODS = ("all", "collect", "read", "rewrite", "drop")
+OFTEN = (2, 4, 2, 4, 3)
 
 
 def simulate_collectors(seed: int) -> Outcome:
@@ -57,65 +60,20 @@ def simulate_collectors(seed: int) -> Outcome:
     rng = Random(f"collectors {seed}")
     simulation = Simulation(seed, rng.choice(FAULT_RATES))
     simulation.store._ambient = StoreClock(simulation)
+    simulation.judge.watch = Watch()
     try:
         with run_inline():
             model = DroppedModel()
             _populate(simulation, rng, model)
             simulation.run()
             dropping.check_end(simulation, _last_lake(simulation), model)
-            if rng.random() < OFTEN_COLLECTING:
+            if _is_marked(simulation) or rng.random() < OFTEN_COLLECTING:
                 _collect_all(simulation)
     except Exception as error:
         trace = "\n".join(simulation.trace)
-        raise Failure(f"seed {seed}: {error}\n{trace}\nagain: simulate_collectors({seed})") from error
+        raise Failure(f"seed {seed}: {error}\n{trace}\nagain: {AGAIN.format(seed=seed)}") from error
     digest = digest_of(simulation.trace, simulation.judge)
     return Outcome(digest, simulation.trace, simulation.judge.now, fates_of(simulation.intents))
-
-
-class StoreClock(SeededAmbient):
-    """The clock of the store: the one true time."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        super().__init__(0)
-        self._simulation = simulation
-
-    def now_ms(self) -> int:
-        return int(self._simulation.scheduler.now * 1000)
-
-
-def slow_read(actor: Actor) -> None:
-    """Read a version batch by batch, with pauses in which a lease may lapse."""
-    table = actor.table()
-    versions_ = table.snapshots()
-    if not versions_:
-        return
-    snapshot = actor.rng.choice(versions_[-2:])
-    judge, who = actor.simulation.judge, f"{actor.name} at {snapshot.snapshot_id}"
-    actor.simulation.tell(f"begins to read {table} at {snapshot.snapshot_id}")
-    try:
-        scan = table.scan(select=list(COLUMNS), as_of=snapshot.snapshot_id)
-        rows: list[tuple[int, int]] = []
-        reader = scan.to_arrow()
-        lease = _lease_of(scan)
-        if lease is not None:
-            judge.held[who] = _files_of(actor.simulation, table, snapshot.snapshot_id)
-        for batch in reader:
-            rows += zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
-            pause = actor.rng.choice((0, 0, 1, TTL_S / 2, LONG_S))
-            if pause >= TTL_S:
-                judge.held.pop(who, None)  # it may lapse
-            actor.lake.ambient.sleep(pause)
-    except (LeaseLost, NoSuchSnapshot, MissingFile) as error:
-        if isinstance(error, MissingFile) and who in judge.held:
-            raise Violation(f"{who} misses {error.location}, though it renewed its lease") from error
-        if isinstance(error, LeaseLost) and who in judge.held:
-            raise Violation(f"{who} lost its lease, though it renewed it") from error
-        actor.simulation.tell(f"stops reading: {type(error).__name__}")
-    else:
-        actor.simulation.tell(f"has read {table} at {snapshot.snapshot_id}: {sorted(rows)}")
-        judge.read(table.name, snapshot.snapshot_id, tuple(sorted(rows)))
-    finally:
-        judge.held.pop(who, None)
 
 
 def remove_orphans(actor: Actor) -> None:
@@ -123,53 +81,71 @@ def remove_orphans(actor: Actor) -> None:
     _collect(actor, f"remove orphans of {table}", table, lambda: table.remove_orphans(unsafe=True))
 
 
+def collect_for_long(actor: Actor) -> None:
+    """Remove orphan files for so long that leases lapse that were not renewed."""
+    for _ in range(2):
+        remove_orphans(actor)
+        actor.lake.ambient.sleep(LONG_S)
+    remove_orphans(actor)
+
+
 def sweep(actor: Actor) -> None:
     table = actor.table()
     _collect(actor, f"sweep {table}", table, table.sweep)
 
 
-def wait(actor: Actor) -> None:
-    """Do nothing for so long that a lease which is not renewed lapses."""
-    actor.lake.ambient.sleep(actor.rng.choice((1.0, LONG_S)))
-
-
 def _collect(actor: Actor, what: str, table: Table, collect: Callable[[], object]) -> None:
-    actor.simulation.attempt(
-        Intent(actor.name, what, {table.name: lambda expected, _: expected}, idle_if=lambda _: True,
-               refusals=(MissingFile,)),
-        collect,
-    )  # fmt: skip
+    """Collect; that others collect at the same time is no reason to fail."""
+    nothing = {table.name: lambda expected, _: expected}
+    try:
+        actor.simulation.attempt(Intent(actor.name, what, nothing, idle_if=lambda _: True), collect)
+    except MissingFile as error:
+        raise Violation(f"{what} fails: {error}") from error
 
 
-STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
-    "append": (5, writing.append),
-    "overwrite": (4, writing.overwrite),
-    "delete": (3, writing.delete),
-    "move rows": (2, writing.move_rows),
-    "write after reading": (2, writing.write_after_reading),
+Step = Callable[[Actor], None]
+CHANGES: dict[str, tuple[int, Step]] = {
+    "append": (3, writing.append),
+    "overwrite": (2, writing.overwrite),
+    "delete": (4, writing.delete),
+    "update": (2, writing.update),
+    "upsert": (1, writing.upsert),
+    "merge": (1, writing.merge),
+    "write after reading": (1, writing.write_after_reading),
     "change twice": (1, writing.change_twice),
-    "compact": (2, versions.compact),
+}
+REWRITES: dict[str, tuple[int, Step]] = {
+    "compact": (5, versions.compact),
     "rewrite manifests": (1, versions.rewrite_manifests),
+}
+COLLECTORS: dict[str, tuple[int, Step]] = {
+    "expire": (5, versions.expire),
+    "orphans": (3, remove_orphans),
+    "orphans for long": (2, collect_for_long),
+    "sweep": (2, sweep),
+    "slow read": (5, read_slowly),
+    "wait": (2, wait),
+    "move rows": (1, writing.move_rows),
     "name version": (1, versions.name_version),
     "forget version": (1, versions.forget_version),
     "roll back": (1, versions.rollback),
-    "expire": (5, versions.expire),
-    "orphans": (4, remove_orphans),
-    "sweep": (3, sweep),
-    "slow read": (5, slow_read),
-    "wait": (2, wait),
+}
+FEW_COLLECTORS = {name: (1, COLLECTORS[name][1]) for name in ("expire", "orphans")}
+READERS = {name: COLLECTORS[name] for name in ("expire", "orphans", "slow read")}
+STEPS: dict[str, Mapping[str, tuple[int, Step]]] = {
+    ALL: {**CHANGES, **REWRITES, **COLLECTORS},
+    COLLECT: {**CHANGES, **COLLECTORS},
+    REWRITE: {**CHANGES, **REWRITES, **FEW_COLLECTORS},
+    READ: {**READERS, "overwrite": CHANGES["overwrite"], "append": CHANGES["append"]},
 }
 ALLOWED = (CommitError, LeaseLost, MissingFile, NoSuchSnapshot)
 
 
-def step(actor: Actor, drops: Mapping[str, Callable[[Actor], None]]) -> None:
-    """Do one thing, with the tables or with the one that is dropped."""
-    if actor.rng.random() < OFTEN_DROPPING:
-        drops[actor.rng.choice(list(drops))](actor)
-        return
-    (name,) = actor.rng.choices(list(STEPS), [weight for weight, _ in STEPS.values()])
+def step(actor: Actor, steps: Mapping[str, tuple[int, Step]]) -> None:
+    """Do one thing; what may fail before there is anything to judge is passed over."""
+    (name,) = actor.rng.choices(list(steps), [weight for weight, _ in steps.values()])
     try:
-        STEPS[name][1](actor)
+        steps[name][1](actor)
     except IcefieldError as error:
         if not (actor.simulation.is_expected(error) or isinstance(error, ALLOWED)):
             raise
@@ -177,37 +153,26 @@ def step(actor: Actor, drops: Mapping[str, Callable[[Actor], None]]) -> None:
 
 
 def _populate(simulation: Simulation, rng: Random, model: DroppedModel) -> None:
-    shared = Shared("serializable", HOT if rng.random() < 0.7 else MIXED)
-    lake = Lake(Backend(simulation.catalog, simulation.store, SeededAmbient(rng.randrange(1 << 30))), WAREHOUSE)
-    properties = {
-        **AT_ONCE,
-        "commit.manifest.min-count-to-merge": rng.choice(("2", "100")),
-        "write.metadata.previous-versions-max": rng.choice(("2", "100")),
-        "write.delete.mode": rng.choice(("copy-on-write", "merge-on-read")),
-    }
-    for name in TABLES:
-        table = lake.create_table(name, "id long, n long", properties=properties, format_version=rng.choice((2, 3)))
-        for _ in range(2):
-            table.append(_first_rows(shared))
-        simulation.judge.begin(name, table.metadata_location)
-    properties |= {"icefield.gc.undrop-ms": "0"}
-    lake.create_table(dropping.NAMES[0], "id long, n long", properties=properties)
+    prepare(_draw_shape(rng)).put_into(simulation)
     simulation.judge.unmodelled = lambda: dropping.live_pointers(simulation)
-    steps = dropping.steps_of(model)
-    for at in range(rng.choice((2, 3, 3, 4))):
+    shared = Shared("serializable", HOT if rng.random() < 0.8 else MIXED, rows=FIRST_FREE_ROW)
+    drops = dropping.steps_of(model)
+    mood = rng.choices(MOODS, OFTEN)[0]
+    steps = {**drops, "wait": (1, wait)} if mood == DROP else {**STEPS[mood], **(drops if mood == ALL else {})}
+    for at in range(rng.choice((2, 2, 3))):
         name = f"process {at}"
         actor = Actor(name, simulation, simulation.lake(name), Random(f"steps of {name} {rng.random()}"), shared)
-        simulation.scheduler.spawn(name, _life(actor, rng.choice((3, 4, 5)), steps))
+        simulation.scheduler.spawn(name, _life(actor, rng.choice((3, 4) if mood == DROP else (2, 3)), steps))
 
 
-def _first_rows(shared: Shared) -> object:
-    from tests.sim.actor import arrow  # noqa: PLC0415
+def _draw_shape(rng: Random) -> Shape:
+    mode = rng.choice(("copy-on-write", "merge-on-read", "merge-on-read"))
+    modes = ((f"write.{verb}.mode", mode) for verb in ("delete", "update", "merge"))
+    log = ("write.metadata.previous-versions-max", rng.choice(("100", "100")))
+    return Shape(rng.choice((2, 3)), (*modes, log, ("commit.manifest.min-count-to-merge", "3")))
 
-    shared.rows += 1
-    return arrow(((0, shared.rows),))
 
-
-def _life(actor: Actor, count: int, steps: Mapping[str, Callable[[Actor], None]]) -> Callable[[], None]:
+def _life(actor: Actor, count: int, steps: Mapping[str, tuple[int, Step]]) -> Callable[[], None]:
     def live() -> None:
         for _ in range(count):
             step(actor, steps)
@@ -218,6 +183,11 @@ def _life(actor: Actor, count: int, steps: Mapping[str, Callable[[Actor], None]]
 def _last_lake(simulation: Simulation) -> Lake:
     """Open the lake for somebody who comes after all processes, with a clock that is right."""
     return Lake(Backend(simulation.catalog, simulation.store, StoreClock(simulation)), WAREHOUSE)
+
+
+def _is_marked(simulation: Simulation) -> bool:
+    """Return whether a collector left work to others."""
+    return any("/gc/marks/" in location for location in simulation.store._files)
 
 
 def _collect_all(simulation: Simulation) -> None:
@@ -241,21 +211,8 @@ def _collect_all(simulation: Simulation) -> None:
     for _ in range(2):
         lake.purge_dropped()
         simulation.scheduler.now += 2 * 24 * 3600  # a restore that died is honoured for a day
-    reachable = set[str]().union(*map(simulation.judge.reading.files_of_table, pointers.values()))
+    needed = simulation.judge.foreign.union(*map(simulation.judge.reading.files_of_table, pointers.values()))
     files = (file.location for file in simulation.store.list(WAREHOUSE))
     there = {file for file in files if "/metadata/gc/" not in file and "/icefield-dropped/" not in file}
-    if left := there - reachable:
+    if left := there - needed:
         raise Violation(f"files are left behind: {sorted(left)}")
-
-
-def _lease_of(scan: object) -> Lease | None:
-    held = scan._lease._held  # type: ignore[attr-defined]
-    return held[0].lease if held else None
-
-
-def _files_of(simulation: Simulation, table: Table, snapshot_id: int) -> set[str]:
-    metadata = simulation.judge.reading.metadata(simulation.judge.pointers[table.name])
-    for snapshot in metadata["snapshots"]:
-        if snapshot["snapshot-id"] == snapshot_id:
-            return simulation.judge.reading.files_of(snapshot)
-    return set()

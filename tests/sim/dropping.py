@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.sim.actor import Actor, arrow
 from tests.sim.model import Intent, Violation
-from tests.sim.simulation import Simulation, rows_of
+from tests.sim.simulation import Simulation
 
 from icefield.errors import (
     AlreadyExists,
@@ -41,8 +41,8 @@ def live_pointers(simulation: Simulation) -> dict[str, str]:
     return {str(name): entry.pointer for name, entry in entries if str(name) in NAMES}
 
 
-def steps_of(model: DroppedModel) -> dict[str, Callable[[Actor], None]]:
-    """Return the steps."""
+def steps_of(model: DroppedModel) -> dict[str, tuple[int, Callable[[Actor], None]]]:
+    """Return the steps, and how often each is made."""
 
     def append(actor: Actor) -> None:
         rows = actor.rows(1)
@@ -68,12 +68,12 @@ def steps_of(model: DroppedModel) -> dict[str, Callable[[Actor], None]]:
         _act(actor, "orphans", lambda: actor.lake.table(_name(actor)).remove_orphans(unsafe=True))
 
     return {
-        "append": append,
-        "drop": drop,
-        "undrop": undrop,
-        "rename": rename,
-        "purge": purge,
-        "orphans": remove_orphans,
+        "append to the dropped": (1, append),
+        "drop": (2, drop),
+        "undrop": (2, undrop),
+        "rename": (2, rename),
+        "purge": (2, purge),
+        "orphans of the dropped": (1, remove_orphans),
     }
 
 
@@ -89,8 +89,10 @@ def check_end(simulation: Simulation, lake: Lake, model: DroppedModel) -> None:
         if not model.is_purged:
             raise Violation("a table is gone, though nobody asked for a purge")
         return
-    (name,) = live
-    found = set(rows_of(lake.table(name)))
+    ((name, pointer),) = live.items()
+    metadata = simulation.judge.reading.metadata(pointer)
+    (head,) = (s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"])
+    found = set(simulation.judge.reading.content(head) or ())
     if missing := model.rows - found:
         raise Violation(f"{name} has lost {sorted(missing)}")
 

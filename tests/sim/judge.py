@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.sim.model import Effect, Expected, Fate, Intent, Landing, State, Violation, expect_nothing
 from tests.sim.reading import Reading, Rows
+from tests.sim.watch import Watch
 
 from icefield.catalog.catalog import PointerSwap
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, MissingFile
@@ -33,7 +34,8 @@ class Judge:
         self._parents: dict[int, int | None] = {}  # of every snapshot that there ever was
         self._expired: set[str] = set()
         self._landed: list[Intent] = []
-        self.held: dict[str, set[str]] = {}  # the files that readers with a lease read
+        self.watch: Watch | None = None  # over leases and collectors
+        self.foreign: frozenset[str] = frozenset()  # files that nobody may remove
         self.unmodelled: Callable[[], Mapping[str, str]] = dict  # pointers of tables of which only the files are judged
 
     @property
@@ -53,6 +55,8 @@ class Judge:
 
     def swapped(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
         """Judge a swap that has just taken effect."""
+        if self.watch is not None:
+            self.watch.landed((write_id for change in changes for write_id in change.write_ids), intent)
         for change in changes:
             if str(change.table) not in self.pointers and change.new is not None:
                 self._check_files(change.new, f"{change.table} as it becomes")
@@ -83,19 +87,33 @@ class Judge:
             since = [states[table] for states in self.history[begun:-1] if table in states]
             self._compare(table, intent.effects.get(table), Landing(since, after[table]), intent)
 
+    def stored(self, location: str, data: bytes, who: str, now: float) -> None:
+        """Judge an object that was stored."""
+        if self.watch is None:
+            return
+        if marked := self.watch.stored(location, data, who, now):
+            for table, pointer in self._all_pointers():
+                if used := marked.intersection(self.reading.files_of_table(pointer)):
+                    raise Violation(f"{who} marks {sorted(used)}, which {table} leads to")
+
+    def removed(self, location: str, who: str) -> None:
+        """Judge the removal of an object of the collector."""
+        if self.watch is not None:
+            self.watch.removed(location, who)
+
     def removing(self, location: str, intent: Intent) -> None:
         """Judge the removal of a file."""
         intent.removed.append(location)
-        self._check_held(location, intent)
-        for table, pointer in (*self.pointers.items(), *self.unmodelled().items()):
+        if location in self.foreign:
+            raise Violation(f"{intent} removes {location}, which is not the table's own")
+        for table, pointer in self._all_pointers():
             if location in self.reading.files_of_table(pointer):
                 raise Violation(f"{intent} removes {location}, which {table} leads to")
+        if self.watch is not None and self.reading.is_there(location):
+            self.watch.removing(location, intent.actor, self.reading.is_there)
 
-    def _check_held(self, location: str, intent: Intent) -> None:
-        """Judge that nobody reads a file who renews a lease."""
-        for reader, files in self.held.items():
-            if location in files:
-                raise Violation(f"{intent} removes {location}, which {reader} holds")
+    def _all_pointers(self) -> list[tuple[str, str]]:
+        return [*self.pointers.items(), *self.unmodelled().items()]
 
     def acknowledge(self, intent: Intent) -> None:
         """Judge the news that a change was made."""
@@ -120,6 +138,8 @@ class Judge:
     def doubt(self, intent: Intent) -> None:
         """Judge the news that nobody knows; the change may still land, so that all its files must be there."""
         intent.fate = Fate.UNKNOWN
+        if self.watch is not None:
+            self.watch.doubt([write_id for change in intent.proposed for write_id in change.write_ids], intent)
         if intent.removed:
             raise Violation(f"{intent.removed} was removed, though the outcome of {intent} is unknown")
         if all(change.expected == self.pointers.get(str(change.table)) for change in intent.proposed):
@@ -212,19 +232,19 @@ class Judge:
 
     def _check_files(self, location: str, what: str) -> None:
         try:
-            needed = self.reading.files_of_table(location)
+            gone = self.reading.gone(self.reading.files_of_table(location))
         except MissingFile as missing:
             raise Violation(f"{missing}, though {what}") from missing
-        there = {file.location for file in self._store.list(location.split("//")[0] + "//lake")}
-        if gone := needed - there:
-            raise Violation(f"{sorted(gone)} is gone, though {what}")
+        if gone:
+            raise Violation(f"{gone} is gone, though {what}")
 
     def _was(self, intent: Intent, condition: Callable[[State], bool]) -> bool:
         (table,) = intent.effects
         return any(condition(states[table]) for states in self.history[intent.began :] if table in states)
 
     def _others_since(self, intent: Intent) -> bool:
-        return any(other.landed_at and other.landed_at > intent.began for other in self._landed if other is not intent)
+        others = (other for other in self._landed if other is not intent and not other.is_rewrite)
+        return any(other.landed_at and other.landed_at > intent.began for other in others)
 
 
 def _check_same(what: str, landing: Landing, expected: Expected) -> None:

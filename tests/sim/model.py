@@ -284,7 +284,8 @@ class Intent:
     """A change that somebody tries to make.
 
     effects: what it does to which table. idle_if: a state in which it has nothing to do, so that it need not land.
-    refusals: errors with which it may fail though nothing is broken. removed: files it removed since its last swap.
+    refusals: errors with which it may fail though nothing is broken. is_rewrite: it changes no rows, and nobody may
+    fail because of it. removed: files it removed since its last swap.
     """
 
     actor: str
@@ -293,6 +294,7 @@ class Intent:
     idempotency_key: str | None = None
     idle_if: Callable[[State], bool] | None = None
     refusals: tuple[type[IcefieldError], ...] = ()
+    is_rewrite: bool = False
     began: int = 0
     fate: Fate = Fate.OPEN
     landed_at: int | None = None

@@ -5,21 +5,23 @@ Files never change, so that each is read once.
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import fastavro
 import pyarrow.parquet as pq
+from tests.sim.vectors import decode_vector
 
+from icefield.errors import MissingFile
 from icefield.storage.store import Store
 
 DELETED = 2
-DATA, DELETES = 0, 1
+DATA, DELETES, EQUALITY_DELETES = 0, 1, 2
 Result = TypeVar("Result")
 Row = tuple[int, int]
 Rows = tuple[Row, ...]
-"""Rows in order; the same one twice counts twice."""
+"""Rows; the same one twice counts twice."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Entry:
 
     path: str
     content: int
+    vector: tuple[str, int, int] | None = None  # the data file of a deletion vector, and where it is in the Puffin file
 
 
 class Reading:
@@ -50,7 +53,7 @@ class Reading:
         return self._once(location, _live_entries)
 
     def rows(self, location: str) -> Rows:
-        """Read a data file."""
+        """Read a data file, in its order."""
         return self._once(location, _rows)
 
     def files_of(self, snapshot: dict[str, Any]) -> set[str]:
@@ -61,24 +64,65 @@ class Reading:
             found.update(entry.path for entry in self.entries(manifest))
         return found
 
-    def files_of_table(self, location: str) -> set[str]:
+    def files_of_table(self, location: str) -> frozenset[str]:
         """Name every file that a table's metadata leads to, with its own past."""
         key = f"{location}#files"
         if key not in self._known:
             self._known[key] = self._files_of_table(location)
-        return set(self._known[key])
+        found: frozenset[str] = self._known[key]
+        return found
 
     def content(self, snapshot: dict[str, Any]) -> Rows | None:
-        """Collect the rows of a snapshot; None if it has deletes, which only a scan can apply."""
+        """Collect the rows of a snapshot; None if it has equality deletes, which only a scan can apply."""
         manifests = self.manifests(snapshot["manifest-list"])
         entries = [entry for manifest, _ in manifests for entry in self.entries(manifest)]
-        if any(entry.content != DATA for entry in entries):
+        if any(entry.content == EQUALITY_DELETES for entry in entries):
             return None
-        return tuple(sorted(row for entry in entries for row in self.rows(entry.path)))
+        gone: set[tuple[str, int]] = set()
+        for entry in entries:
+            if entry.content == DELETES:
+                gone |= self._positions(entry)
+        return tuple(
+            sorted(
+                row
+                for entry in entries
+                if entry.content == DATA
+                for at, row in enumerate(self.rows(entry.path))
+                if (entry.path, at) not in gone
+            )
+        )
 
-    def _files_of_table(self, location: str) -> set[str]:
+    def gone(self, locations: Iterable[str]) -> list[str]:
+        """Name those of some files that are not there."""
+        return sorted(location for location in locations if not self.is_there(location))
+
+    def known(self) -> dict[str, Any]:
+        """Return what was read, for a store with the same files."""
+        return dict(self._known)
+
+    def learn(self, known: Mapping[str, Any]) -> None:
+        """Take what was read of another store with the same files."""
+        self._known.update(known)
+
+    def is_there(self, location: str) -> bool:
+        """Return whether a file is there."""
+        try:
+            self._store.size(location)
+        except MissingFile:
+            return False
+        return True
+
+    def _positions(self, entry: Entry) -> Set[tuple[str, int]]:
+        """Read the rows that a delete file deletes: of a Parquet file, or of the one data file of a vector."""
+        if entry.vector is None:
+            return self._once(entry.path, _position_deletes)
+        data_file, offset, size = entry.vector
+        blob = self._store.read_range(entry.path, offset, size)
+        return {(data_file, at) for at in decode_vector(blob)}
+
+    def _files_of_table(self, location: str) -> frozenset[str]:
         metadata = self.metadata(location)
-        found = {location, *(entry["metadata-file"] for entry in metadata.get("metadata-log", ()))}
+        found = frozenset({location, *(entry["metadata-file"] for entry in metadata.get("metadata-log", ()))})
         return found.union(*(self.files_of(snapshot) for snapshot in metadata.get("snapshots", ())))
 
     def _once(self, location: str, read: Callable[[bytes], Result]) -> Result:
@@ -103,9 +147,23 @@ def _avro(data: bytes) -> list[dict[str, Any]]:
 
 def _live_entries(data: bytes) -> list[Entry]:
     live = [record["data_file"] for record in _avro(data) if record["status"] != DELETED]
-    return [Entry(file["file_path"], file.get("content", DATA)) for file in live]
+    return [Entry(file["file_path"], file.get("content", DATA), _vector_of(file)) for file in live]
+
+
+def _vector_of(file: Mapping[str, Any]) -> tuple[str, int, int] | None:
+    if file.get("content_offset") is None:
+        return None
+    return file["referenced_data_file"], file["content_offset"], file["content_size_in_bytes"]
 
 
 def _rows(data: bytes) -> Rows:
-    table = pq.read_table(io.BytesIO(data), columns=["id", "n"], use_threads=False)
-    return tuple(sorted(zip(*(table.column(name).to_pylist() for name in ("id", "n")), strict=True)))
+    return tuple(_columns(data, "id", "n"))
+
+
+def _position_deletes(data: bytes) -> frozenset[tuple[str, int]]:
+    return frozenset(_columns(data, "file_path", "pos"))
+
+
+def _columns(data: bytes, *names: str) -> Iterable[Any]:
+    table = pq.read_table(io.BytesIO(data), columns=list(names), use_threads=False)
+    return zip(*(table.column(name).to_pylist() for name in names), strict=True)

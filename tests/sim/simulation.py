@@ -4,10 +4,12 @@ Several processes, each with a lake of its own over the same catalog and store, 
 judge looks on. `simulate(seed)` raises a `Failure` that tells how to make the run again.
 """
 
+import gc
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -21,16 +23,21 @@ from tests.sim.world import NO_FAULTS, START_MS, FaultRates, SimulatedAmbient, S
 
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
+from icefield.cache.decoded_files import DecodedFiles
+from icefield.cache.manifests import ManifestCache
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.codec.avro import engine as avro_engine
+from icefield.codec.manifest.columns import ManifestColumns
+from icefield.codec.manifest.decode import decode_manifests_in_turn
 from icefield.errors import CatalogError, CommitError, CommitStateUnknown, IcefieldError, StorageError
 from icefield.lake import Lake
 from icefield.storage.memory import MemoryStore
 from icefield.table.table import Table
 
 WAREHOUSE = "memory://lake"
-LATEST_SWAP = 12  # after how many more calls a late swap arrives at the latest
+LATEST_SWAPS = (12, 12, 150)  # after how many more calls a late swap arrives at the latest
+STOPS_FOR_S = (120.0, 400.0)
 
 
 class Failure(AssertionError):
@@ -73,7 +80,7 @@ class Simulation:
         ambient = SimulatedAmbient(self.scheduler, Random(f"{name} {self._seed}"), self.faults)
         catalog: Any = SimulatedCatalog(self)
         store: Any = SimulatedStore(self)
-        return Lake(Backend(catalog, store, ambient), WAREHOUSE)
+        return Lake(Backend(catalog, store, ambient, cache=DECODED), WAREHOUSE)
 
     def run(self) -> None:
         """Run all that was spawned; then everything arrives that was late, and the judge has the last word."""
@@ -124,6 +131,9 @@ class Simulation:
             self._late.remove(late)
             self._deliver_unheard(late[1], late[2])
         self.tell(operation.text)
+        if self.faults.stops and self.rng.random() < self.faults.stops:
+            self.tell("stops for minutes")
+            self.scheduler.sleep(self.rng.choice(STOPS_FOR_S))
         if self.faults.dies and self.rng.random() < self.faults.dies:
             self.tell("dies")
             self.scheduler.die()
@@ -139,11 +149,23 @@ class Simulation:
         self._make_swap(changes, self._intent())
 
     def deliver_late(self, changes: Sequence[PointerSwap]) -> None:
-        at = self._calls + self.rng.randrange(1, LATEST_SWAP)
+        at = self._calls + self.rng.randrange(1, self.rng.choice(LATEST_SWAPS))
         self._late.append((at, changes, self._intent()))
 
+    def stored(self, location: str, data: bytes) -> None:
+        if self.scheduler.current is not None:
+            self.judge.stored(location, data, self.scheduler.current.name, self.scheduler.now)
+
     def removing(self, location: str) -> None:
-        self.judge.removing(location, self._intent())
+        if "/metadata/gc/" in location or "/icefield-dropped/" in location:
+            assert self.scheduler.current is not None
+            self.judge.removed(location, self.scheduler.current.name)
+        else:
+            self.judge.removing(location, self._intent())
+
+    def fenced(self, write_ids: Sequence[str]) -> None:
+        if self.judge.watch is not None:
+            self.judge.watch.fenced.update(write_ids)
 
     def _choose(self, runners: Sequence[Runner]) -> Runner:
         last = self.scheduler.current
@@ -177,14 +199,61 @@ def rows_of(table: Table, as_of: Any = None, where: str | None = None) -> Rows:
     return tuple(sorted(zip(read.column("id").to_pylist(), read.column("n").to_pylist(), strict=True)))
 
 
+class StoreClock(SeededAmbient):
+    """The clock of the store: the one true time."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(0)
+        self._simulation = simulation
+
+    def now_ms(self) -> int:
+        return int(self._simulation.scheduler.now * 1000)
+
+
 @contextmanager
 def run_inline() -> Iterator[None]:
-    """Have planning read one file after the other in the caller's thread, and the Avro kernels not wait for numba."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Have planning read one file after the other in the caller's thread, and decode the same bytes once.
+
+    The Avro kernels do not wait for numba. Garbage is not collected meanwhile: a lease that nobody ended would end
+    whenever that happens, in the name of another process.
+    """
+    with pytest.MonkeyPatch.context() as patch, _no_garbage_collection():
         for module in ("plan.plan", "commit.validate.ownership"):
             patch.setattr(f"icefield.{module}.ThreadPoolExecutor", _InlinePool)
+        patch.setattr("icefield.plan.entries.decode_manifests_in_turn", _decode_manifests)
         patch.setattr(avro_engine, "BUDGET", avro_engine.Budget(1 << 60))
         yield
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class DecodedOnly(ManifestCache):
+    """A cache that saves decoding, but no read: every file is read each time, and may be missing."""
+
+    def __init__(self) -> None:
+        super().__init__(max_bytes=0)
+        self.files = DecodedFiles()
+
+
+DECODED = DecodedOnly()
+
+
+def _decode_manifests(files: Sequence[tuple[str, bytes]], want: ManifestColumns) -> tuple[Any, Any]:
+    return _decode_once(tuple(files), want)
+
+
+@lru_cache(maxsize=5_000)
+def _decode_once(files: Sequence[tuple[str, bytes]], want: ManifestColumns) -> tuple[Any, Any]:
+    return decode_manifests_in_turn(files, want)
 
 
 class _InlinePool:

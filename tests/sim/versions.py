@@ -109,7 +109,7 @@ def set_property(actor: Actor) -> None:
 def compact(actor: Actor) -> None:
     table = actor.branch()
     effect = rewritten(ref_of(table))
-    actor.attempt(f"compact {table}", {table.name: effect}, table.compact, idle_if=lambda _: True)
+    actor.attempt(f"compact {table}", {table.name: effect}, table.compact, idle_if=lambda _: True, is_rewrite=True)
 
 
 def convert_equality_deletes(actor: Actor) -> None:
@@ -132,9 +132,8 @@ def rewrite_deletes(actor: Actor) -> None:
 def rewrite_manifests(actor: Actor) -> None:
     table = actor.branch()
     effect = rewritten(ref_of(table))
-    actor.attempt(
-        f"rewrite manifests of {table}", {table.name: effect}, table.rewrite_manifests, idle_if=lambda _: True
-    )
+    what, change = f"rewrite manifests of {table}", table.rewrite_manifests
+    actor.attempt(what, {table.name: effect}, change, idle_if=lambda _: True, is_rewrite=True)
 
 
 def remove_snapshots(actor: Actor) -> None:

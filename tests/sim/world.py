@@ -24,14 +24,19 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How likely what goes wrong is, at each call."""
+    """How likely what goes wrong is, at each call.
+
+    stops: a process stands still for longer than a lease lives. fences: whether the catalog can refuse writes.
+    """
 
     store_fails: float = 0.0
     catalog_fails: float = 0.0
     swap_fails: float = 0.0
     goes_silent: float = 0.0
     dies: float = 0.0
+    stops: float = 0.0
     clock_jumps: float = 0.0
+    fences: bool = True
 
     @property
     def is_faultless(self) -> bool:
@@ -75,8 +80,14 @@ class World(Protocol):
     def deliver_late(self, changes: Sequence[PointerSwap]) -> None:
         """Make a swap some time later, with nobody there to hear the answer."""
 
+    def stored(self, location: str, data: bytes) -> None:
+        """Hear of an object that is there."""
+
     def removing(self, location: str) -> None:
         """Hear of a file that goes."""
+
+    def fenced(self, write_ids: Sequence[str]) -> None:
+        """Hear of writes that must not land any more."""
 
 
 class SimulatedClock(Protocol):
@@ -142,7 +153,11 @@ class SimulatedStore(Around):
         return self._call("open", location, lambda: self._world.store.open_input(location))
 
     def put_new(self, location: str, data: bytes) -> None:
-        self._call("put", location, lambda: self._world.store.put_new(location, data))
+        def put() -> None:
+            self._world.store.put_new(location, data)
+            self._world.stored(location, data)
+
+        self._call("put", location, put)
 
     def open_new(self, location: str) -> Any:
         return self._call("open new", location, lambda: _SimulatedFile(self, self._world.store.open_new(location)))
@@ -155,8 +170,7 @@ class SimulatedStore(Around):
             return  # a lease of a process that was killed, which nobody ends
 
         def remove() -> None:
-            if "/metadata/gc/" not in location:
-                self._world.removing(location)
+            self._world.removing(location)
             self._world.store.delete(location)
 
         self._call("delete", location, remove)
@@ -235,6 +249,9 @@ class SimulatedCatalog(Around):
 
     def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
         def fence() -> bool:
+            if not self._world.faults.fences:
+                return False
+            self._world.fenced(write_ids)
             return self._world.catalog.fence(table, write_ids)
 
         return self._look("fence", fence, writes=True)

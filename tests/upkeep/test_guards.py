@@ -10,10 +10,14 @@ from tests.sim import planted_collectors as planted
 from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
 
 from icefield.catalog.catalog import PointerSwap
+from icefield.commit.operations.tables import TableVersion
 from icefield.dml.add_files import add_files
+from icefield.dml.head import TableHead
 from icefield.errors import CommitStateUnknown, IcefieldError, InvalidInput, LeaseLost
+from icefield.leases.folder import store_time_ms
 from icefield.leases.lease import MARGIN_S
-from icefield.upkeep import mark, sweep
+from icefield.upkeep import expire, mark, sweep
+from icefield.upkeep.checks import find_proposed
 from icefield.upkeep.files import FileKind, TableFiles, table_files
 from icefield.upkeep.owned import Ownership
 
@@ -204,16 +208,69 @@ def files_added_without_a_look(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("icefield.table.table.check_not_marked", lambda *_: None)
 
 
-def deletes_in_any_order(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sweep, "FileKind", tuple(reversed(FileKind)))
+def together(*plants: planted.Plant) -> planted.Plant:
+    """Switch off a guard and those behind it; the simulation finds each of them alone."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        for each in plants:
+            each(patch)
+
+    return plant
 
 
-def no_second_look(patch: pytest.MonkeyPatch) -> None:
-    planted._without_second_look(patch)
+def mark_finished_by_another_sweep(yard: Yard) -> None:
+    """Another sweep works off a mark between the listing of marks and the reading of this one."""
+    table = yard.table(icefield__gc__grace_ms="60000")
+    for n in range(2):
+        table.overwrite(rows(n))
+    table.expire_snapshots(FUTURE)
+    yard.ambient.sleep(60)
+    other, real = yard.lake_again().table("t.t"), yard.store.read
+    is_done: list[bool] = []
+
+    def read(location: str) -> bytes:
+        if "/gc/marks/" in location and not is_done:
+            is_done.append(True)
+            assert other.sweep().files_deleted
+        return real(location)
+
+    yard.store.read = read  # type: ignore[method-assign]
+    assert table.sweep().files_deleted == 0
+    assert is_done
 
 
-def audit_afterwards(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sweep, "write_audit", lambda *_: "memory://lake/none.parquet")
+def commits_during_the_look(yard: Yard) -> None:
+    """Others commit twice while an expiry compares the catalog with the metadata files; it is not an older catalog."""
+    table = yard.table()
+    for n in range(2):
+        table.overwrite(rows(n))
+    other, real = yard.lake_again().table("t.t"), yard.store.put_new
+    is_done: list[bool] = []
+
+    def put_new(location: str, data: bytes) -> None:
+        if "/gc/probes/" in location and not is_done:
+            is_done.append(True)
+            for n in range(2):
+                other.append(rows(n + 10))
+        real(location, data)
+
+    yard.store.put_new = put_new  # type: ignore[method-assign]
+    table.expire_snapshots(FUTURE)
+    assert is_done
+    assert ids(table) == [1, 10, 11]
+
+
+def marks_that_must_be_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sweep, "read_unless_done", mark.read_mark)
+
+
+def version_loaded_first(patch: pytest.MonkeyPatch) -> None:
+    def check_first(head: TableHead, base: TableVersion) -> None:
+        store, folder = head.backend.store, f"{base.metadata.location}/metadata"
+        now_ms = store_time_ms(store, f"{folder}/gc", head.backend.ambient)
+        find_proposed(head.backend.reading, base, store.list(folder), [], now_ms)
+
+    patch.setattr(expire, "_check_first", check_first)
 
 
 def marks_by_place(patch: pytest.MonkeyPatch) -> None:
@@ -221,15 +278,27 @@ def marks_by_place(patch: pytest.MonkeyPatch) -> None:
 
 
 GUARDS: dict[Callable[[Yard], None], Callable[[pytest.MonkeyPatch], None]] = {
-    commit_during_the_listing: planted.metadata_loaded_before_the_listing,
-    file_added_again_before_the_sweep: no_second_look,
+    commit_during_the_listing: together(
+        planted.metadata_loaded_before_the_listing,
+        planted.no_second_look_at_the_sweep,
+        planted.proposed_versions_that_are_not_kept,
+    ),
+    file_added_again_before_the_sweep: planted.no_second_look_at_the_sweep,
     reader_between_sample_and_delete: planted.readers_that_do_not_look_again,
-    writer_stopped_past_its_lease: planted.writers_that_do_not_renew_before_the_swap,
-    swap_after_the_sweep: planted.swaps_that_are_not_fenced,
-    swap_that_is_late: planted.leases_that_end_with_an_unknown_outcome,
+    writer_stopped_past_its_lease: together(
+        planted.writers_that_do_not_renew_before_the_swap,
+        planted.swaps_that_are_not_fenced,
+        planted.proposed_versions_that_are_not_kept,
+    ),
+    swap_after_the_sweep: together(planted.swaps_that_are_not_fenced, planted.proposed_versions_that_are_not_kept),
+    swap_that_is_late: together(
+        planted.leases_that_end_with_an_unknown_outcome, planted.proposed_versions_that_are_not_kept
+    ),
     file_added_again_during_the_sweep: files_added_without_a_look,
-    order_of_deletion: deletes_in_any_order,
-    audit_before_the_first_delete: audit_afterwards,
+    order_of_deletion: planted.lists_deleted_before_data,
+    audit_before_the_first_delete: planted.audits_that_are_not_written,
+    mark_finished_by_another_sweep: marks_that_must_be_there,
+    commits_during_the_look: version_loaded_first,
     mark_of_another_table: marks_by_place,
 }
 

@@ -14,7 +14,6 @@ from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.storage.store import StoredFile
 from icefield.table.table import Table
 from icefield.upkeep import expire, files, mark, reachable
-from icefield.upkeep.dropped import DroppedTables
 from icefield.upkeep.files import NO_TABLE_FILES
 from icefield.upkeep.reachable import find_reachable
 
@@ -73,7 +72,7 @@ def test_r09_files_of_a_snapshot_that_the_table_is_rolled_back_to_are_kept(
 
 
 def test_r09_without_a_second_look_they_are_gone(monkeypatch: Patch) -> None:
-    planted._without_second_look(monkeypatch)
+    planted.no_second_look_at_the_sweep(monkeypatch)
     breaks(rollback_after_the_mark)
 
 
@@ -102,7 +101,7 @@ def test_r10_without_what_is_kept_it_is_gone(monkeypatch: Patch) -> None:
         return real(context, before, "memory://none")  # type: ignore[arg-type]
 
     monkeypatch.setattr(expire, "find_expired", of_the_removed)
-    planted._without_second_look(monkeypatch)
+    planted.no_second_look_at_the_sweep(monkeypatch)
     breaks(file_that_is_added_again)
 
 
@@ -263,10 +262,7 @@ def test_r15_a_renamed_table_is_not_purged(yard: Yard) -> None:
 
 
 def test_r15_by_name_it_is_lost(monkeypatch: Patch) -> None:
-    def is_live(tables: DroppedTables, dropped: object, _: object) -> bool:
-        return any(str(name) == dropped.table for name in tables.backend.catalog.entries())  # type: ignore[attr-defined]
-
-    monkeypatch.setattr(DroppedTables, "_is_live", is_live)
+    planted.dropped_tables_known_by_name(monkeypatch)
     breaks(rename_before_the_purge)
 
 

@@ -33,7 +33,7 @@ from icefield.properties.table import GC_ENABLED
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.report.result import Debt, Share, StorageReport
 from icefield.upkeep.files import TableFiles, concat_files, fold
-from icefield.upkeep.mark import list_marks, read_mark
+from icefield.upkeep.mark import list_marks, read_unless_done
 from icefield.upkeep.orphans import is_of_age
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired, find_reachable
@@ -53,7 +53,8 @@ def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
     live = find_reachable(context, _only_heads(metadata), version.location)
     expired = _expirable(context, metadata, backend.ambient.now_ms())
     marks = list_marks(backend.store, gc_folders(metadata, backend.store))
-    marked = concat_files([read_mark(backend.store, mark, metadata.table_uuid) for mark in marks])
+    read = [read_unless_done(backend.store, mark, metadata.table_uuid) for mark in marks]
+    marked = concat_files([files for files in read if files is not None])
     leases = LeaseCheck(held(sample_leases(backend.store, gc_folders(metadata, backend.store))))
     names = fold(listed["location"])
     is_live, is_needed, is_marked = (pc.is_in(names, value_set=fold(f.location)) for f in (live, everything, marked))

@@ -60,8 +60,9 @@ class MemoryStore:
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         root = _key(prefix)
+        below = root.rstrip("/") + "/"
         with self._lock:
-            files = [(key, kept) for key, kept in self._files.items() if kept is not None]
+            files = [(key, kept) for key, kept in self._files.items() if kept is not None and key.startswith(below)]
         return (
             StoredFile(key, len(kept.data), kept.modified_ms)
             for key, kept in files

@@ -50,7 +50,7 @@ def _check_first(head: TableHead, base: TableVersion) -> None:
     """Refuse before anything is changed what the sweep would refuse."""
     backend, folders = head.backend, gc_folders(base.metadata, head.backend.store)
     leases = LeaseCheck(held(sample_leases(backend.store, folders)))
-    check_owner(head, head.load(), leases, store_time_ms(backend.store, folders[0], backend.ambient))
+    check_owner(head, leases, store_time_ms(backend.store, folders[0], backend.ambient))
 
 
 def _mark(head: TableHead, before: TableMetadata, after: TableMetadata, progress: Progress) -> ExpiryResult:

@@ -8,7 +8,7 @@ from icefield.dml.head import TableHead
 from icefield.leases.folder import gc_folders
 from icefield.leases.sample import SeenLease, held, sample_leases
 from icefield.upkeep.files import TableFiles, concat_files, fold
-from icefield.upkeep.mark import list_marks, read_mark
+from icefield.upkeep.mark import list_marks, read_unless_done
 from icefield.upkeep.reachable import find_pinned
 
 
@@ -48,7 +48,8 @@ def list_leases(head: TableHead) -> list[HeldLease]:
     """Return the leases of a table, and what they hold of the files that are marked."""
     store, metadata = head.backend.store, head.load().metadata
     folders = gc_folders(metadata, store)
-    marked = concat_files(read_mark(store, mark, metadata.table_uuid) for mark in list_marks(store, folders))
+    read = (read_unless_done(store, mark, metadata.table_uuid) for mark in list_marks(store, folders))
+    marked = concat_files(files for files in read if files is not None)
     return [_describe(head, seen, marked) for seen in held(sample_leases(store, folders))]
 
 

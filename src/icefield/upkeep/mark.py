@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefield.ambient import Ambient
-from icefield.errors import CorruptFile, FileAlreadyExists
+from icefield.errors import CorruptFile, FileAlreadyExists, MissingFile
 from icefield.leases.folder import AUDIT, MARKS
 from icefield.leases.record import this_holder
 from icefield.storage.location import join_location
@@ -70,6 +70,13 @@ def list_marks(store: Store, folders: Iterable[str]) -> list[Mark]:
 def read_mark(store: Store, mark: Mark, table: uuid.UUID) -> TableFiles:
     """Return the files of a mark of this table."""
     return _decode(store.read(mark.location), mark.location, table)
+
+
+def read_unless_done(store: Store, mark: Mark, table: uuid.UUID) -> TableFiles | None:
+    """Return the files of a mark; None if another sweep has finished it since it was listed."""
+    with suppress(MissingFile):
+        return read_mark(store, mark, table)
+    return None
 
 
 def write_audit(store: Store, ambient: Ambient, mark: Mark, table: uuid.UUID, files: TableFiles) -> str:

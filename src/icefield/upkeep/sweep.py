@@ -24,7 +24,7 @@ from icefield.backend import Backend
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Progress
 from icefield.dml.head import TableHead
-from icefield.errors import MissingFile
+from icefield.errors import CatalogError, MissingFile
 from icefield.leases.folder import gc_folders, metadata_folder, store_time_ms
 from icefield.leases.record import is_of_write
 from icefield.leases.sample import (
@@ -40,8 +40,8 @@ from icefield.model.names import TableName
 from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.storage.store import Store, delete_many
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, grace_of
-from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold
-from icefield.upkeep.mark import Mark, finish_audit, list_marks, read_audits, read_mark, write_audit
+from icefield.upkeep.files import NO_TABLE_FILES, FileKind, TableFiles, concat_files, fold
+from icefield.upkeep.mark import Mark, finish_audit, list_marks, read_audits, read_unless_done, write_audit
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import HeldBack, SweepResult
@@ -105,7 +105,7 @@ def sweep(head: TableHead, *, dry_run: bool = False, progress: Progress = silent
             if now_ms - mark.made_ms >= grace_ms:
                 due.sweep(mark, tally)
             else:
-                files = read_mark(backend.store, mark, base.metadata.table_uuid)
+                files = read_unless_done(backend.store, mark, base.metadata.table_uuid) or NO_TABLE_FILES
                 tally.waiting.append(
                     HeldBack(_within_grace(grace_ms, now_ms - mark.made_ms), files.num_rows, files.total_bytes)
                 )
@@ -136,19 +136,22 @@ def look_until_settled(look: Callable[[], T]) -> T:
 def _look(head: TableHead, folders: Sequence[str], now_ms: int, *, dry_run: bool) -> "tuple[LeaseCheck, _Due]":
     """Sample the leases, then load the newest metadata; in this order."""
     leases = check_leases(head.backend, head.name, head.load(), folders, now_ms, dry_run=dry_run)
-    newest = head.load()
-    proposed = check_owner(head, newest, leases, now_ms)
-    return leases, _Due(head.backend, [newest, *proposed], leases, dry_run=dry_run)
+    return leases, _Due(head.backend, check_owner(head, leases, now_ms), leases, dry_run=dry_run)
 
 
-def check_owner(head: TableHead, newest: TableVersion, leases: LeaseCheck, now_ms: int) -> list[TableVersion]:
+def check_owner(head: TableHead, leases: LeaseCheck, now_ms: int) -> list[TableVersion]:
     """Refuse a table that is not the only owner of its files, or that a catalog has in an older version.
 
-    Return versions that may have been committed after the newest one.
+    Return the newest version, and then those that may have been committed after it.
     """
+    # Metadata files are listed first: a commit in between would look like one that the catalog has lost.
+    folder = metadata_folder(head.load().metadata)
+    listed = list(head.backend.store.list(folder))
+    newest = head.load()
+    if metadata_folder(newest.metadata) != folder:
+        raise CatalogError("the table's directories changed while they were listed", hint="Run it again")
     check_identity(head.backend, head.name, newest)
-    listed = head.backend.store.list(metadata_folder(newest.metadata))
-    return find_proposed(head.backend.reading, newest, listed, leases.write_ids, now_ms)
+    return [newest, *find_proposed(head.backend.reading, newest, listed, leases.write_ids, now_ms)]
 
 
 def check_leases(
@@ -191,7 +194,9 @@ class _Due:
     def sweep(self, mark: Mark, tally: _Tally) -> None:
         """Delete the files of one mark."""
         store, table = self._backend.store, self._newest.metadata.table_uuid
-        files = read_mark(store, mark, table)
+        files = read_unless_done(store, mark, table)
+        if files is None:
+            return
         begun, gone = read_audits(store, mark, table)
         # A mark stays while a lease holds one of its files; what was deleted before is not deleted and recorded again.
         left = files.filter(pc.invert(files.is_in(fold(gone.location))))
