@@ -168,7 +168,7 @@ def _populate(simulation: Simulation, rng: Random, model: DroppedModel) -> None:
 def _draw_shape(rng: Random) -> Shape:
     mode = rng.choice(("copy-on-write", "merge-on-read", "merge-on-read"))
     modes = ((f"write.{verb}.mode", mode) for verb in ("delete", "update", "merge"))
-    log = ("write.metadata.previous-versions-max", rng.choice(("100", "100")))
+    log = ("write.metadata.previous-versions-max", rng.choice(("2", "100")))
     return Shape(rng.choice((2, 3)), (*modes, log, ("commit.manifest.min-count-to-merge", "3")))
 
 

@@ -51,5 +51,5 @@ def wait(actor: Actor) -> None:
 
 def lease_of(scan: TableScan) -> str | None:
     """Return the lease that a scan holds."""
-    held = scan._lease._held
+    held = [] if scan._lease is None else scan._lease._held
     return held[0].lease.record.lease if held else None

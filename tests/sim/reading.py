@@ -72,6 +72,11 @@ class Reading:
         found: frozenset[str] = self._known[key]
         return found
 
+    def log_of(self, location: str) -> frozenset[str]:
+        """Name a metadata file and those that it has replaced, as far as its log goes."""
+        log = self.metadata(location).get("metadata-log", ())
+        return frozenset({location, *(entry["metadata-file"] for entry in log)})
+
     def content(self, snapshot: dict[str, Any]) -> Rows | None:
         """Collect the rows of a snapshot; None if it has equality deletes, which only a scan can apply."""
         manifests = self.manifests(snapshot["manifest-list"])
@@ -121,9 +126,8 @@ class Reading:
         return {(data_file, at) for at in decode_vector(blob)}
 
     def _files_of_table(self, location: str) -> frozenset[str]:
-        metadata = self.metadata(location)
-        found = frozenset({location, *(entry["metadata-file"] for entry in metadata.get("metadata-log", ()))})
-        return found.union(*(self.files_of(snapshot) for snapshot in metadata.get("snapshots", ())))
+        snapshots = self.metadata(location).get("snapshots", ())
+        return self.log_of(location).union(*(self.files_of(snapshot) for snapshot in snapshots))
 
     def _once(self, location: str, read: Callable[[bytes], Result]) -> Result:
         if location not in self._known:

@@ -308,7 +308,7 @@ def test_only_the_newest_drop_of_a_table_counts(yard: Yard, monkeypatch: pytest.
 def test_a_drop_without_a_purge_that_comes_during_a_purge_keeps_the_files(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A drop with a purge did not arrive; somebody drops the table without one, after the purge has read the records."""
+    """A drop with a purge did not arrive; the table is dropped without one, after the purge has read the records."""
     table = yard.table(icefield__gc__undrop_ms="0")
     table.append(rows(1))
     with monkeypatch.context() as patch:
