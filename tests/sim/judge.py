@@ -56,13 +56,7 @@ class Judge:
 
     def swapped(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
         """Judge a swap that has just taken effect."""
-        if self.watch is not None:
-            self.watch.landed((write_id for change in changes for write_id in change.write_ids), intent)
-        for change in changes:
-            if str(change.table) not in self.pointers and change.new is not None:
-                self._check_files(change.new, f"{change.table} as it becomes")
-            if change.new is not None and change.expected is not None:
-                self._retired |= self.reading.log_of(change.expected) - self.reading.log_of(change.new)
+        self._watch_landing(changes, intent)
         changes = [change for change in changes if str(change.table) in self.pointers]
         if not changes:
             return
@@ -89,6 +83,16 @@ class Judge:
                 continue
             since = [states[table] for states in self.history[begun:-1] if table in states]
             self._compare(table, intent.effects.get(table), Landing(since, after[table]), intent)
+
+    def _watch_landing(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
+        """Judge the swap of any table by its files and leases alone."""
+        if self.watch is not None:
+            self.watch.landed((write_id for change in changes for write_id in change.write_ids), intent)
+        for change in changes:
+            if str(change.table) not in self.pointers and change.new is not None:
+                self._check_files(change.new, f"{change.table} as it becomes")
+            if change.new is not None and change.expected is not None:
+                self._retired |= self.reading.log_of(change.expected) - self.reading.log_of(change.new)
 
     def stored(self, location: str, data: bytes, who: str, now: float) -> None:
         """Judge an object that was stored."""

@@ -29,9 +29,8 @@ def read_slowly(actor: Actor) -> None:
         reader = scan.to_arrow()
         lease = lease_of(scan)
         if lease is not None:
-            metadata = simulation.judge.reading.metadata(table.metadata_location)
-            pinned = next(s for s in metadata["snapshots"] if s["snapshot-id"] == snapshot.snapshot_id)
-            held = watch.hold(table.location, lease, simulation.judge.reading.files_of(pinned))
+            files = simulation.judge.reading.files_of({"manifest-list": snapshot.manifest_list})
+            held = watch.hold(table.location, lease, files)
         for batch in reader:
             rows += zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
             actor.lake.ambient.sleep(actor.rng.choice(PAUSES_S))

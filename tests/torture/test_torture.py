@@ -28,7 +28,7 @@ from icefield.lake import Lake
 from icefield.leases import sample
 from icefield.upkeep.reachable import find_reachable
 
-SECONDS = float(os.environ.get("ICEFIELD_TORTURE", 600 if DEEP else 0))
+SECONDS = float(os.environ.get("ICEFIELD_TORTURE", "600" if DEEP else "0"))
 SHORT_SECONDS = 6.0
 TTL_MS = 3_000
 PROPERTIES = {
