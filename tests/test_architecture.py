@@ -149,7 +149,7 @@ LATE = {
     ".storage.object_store",
 }
 # Suites that are about the whole, not about one room; tests/README.md says what each answers.
-SUITES = {"bank", "crash", "fuzz", "golden", "histories", "interop", "matrix", "peers", "sim"}
+SUITES = {"bank", "crash", "fuzz", "golden", "histories", "interop", "matrix", "peers", "sim", "torture"}
 MAX_MODULES = 16
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

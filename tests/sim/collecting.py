@@ -95,7 +95,7 @@ def sweep(actor: Actor) -> None:
 
 
 def _collect(actor: Actor, what: str, table: Table, collect: Callable[[], object]) -> None:
-    """Collect; that others collect at the same time is no reason to fail."""
+    """Collect; a file that another collector removed must not make this one fail."""
     nothing = {table.name: lambda expected, _: expected}
     try:
         actor.simulation.attempt(Intent(actor.name, what, nothing, idle_if=lambda _: True), collect)

@@ -214,7 +214,7 @@ class StoreClock(SeededAmbient):
 def run_inline() -> Iterator[None]:
     """Have planning read one file after the other in the caller's thread, and decode the same bytes once.
 
-    The Avro kernels do not wait for numba. Garbage is not collected meanwhile: a lease that nobody ended would end
+    The Avro kernels do not wait for numba. Garbage is not collected in a run: a lease that nobody ended would end
     whenever that happens, in the name of another process.
     """
     with pytest.MonkeyPatch.context() as patch, _no_garbage_collection():

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class FaultRates:
     """How likely what goes wrong is, at each call.
 
-    stops: a process stands still for longer than a lease lives. fences: whether the catalog can refuse writes.
+    stops: a process is stopped for longer than a lease lives. fences: whether the catalog can refuse writes.
     """
 
     store_fails: float = 0.0

@@ -1,4 +1,4 @@
-"""One process of the torture test: it works on a lake until it is killed, and writes down what it was told.
+"""One process of the torture test: it works on a lake until it is killed, and keeps a journal.
 
     python -m tests.torture.worker ROLE PLACE JOURNAL SEED
 
