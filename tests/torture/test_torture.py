@@ -131,7 +131,7 @@ def check_nothing_left(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_processes_that_are_killed_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = {"target": str(tmp_path / "lake"), "durable": False}
+    place: dict[str, Any] = {"target": str(tmp_path / "lake"), "durable": False}
     make_table(place)
     torture = Torture(place, tmp_path)
     roles = {"writer": "writer", "keeper": "keeper", "reader": "reader"}
@@ -147,7 +147,7 @@ def test_processes_that_are_killed_lose_nothing(tmp_path: Path, monkeypatch: pyt
 def test_spark_postgres_and_s3_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_server() as server:
         s3 = s3_server()
-        place = {"target": server.new_schema(), "warehouse": s3.new_root(), "properties": s3.properties}
+        place: dict[str, Any] = {"target": server.new_schema(), "warehouse": s3.new_root(), "properties": s3.properties}
         make_table(place)
         torture = Torture(place, tmp_path)
         roles = {f"writer {at}": "writer" for at in range(2)}

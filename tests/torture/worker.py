@@ -44,7 +44,7 @@ def check(read: pa.Table) -> None:
     found: dict[int, list[int]] = {}
     for pair, value in zip(read["pair"].to_pylist(), read["n"].to_pylist(), strict=True):
         found.setdefault(pair, []).append(value)
-    if wrong := {pair: values for pair, values in found.items() if len(values) != 2 or sum(values)}:
+    if wrong := {pair: values for pair, values in found.items() if len(values) != 2 or sum(values) != 0}:
         raise Broken(f"pairs that cannot be: {wrong}")
 
 
@@ -94,7 +94,7 @@ class Worker:
         check(self.table.scan().to_arrow().read_all())
 
     def read_by_spark(self) -> None:
-        check(pa.Table.from_pandas(self.table.to_spark().select("pair", "n").toPandas()))
+        check(pa.Table.from_pandas(self.table.scan().to_spark().select("pair", "n").toPandas()))
 
     def append_by_spark(self) -> None:
         number = self.rng.randrange(1, 1 << 40)
