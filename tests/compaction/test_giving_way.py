@@ -234,6 +234,20 @@ def test_a_copied_file_does_not_bring_back_a_row_that_was_deleted_after_the_comp
     assert rows_of(table) == without(1)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_copied_file_keeps_the_deletes_of_other_rows_in_the_compacted_file(lake: Lake, version: int) -> None:
+    """Copy-on-write of file (0, 1, 2, 3) without row 2, while row 9 of another file is deleted after the compaction."""
+
+    def others() -> None:
+        other = lake.table("t.t")
+        other.compact()
+        other.delete("id = 9", mode="merge-on-read")
+
+    table = make(lake, version, "copy-on-write")
+    race(lake, others, lambda: table.delete("id = 2"))
+    assert rows_of(table) == without(2, 9)
+
+
 def test_what_the_check_of_deleted_rows_prevents(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     def others() -> None:
         other = lake.table("t.t")

@@ -66,6 +66,10 @@ class Torture:
                 self._kill(name)
                 self._start(name, roles[name])
         finally:
+            for process in self._running.values():
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
             for name in list(self._running):
                 self._kill(name)
 

@@ -152,7 +152,8 @@ def _merge(
             emptied.add(path)
         elif len(positions):
             new[path], every[path] = positions, np.union1d(now, positions)
-            superseded |= {path} if has_position_deletes(task) else set()
+            # A vector includes the earlier deletes of its file; position deletes of version 2 are added to them.
+            superseded |= {path} if base.has_row_ids and has_position_deletes(task) else set()
     return CarriedOver(plan, new, every, plan.files.at(emptied), frozenset(superseded))
 
 
