@@ -1,14 +1,15 @@
 """Collectors with no grace at all hurt nobody, whatever the order; planted bugs of collectors are found."""
 
 import pytest
-from tests.effort import scaled
+from tests.effort import DEEP, scaled
 from tests.sim.collecting import simulate_collectors
-from tests.sim.planted_collectors import PLANTS, Plant
+from tests.sim.planted_collectors import PLANTS, RARE, Plant
 from tests.sim.simulation import Failure
 
 pytestmark = [pytest.mark.every_case, pytest.mark.slow]
 
 SEEDS = 40
+DEEP_SEEDS = 20_000
 MOST_SEEDS = 1_000  # a planted bug stops the search
 CHUNK = 10
 
@@ -29,6 +30,13 @@ def test_a_planted_bug_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -
     plant(monkeypatch)
     first, rest = PLANTS[plant], range(MOST_SEEDS)
     assert any(fails(seed) for seed in (first, *rest))
+
+
+@pytest.mark.skipif(not DEEP, reason="takes thousands of seeds: make deep")
+@pytest.mark.parametrize("plant", RARE, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_that_is_rare_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert any(fails(seed) for seed in range(DEEP_SEEDS))
 
 
 def fails(seed: int) -> bool:
