@@ -228,6 +228,11 @@ class FindMatchedRows:
     most_bytes: int
     plan: None = None
 
+    @classmethod
+    def of(cls, read: MergeRead, keys: Sequence[pa.Array], most_bytes: int) -> "FindMatchedRows":
+        """Copy the keys: a slice of a large table would be pickled with all of it."""
+        return cls(read, [pa.concat_arrays([key]) for key in keys], most_bytes)
+
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[MatchedRows]:
         """Run it, and yield the rows of each file; those of a large file in several parts."""
         join = KeyJoin(self.keys, len(self.keys[0]))
@@ -261,9 +266,9 @@ class FindMatchedRows:
         numbers = join.matching(self.read.keys_of(whole), whole.num_rows)
         ends = np.cumsum([part.rows.num_rows for part in pending])
         places = np.searchsorted(numbers, [0, *ends])
-        found = whole.take(pa.array(numbers))
+        # Copies: a slice of all rows would be pickled with all of them, for each file.
         return [
-            MatchedRows(part.location, found.slice(start, stop - start))
+            MatchedRows(part.location, whole.take(pa.array(numbers[start:stop])))
             for part, start, stop in zip(pending, places[:-1].tolist(), places[1:].tolist(), strict=True)
             if start < stop
         ]

@@ -69,7 +69,7 @@ def merge_small(
         tasks = list(plan.scan.tasks(plan.scan.files))
         groups = list(group_files(tasks))
         most_bytes = min(MOST_MATCHED_BYTES_OF_GROUP, MOST_MATCHED_BYTES // max(1, len(groups)))
-        find = FindMatchedRows(work.read, work.keys, most_bytes)
+        find = FindMatchedRows.of(work.read, work.keys, most_bytes)
         found = list(run_work(session, find, groups, site.files, site.store))
     except NeedsSpark:
         return None
