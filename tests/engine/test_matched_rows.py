@@ -8,9 +8,11 @@ import pytest
 
 from icefield.engine.engine import Site
 from icefield.engine.file_works import FindMatchedRows, MatchedRows, MergeRead
+from icefield.errors import NeedsSpark
 from icefield.expr.bind.bound import TRUE
 from icefield.lake import Lake
 from icefield.parquet.read.read import TableFiles
+from icefield.parquet.read.task import FileTask
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
 from icefield.table.table import Table
@@ -44,3 +46,20 @@ def test_no_other_rows_are_pickled(memory_lake: Lake, table: Table) -> None:
     parts = list(found(memory_lake, table, find))
     assert [part.rows.num_rows for part in parts] == [ROWS_OF_FILE] * FILES
     assert len(pickle.dumps(parts)) < 1.2 * sum(part.rows.nbytes for part in parts)
+
+
+def test_a_task_that_finds_too_much_reads_no_other_file(memory_lake: Lake, table: Table) -> None:
+    """Few rows may be large: what a task holds is bounded by bytes, while it reads."""
+    reading, base = memory_lake.backend.reading, table.metadata
+    plan = plan_scan(reading, base, resolve_version(base, None), TRUE)
+    begun = list[str]()
+
+    def tasks() -> Iterator[FileTask]:
+        for task in plan.tasks(plan.files):
+            begun.append(task.location)
+            yield task
+
+    find = work(table, pa.array(range(FILES * ROWS_OF_FILE)), most_bytes=150 * ROWS_OF_FILE)
+    with pytest.raises(NeedsSpark, match="very many rows"):
+        list(find.run(tasks(), Site(reading.store, TableFiles.of(base), "task")))
+    assert len(begun) < FILES

@@ -237,11 +237,13 @@ class FindMatchedRows:
         """Run it, and yield the rows of each file; those of a large file in several parts."""
         join = KeyJoin(self.keys, len(self.keys[0]))
         most_rows = max(PENDING_ROWS, join.distinct)  # a lookup costs as much as the keys that it looks among
-        held_bytes, pending = 0, list[MatchedRows]()
+        held_bytes, pending, pending_rows, pending_bytes = 0, list[MatchedRows](), 0, 0
         for part in self._candidates(tasks, site, join):
             pending.append(part)
-            if sum(each.rows.num_rows for each in pending) >= most_rows:
-                found, pending = self._matched(pending, join), []
+            pending_rows, pending_bytes = pending_rows + part.rows.num_rows, pending_bytes + part.rows.nbytes
+            # Few rows may be large, and nearly all that may match do.
+            if pending_rows >= most_rows or pending_bytes > self.most_bytes:
+                found, pending, pending_rows, pending_bytes = self._matched(pending, join), [], 0, 0
                 held_bytes += sum(each.rows.nbytes for each in found)
                 self._check_size(held_bytes)
                 yield from found
