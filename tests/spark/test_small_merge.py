@@ -1,5 +1,6 @@
 """Merges of small sources: tasks find the rows that match, and this process applies the clauses."""
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -85,3 +86,19 @@ def test_a_small_source_that_matches_too_much_is_shuffled(
     before = row_ids(table)
     check(table, before, run(table, spark))
     assert shuffles == ["merge-on-read"]
+
+
+def test_a_value_that_only_spark_evaluates_is_evaluated_by_spark(
+    table: Table, spark: SparkSession, shuffles: list[str], tmp_path: Path
+) -> None:
+    """Whether `upper` is certain to be Spark's depends on the characters of a row."""
+    rows = pa.table({"id": [2, 3, 99], "n": [1, 1, 1], "p": ["\u0264", "c", "c"]})
+    begun = table.merge(rows, ["id"], engine="spark").when_matched().update({"p": "upper(source.p)"})
+    assert begun.when_not_matched().insert_all().execute().rows_updated == 2
+    assert table.update({"p": "upper(p)"}, "id IN (2, 99)", engine="spark").rows_updated == 2
+    assert len(shuffles) == 2
+    found = table.scan("id IN (3, 99)", select=["p"]).to_arrow().read_all()
+    assert found["p"].to_pylist() == ["C", "C"]
+    listed = set(table.inspect("all_files").to_arrow().read_all()["file_path"].to_pylist())
+    written = {path.name for suffix in ("parquet", "puffin") for path in tmp_path.rglob(f"*.{suffix}")}
+    assert written == {location.rpartition("/")[2] for location in listed}

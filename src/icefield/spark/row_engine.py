@@ -99,10 +99,14 @@ class SparkRowEngine:
         """Apply a clause to the rows of planned files that match its condition."""
         change = self._change(plan)
         try:
-            work = change_files(clause, plan)
-        except NeedsSpark:
+            return self._change_by_file(change, clause)
+        except NeedsSpark:  # an expression, or a value of a row that only Spark can evaluate
             with opened_relations(self.session, plan.relations) as reads_whole_table:
                 return replace(change_matching(change, clause), reads_whole_table=reads_whole_table)
+
+    def _change_by_file(self, change: SparkChange, clause: Clause) -> Changed:
+        plan = change.plan
+        work = change_files(clause, plan)
         try:
             return Changed.total(self.run(work, self.group(plan.scan.tasks(plan.scan.files))))
         except BaseException:

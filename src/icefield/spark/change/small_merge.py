@@ -59,25 +59,37 @@ _OTHER_IN_SPARK = (
 def merge_small(
     session: SparkSession, context: ReadContext, base: TableMetadata, given: tuple[MergeSource, Merge, ChangePlan]
 ) -> Changed | None:
-    """Run a MERGE of a small source; None if it is not one, or matches too many rows. Nothing is written then."""
+    """Run a MERGE of a small source; None if it is not one, or if rows show that it needs Spark. Nothing is left then.
+
+    That is so if too many rows match, or if a value is one that only Spark can evaluate.
+    """
     source, merge, plan = given
     if not _is_small(source, merge, plan, base):
         return None
+    site = Site(context.store, TableFiles.of(base), local_name())
     try:
-        site = Site(context.store, TableFiles.of(base), local_name())
         work = LocalMerge(replace(source, rows=source.fetched), merge, plan, site)
-        tasks = list(plan.scan.tasks(plan.scan.files))
-        groups = list(group_files(tasks))
-        most_bytes = min(MOST_MATCHED_BYTES_OF_GROUP, MOST_MATCHED_BYTES // max(1, len(groups)))
-        find = FindMatchedRows.of(work.read, work.keys, most_bytes)
-        found = list(run_work(session, find, groups, site.files, site.store))
     except NeedsSpark:
         return None
     try:
-        return work.run(_by_file(found, tasks))
+        return work.run(_found(session, work, plan, site))
+    except NeedsSpark:
+        work.results.abort()
+        return None
     except BaseException:
         work.results.abort()
         raise
+
+
+def _found(
+    session: SparkSession, work: LocalMerge, plan: ChangePlan, site: Site
+) -> Iterator[tuple[FileTask, Iterable[pa.RecordBatch]]]:
+    """Find the rows that match; all, before any is yielded."""
+    tasks = list(plan.scan.tasks(plan.scan.files))
+    groups = list(group_files(tasks))
+    most_bytes = min(MOST_MATCHED_BYTES_OF_GROUP, MOST_MATCHED_BYTES // max(1, len(groups)))
+    find = FindMatchedRows.of(work.read, work.keys, most_bytes)
+    return _by_file(list(run_work(session, find, groups, site.files, site.store)), tasks)
 
 
 def _is_small(source: MergeSource, merge: Merge, plan: ChangePlan, base: TableMetadata) -> bool:
