@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark_places import SparkPlace, chosen_place
+from tests.spark_places import SparkPlace, changed, chosen_place
 
 from icefield.dml.result import ChangeResult
 from icefield.lake import Lake
@@ -102,3 +102,17 @@ def test_a_value_that_only_spark_evaluates_is_evaluated_by_spark(
     listed = set(table.inspect("all_files").to_arrow().read_all()["file_path"].to_pylist())
     written = {path.name for suffix in ("parquet", "puffin") for path in tmp_path.rglob(f"*.{suffix}")}
     assert written == {location.rpartition("/")[2] for location in listed}
+
+
+def test_a_session_without_ansi_mode_evaluates_all_expressions(
+    table: Table, spark: SparkSession, shuffles: list[str]
+) -> None:
+    rows = pa.table({"id": [2, 8], "n": [0, 1], "p": ["a", "b"]})
+    with changed(spark, {"spark.sql.ansi.enabled": "false"}):
+        table.merge(rows, ["id"], engine="spark").when_matched().update({"n": "1 / source.n"}).execute()
+        table.update({"n": "1 / n"}, "id = 3", engine="spark")
+        assert len(shuffles) == 2
+        assert table.upsert(rows.select(["id", "p"]), ["id"], engine="spark").rows_updated == 2
+        assert len(shuffles) == 2  # there is no expression
+    found = table.scan("id IN (2, 3, 8)", select=["id", "n"]).to_arrow().read_all().sort_by("id")
+    assert found["n"].to_pylist() == [None, None, 1]

@@ -27,6 +27,7 @@ from icefield.plan.plan import ScanPlan
 from icefield.properties.table import DISTRIBUTE_RANGE
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.change import SparkChange, change_matching
+from icefield.spark.change.expressions import check_ansi, expressions_of
 from icefield.spark.change.merge import SparkMerge
 from icefield.spark.change.relations import opened_relations
 from icefield.spark.change.small_merge import merge_small
@@ -106,6 +107,7 @@ class SparkRowEngine:
 
     def _change_by_file(self, change: SparkChange, clause: Clause) -> Changed:
         plan = change.plan
+        check_ansi(self.session, expressions_of([clause]))
         work = change_files(clause, plan)
         try:
             return Changed.total(self.run(work, self.group(plan.scan.tasks(plan.scan.files))))

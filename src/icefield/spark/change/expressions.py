@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark
 
 from icefield.engine.change import Assignment, Clause, Effect, SourceColumn
-from icefield.errors import InvalidInput, SchemaMismatch
+from icefield.errors import InvalidInput, NeedsSpark, SchemaMismatch
 from icefield.expr.parse.ast import Date, Lit, Time, Timestamp
 from icefield.expr.parse.datetimes import from_python
 from icefield.expr.render.spark_sql import spark_literal
@@ -40,6 +40,7 @@ from icefield.types.schema import Schema
 
 Path = tuple[str, ...]
 _DEFAULT = "default"
+_ANSI = "spark.sql.ansi.enabled"
 
 
 def as_column(expression: object) -> Column:
@@ -132,6 +133,12 @@ def expressions_of(clauses: Iterable[Clause]) -> list[object]:
         found += [] if clause.condition is None else [clause.condition]
         found += [a.value for a in clause.assignments if isinstance(a.value, str | Column)]
     return found
+
+
+def check_ansi(session: SparkSession, expressions: Sequence[object]) -> None:
+    """Raise NeedsSpark for expressions in a session without ANSI mode, the only one that the local engine has."""
+    if expressions and str(session.conf.get(_ANSI)).strip().lower() != "true":
+        raise NeedsSpark("an expression without ANSI mode")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.properties.table import MERGE_ON_READ
+from icefield.spark.change.expressions import check_ansi, expressions_of
 from icefield.spark.change.source import MOST_KEYS_HERE
 from icefield.spark.file_work import group_files, run_work
 from icefield.types.datatypes import (
@@ -68,6 +69,7 @@ def merge_small(
         return None
     site = Site(context.store, TableFiles.of(base), local_name())
     try:
+        check_ansi(session, [*expressions_of(merge.clauses), *([] if merge.rest is None else [merge.rest])])
         work = LocalMerge(replace(source, rows=source.fetched), merge, plan, site)
     except NeedsSpark:
         return None
