@@ -116,3 +116,14 @@ def test_a_session_without_ansi_mode_evaluates_all_expressions(
         assert len(shuffles) == 2  # there is no expression
     found = table.scan("id IN (2, 3, 8)", select=["id", "n"]).to_arrow().read_all().sort_by("id")
     assert found["n"].to_pylist() == [None, None, 1]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_shuffled_merge_takes_default_as_the_small_one_does(
+    table: Table, shuffles: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_merge, "MOST_FILES", -1)
+    begun = table.merge(pa.table({"id": [2, 99]}), ["id"], engine="spark").when_matched().update({"n": "DEFAULT"})
+    done = begun.when_not_matched().insert({"id": "source.id", "n": " default "}).execute()
+    assert (done.rows_updated, done.rows_inserted, len(shuffles)) == (1, 1, 1)
+    assert table.scan("n IS NULL").count() == 2

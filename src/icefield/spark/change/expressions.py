@@ -127,11 +127,11 @@ class Side:
 
 
 def expressions_of(clauses: Iterable[Clause]) -> list[object]:
-    """Return all expressions of users in clauses."""
+    """Return all expressions of users in clauses. DEFAULT is none."""
     found: list[object] = []
     for clause in clauses:
         found += [] if clause.condition is None else [clause.condition]
-        found += [a.value for a in clause.assignments if isinstance(a.value, str | Column)]
+        found += [a.value for a in clause.assignments if isinstance(a.value, str | Column) and not _is_default(a.value)]
     return found
 
 
