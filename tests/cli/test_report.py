@@ -1,5 +1,7 @@
 """icefield report."""
 
+from pathlib import Path
+
 from tests.cli.conftest import Icefield
 
 
@@ -33,3 +35,12 @@ def test_the_report_of_a_lake_has_one_form_and_counts_a_table_once(orders: Icefi
 def test_a_wrong_price_and_a_missing_table_are_refused(orders: Icefield) -> None:
     assert orders("report", "--price", "-1").code == 1
     assert "shop.none" in orders("report", "shop.none").err
+
+
+def test_a_table_that_cannot_be_measured_is_named_and_the_others_are_reported(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("id\n1\n")
+    orders("create", "shop.other", "id long", "--property", "icefield.compaction.max-file-size-bytes=1")
+    orders("ingest", "shop.other", str(tmp_path / "one.csv"))
+    done = orders("report", "--json")
+    assert (done.code, [each["error"] is None for each in done.json["tables"]]) == (1, [True, False])
+    assert "target file size" in orders("report", "shop.other").err

@@ -9,7 +9,7 @@ from tests.fsck.damage import make_table, open_lake
 
 from icefield.commit.action import CommitTarget
 from icefield.dml.write import TableWrite
-from icefield.errors import InvalidInput
+from icefield.errors import InvalidInput, NoSuchTable
 from icefield.lake import Lake
 from icefield.report.result import Share, StorageReport
 from icefield.table.table import Table
@@ -155,6 +155,23 @@ def test_a_lake_is_the_sum_of_its_tables(lake: Lake, table: Table) -> None:
     assert found.debt.data_files == 6
     assert str(found).count("to gain") == 3
     assert lake.report(["a.u"]).stored == found.tables[1].stored
+
+
+def test_a_table_that_cannot_be_measured_does_not_hide_the_others(lake: Lake) -> None:
+    make_table(lake, 2, "a.t")
+    make_table(lake, 2, "a.u").set_properties({"icefield.compaction.max-file-size-bytes": "1"})
+    found = lake.report(price=0.023)
+    assert [(each.table, each.stored.files > 0, each.error is None) for each in found.tables] == [
+        ("a.t", True, True),
+        ("a.u", False, False),
+    ]
+    assert found.stored == found.tables[0].stored
+    assert [each.table for each in found.failed] == ["a.u"]
+    assert "a.u: cannot be measured: the target file size" in str(found)
+    with pytest.raises(InvalidInput, match="target file size"):
+        lake.table("a.u").report()
+    with pytest.raises(NoSuchTable):
+        lake.report(["a.t", "a.none"])
 
 
 def test_a_transaction_is_not_measured(lake: Lake, table: Table) -> None:

@@ -5,6 +5,7 @@ correct. Raises MissingFile and CorruptFile: then `fsck` says what is wrong.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from icefield.compaction.compact import delete_rows
 from icefield.compaction.options import CompactionRequest
 from icefield.compaction.plan import plan_compaction
 from icefield.dml.head import TableHead
-from icefield.errors import InvalidInput
+from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
 from icefield.expr.bind.bound import TRUE
 from icefield.fsck.stored import list_sizes
 from icefield.leases.folder import gc_folder, gc_folders
@@ -31,7 +32,7 @@ from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
 from icefield.properties.table import GC_ENABLED
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
-from icefield.report.result import Debt, Share, StorageReport
+from icefield.report.result import Debt, Share, StorageReport, sum_up
 from icefield.upkeep.files import TableFiles, concat_files, fold
 from icefield.upkeep.mark import list_marks, read_unless_done
 from icefield.upkeep.orphans import is_of_age
@@ -80,6 +81,23 @@ def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
         debt=measure_debt(context, metadata, backend.ambient.now_ms()),
         price=price,
     )
+
+
+def measure_lake(heads: Sequence[TableHead], price: float | None = None, *, are_named: bool) -> StorageReport:
+    """Report on several tables, and the sums. A table that cannot be measured does not hide the others.
+
+    are_named: the caller named the tables, so that one that does not exist is an error.
+    """
+    found = []
+    for head in heads:
+        try:
+            found.append(measure_table(head, price))
+        except NoSuchTable:  # else it was dropped since the tables were listed
+            if are_named:
+                raise
+        except IcefieldError as error:
+            found.append(StorageReport(str(head.name), price=price, error=str(error)))
+    return sum_up("total", found, price)
 
 
 def check_price(price: float | None) -> float | None:

@@ -80,6 +80,7 @@ class StorageReport:
         debt: Small files, deletes and snapshots.
         price: The price of storing a gigabyte (10^9 bytes) for a month, if it was given.
         tables: The reports of the tables of a lake.
+        error: Why the table cannot be measured, if so; then nothing of it is counted.
     """
 
     table: str
@@ -93,6 +94,12 @@ class StorageReport:
     debt: Debt = Debt()
     price: float | None = None
     tables: Sequence["StorageReport"] = ()
+    error: str | None = None
+
+    @property
+    def failed(self) -> Sequence["StorageReport"]:
+        """The tables that cannot be measured; the sums are without them."""
+        return [table for table in self.tables if table.error is not None]
 
     @property
     def stored(self) -> Share:
@@ -133,7 +140,11 @@ class StorageReport:
         return plain
 
     def __str__(self) -> str:
-        lines = [*(str(table) for table in self.tables), f"{self.table}: {self._size(self.stored.bytes)} stored"]
+        if self.error is not None:
+            return f"{self.table}: cannot be measured: {self.error}"
+        without = f", without {len(self.failed):,} that cannot be measured" if self.failed else ""
+        stored = f"{self.table}: {self._size(self.stored.bytes)} stored{without}"
+        lines = [*(str(table) for table in self.tables), stored]
         lines += [
             self._line("live", self.live, self._deleted()),
             self._line("history", self.history, f"{self.debt.snapshots:,} snapshots"),
@@ -173,4 +184,4 @@ def sum_up(name: str, tables: Sequence[StorageReport], price: float | None) -> S
         for part in ("live", "history", "expirable", "waiting", "young", "orphans", "foreign")
     }
     debt = sum((table.debt for table in tables), Debt())
-    return StorageReport(name, **sums, debt=debt, price=price, tables=tuple(tables))
+    return StorageReport(name, **sums, debt=debt, price=price, tables=tuple(tables), error=None)

@@ -14,8 +14,8 @@ from icefield.errors import InvalidInput
 from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
 from icefield.fsck.finding import LakeFsck, TableFsck
 from icefield.model.names import TableName
-from icefield.report.measure import check_price, measure_table
-from icefield.report.result import StorageReport, sum_up
+from icefield.report.measure import check_price, measure_lake, measure_table
+from icefield.report.result import StorageReport
 from icefield.table.history import TableHistory
 
 
@@ -94,13 +94,14 @@ class LakeChecks(ABC):
     def report(self, tables: Sequence[str] | None = None, *, price: float | None = None) -> StorageReport:
         """Report what several tables store, or all, as `Table.report` does, and the sums.
 
+        A table that cannot be measured does not hide the others: its report has only an `error`.
+
         Args:
             tables: The tables. By default all.
             price: What a gigabyte costs in a month.
         """
-        names = self._named(tables)
-        found = [measure_table(LiveHead(self.backend, name), check_price(price)) for name in names]
-        return sum_up("total", found, price)
+        heads = [LiveHead(self.backend, name) for name in self._named(tables)]
+        return measure_lake(heads, check_price(price), are_named=tables is not None)
 
     def _named(self, tables: Sequence[str] | None) -> list[TableName]:
         """Return the names of these tables, each once, or of all."""

@@ -82,18 +82,22 @@ def fsck(  # noqa: PLR0913 - one parameter per option
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--price", metavar="AMOUNT", type=float, help="What a gigabyte costs in a month, to report money too.")
 @click.pass_obj
-def report(settings: Settings, tables: tuple[str, ...], price: float | None) -> None:
+def report(settings: Settings, tables: tuple[str, ...], price: float | None) -> int | None:
     """Report what tables store: live files, history, files that wait for deletion, and orphan files.
 
-    Without TABLE, all tables of the lake. Nothing is changed.
+    Without TABLE, all tables of the lake. Nothing is changed. The exit code is 1 if a table cannot be measured; the
+    others are reported.
     """
     with open_lake(settings) as lake:
-        found = lake.report(tables or None, price=price)
-    shown = found.tables[0] if len(tables) == 1 else found  # not by how many tables the lake has
+        if len(tables) == 1:  # not by how many tables the lake has
+            found = lake.table(tables[0]).report(price=price)
+        else:
+            found = lake.report(tables or None, price=price)
     if settings.as_json:
-        print_json(kebab(shown.as_dict()))
+        print_json(kebab(found.as_dict()))
     else:
-        print_text(str(shown))
+        print_text(str(found))
+    return UNHEALTHY if found.failed else None
 
 
 def _check(lake: Lake, tables: tuple[str, ...], **options: bool) -> LakeFsck:
