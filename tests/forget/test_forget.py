@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.upkeep.fixtures import AT_ONCE, Yard, make_yard
 
+from icefield import connect
 from icefield.errors import CommitConflict, InvalidInput, StorageError
 from icefield.forget.result import ForgetResult
 from icefield.table.table import Table
@@ -126,6 +128,15 @@ def test_values_of_partitions_are_gone_from_names_and_records(yard: Yard) -> Non
     assert done.search is not None
     assert done.search.audits_removed > 0
     assert bytes_left(yard) == []
+
+
+def test_values_of_partitions_are_gone_from_names_of_directories(tmp_path: Path) -> None:
+    with connect(str(tmp_path), durable=False) as lake:
+        table = lake.create_table("t.t", SCHEMA, partition_by=["name"], properties=AT_ONCE)
+        table.append(people("grace", ADA))
+        assert forget(table).is_finished
+        assert names(table) == ["grace"]
+    assert [path.name for path in tmp_path.rglob("*") if path.is_dir() and "=" in path.name] == ["name=grace"]
 
 
 def test_a_reader_holds_the_files_and_a_later_call_continues(yard: Yard) -> None:

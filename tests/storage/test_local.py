@@ -285,3 +285,33 @@ def test_only_files_inside_the_roots_are_opened(tmp_path: Path) -> None:
 def test_files_are_opened_where_the_kernel_does_not_name_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_name_of_open", lambda descriptor: "")
     test_only_files_inside_the_roots_are_opened(tmp_path)
+
+
+def test_directories_are_removed_only_without_files(tmp_path: Path) -> None:
+    store = LocalStore()
+    root = location_of_path(str(tmp_path))
+    for name in ("a/b/c/1", "a/2", "d%20e/f/3"):
+        store.put_new(f"{root}/{name}", b"x")
+    store.delete(f"{root}/a/b/c/1")
+    store.delete(f"{root}/d%20e/f/3")
+    store.remove_empty_directories(root)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["2", "a"]
+    store.remove_empty_directories(f"{root}/none")
+
+
+def test_a_writer_creates_a_directory_that_is_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, root = LocalStore(durable=False), location_of_path(str(tmp_path))
+    make = Path.mkdir
+    removed: list[Path] = []
+
+    def make_and_lose(path: Path) -> None:
+        make(path)
+        if len(removed) < 3:
+            removed.append(path)
+            store.remove_empty_directories(root)
+
+    monkeypatch.setattr(Path, "mkdir", make_and_lose)
+    store.put_new(f"{root}/a/b/1", b"x")
+    assert (store.read(f"{root}/a/b/1"), len(removed)) == (b"x", 3)

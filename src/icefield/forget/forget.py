@@ -41,6 +41,7 @@ from icefield.forget.search import Search, Term
 from icefield.leases.folder import metadata_folder
 from icefield.model.snapshot import RefKind
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
+from icefield.storage.store import remove_empty_directories
 from icefield.upkeep.checks import DAY_MS, check_enabled, grace_of
 from icefield.upkeep.expire import expire_snapshots
 from icefield.upkeep.orphans import distinct_roots, remove_orphans
@@ -110,6 +111,8 @@ class Forget:
         left = (*held.branches, *held.tags) or tuple(str(each) for each in sorted(held.snapshot_ids))
         try:
             swept = self._sweep()
+            if not swept.waiting:
+                self._remove_directories()
         except IcefieldError as error:
             return replace(self._result(None), left=left, unfinished=str(error))
         made = replace(self._result(swept), left=left)
@@ -192,6 +195,11 @@ class Forget:
             bytes_deleted=sum(each.bytes_deleted for each in earlier),
             kinds=dict(kinds),
         )
+
+    def _remove_directories(self) -> None:
+        """Remove empty directories: the values of partitions are in their names."""
+        for root in distinct_roots(self.head.load()):
+            remove_empty_directories(self.head.backend.store, root)
 
     def _search(self) -> SearchResult:
         version = self.head.load()

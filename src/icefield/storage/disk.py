@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from icefield.errors import FileAlreadyExists, MissingFile, StorageError
@@ -20,6 +20,7 @@ _HINTS = {
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _READ_ONLY),
     **dict.fromkeys(DISK_IS_FULL, FREE_SPACE),
 }
+_MOST_REMOVALS = 10  # of one directory, while one file is created
 
 
 @contextmanager
@@ -47,11 +48,25 @@ def writing(location: str) -> Iterator[None]:
 def create_exclusively(path: Path, *, durable: bool) -> int:
     """Create a file that must not exist, with the directories above it, and return its descriptor."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    for _ in range(_MOST_REMOVALS):
+        try:
+            return os.open(path, flags, 0o666)
+        except FileNotFoundError:
+            # Another process may remove an empty directory as soon as it is created.
+            with suppress(FileNotFoundError):
+                make_directory(path.parent, durable=durable)
+    return os.open(path, flags, 0o666)
+
+
+def remove_if_empty(directory: str) -> None:
+    """Remove a directory, unless it has files or is gone."""
     try:
-        return os.open(path, flags, 0o666)
+        os.rmdir(directory)  # noqa: PTH106 - as all of this module
     except FileNotFoundError:
-        make_directory(path.parent, durable=durable)
-        return os.open(path, flags, 0o666)
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def make_directory(path: Path, *, durable: bool) -> None:

@@ -35,6 +35,7 @@ from icefield.storage.disk import (
     open_without_waiting,
     read_at,
     reading,
+    remove_if_empty,
     sync_directory,
     writing,
 )
@@ -100,6 +101,14 @@ class LocalStore:
                 path.unlink()
             except (FileNotFoundError, NotADirectoryError):
                 return
+
+    def remove_empty_directories(self, prefix: str) -> None:
+        """Remove the directories below a location that have no file; a writer creates its directory again."""
+        root = self._path(prefix)
+        below = [place for place, _ in _walk(root, location_of_path(str(root)))][1:]
+        for place in reversed(below):  # those inside a directory come after it
+            with writing(place):
+                remove_if_empty(local_path(place))
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         root = self._path(prefix)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icefield.errors import Unsupported
 from icefield.storage.location import LOCAL_SCHEME, parse_location
-from icefield.storage.store import NewFile, Store, StoredFile, delete_many
+from icefield.storage.store import NewFile, Store, StoredFile, delete_many, remove_empty_directories
 
 
 class RoutedStore:
@@ -43,6 +43,10 @@ class RoutedStore:
         """Remove files, those of one store together."""
         for store, some in groupby(locations, self._at):
             delete_many(store, list(some))
+
+    def remove_empty_directories(self, prefix: str) -> None:
+        """Remove the directories below a location that have no file."""
+        remove_empty_directories(self._at(prefix), prefix)
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         return self._at(prefix).list(prefix)

@@ -146,6 +146,21 @@ def delete_many(store: Store, locations: Sequence[str]) -> None:
         store.delete(location)
 
 
+@runtime_checkable
+class HasDirectories(Protocol):
+    """A store whose directories stay when their last file is deleted."""
+
+    def remove_empty_directories(self, prefix: str) -> None:
+        """Remove the directories below a location that have no file, at any depth."""
+        ...
+
+
+def remove_empty_directories(store: Store, prefix: str) -> None:
+    """Remove the directories below a location that have no file, where the store has directories."""
+    if isinstance(store, HasDirectories):
+        store.remove_empty_directories(prefix)
+
+
 class StaysInProcess:
     """A handle that cannot be pickled: it has connections, caches and credentials of its process."""
 
