@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -128,6 +129,21 @@ def test_values_of_partitions_are_gone_from_names_and_records(yard: Yard) -> Non
     assert done.search is not None
     assert done.search.audits_removed > 0
     assert bytes_left(yard) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "transform"), [("ada" * 99, "name"), ("a漢" * 99, "name"), (ADA, "truncate(16, name)")]
+)
+def test_values_that_names_have_only_in_part_are_gone_from_records(yard: Yard, value: str, transform: str) -> None:
+    table = make(yard, 2, (transform,))
+    table.append(people(value))
+    done = table.forget(f"name = '{value}'", search=[value])
+    assert done.is_finished, str(done)
+    assert done.search is not None
+    assert done.search.audits_removed > 0
+    records = [file.location for file in yard.store.list(f"{table.location}/metadata/gc/audit")]
+    beginning = quote(value[:6], safe="").encode()
+    assert [each for each in records if beginning in yard.store.read(each)] == []
 
 
 def test_values_of_partitions_are_gone_from_names_of_directories(tmp_path: Path) -> None:

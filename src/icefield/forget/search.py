@@ -1,6 +1,6 @@
 """Search all files below a table's directories for rows and terms: proof that nothing is left.
 
-    every file     its name, and its raw bytes
+    every file     its name, and its raw bytes; values in names are cut off, as bounds are
     Parquet        every column of every row, with the values of dictionaries that no row uses; matching rows
     Avro           the decompressed blocks, and the header; bounds are cut off, so the beginning of a term counts too
     JSON           decompressed, strings unescaped
@@ -17,7 +17,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
@@ -42,6 +42,7 @@ MOST_TRACES = 1_000
 CHUNK_BYTES = 8 * 1024 * 1024
 BATCH_ROWS = 64 * 1024
 BOUND_CHARACTERS = 15  # bounds are cut off at 16 by default, and an upper one has another last character
+NAME_BYTES = 60  # names of directories are cut off, too, after more than this; other letters than ASCII take up to 12
 _FIELD_ID = b"PARQUET:field_id"
 _GZIP = b"\x1f\x8b"
 
@@ -55,11 +56,13 @@ class Term:
     text: str | None
 
     @property
-    def beginning(self) -> bytes | None:
-        """What bounds that are cut off hold of it; None if that is all of it."""
-        if self.text is None or len(self.text) <= BOUND_CHARACTERS:
-            return None
-        return self.text[:BOUND_CHARACTERS].encode()
+    def beginnings(self) -> tuple[bytes, ...]:
+        """What bounds and names of directories that are cut off hold of it; nothing if that is all of it."""
+        if self.text is None:
+            return ()
+        plain, encoded = self.text[:BOUND_CHARACTERS], quote(self.text[:BOUND_CHARACTERS], safe="")
+        found = dict.fromkeys(each.encode() for each in (plain, encoded[:NAME_BYTES]))
+        return tuple(each for each in found if each not in self.forms)
 
 
 def parse_terms(given: Sequence[str | bytes]) -> list[Term]:
@@ -121,14 +124,15 @@ class Search:
         """Yield what is found in one file, each term once for each place."""
         kind = _kind(location)
         self._kinds[kind] += 1
-        yield from self._in_bytes(unquote(location).encode(), location, "name")
+        names = f"{location}\0{unquote(location)}".encode()
+        yield from self._in_bytes(names, location, "name", is_cut_off=True)
         try:
             yield from self._in_raw(location)
             if kind == "parquet":
                 yield from self._in_parquet(location, is_data=is_data)
             elif kind in _DECODERS:
                 for part in _DECODERS[kind](self.store.read(location), location):
-                    yield from self._in_bytes(part, location, "decoded", with_bounds=kind == "avro")
+                    yield from self._in_bytes(part, location, "decoded", is_cut_off=kind == "avro")
         except MissingFile:
             return  # another process has removed it
         except (IcefieldError, pa.ArrowException, OSError, ValueError, EOFError):
@@ -146,14 +150,15 @@ class Search:
                         yield trace
                 tail = (tail + chunk)[-overlap:] if overlap else b""
 
-    def _in_bytes(self, data: bytes, location: str, place: str, *, with_bounds: bool = False) -> Iterator[Trace]:
+    def _in_bytes(self, data: bytes, location: str, place: str, *, is_cut_off: bool = False) -> Iterator[Trace]:
         for term in self.terms:
             if any(form in data for form in term.forms):
                 yield Trace(term.number, location, place)
-            elif with_bounds and term.beginning is not None and term.beginning in data:
+            elif is_cut_off and any(beginning in data for beginning in term.beginnings):
                 yield Trace(term.number, location, place, is_certain=False)
 
     def _in_parquet(self, location: str, *, is_data: bool) -> Iterator[Trace]:
+        is_record = f"/{AUDIT}/" in location  # of names, which are cut off
         with self.store.open_input(location) as stream:
             file = pq.ParquetFile(stream)
             named = [f.name for f in file.schema_arrow if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
@@ -162,9 +167,12 @@ class Search:
             for batch in file.iter_batches(BATCH_ROWS) if self.terms else ():
                 for name, column in _leaves(batch):
                     for term in self.terms:
-                        if (term.number, name) not in found and _holds(column, term):
+                        if (term.number, name) in found:
+                            continue
+                        is_certain = _holds(column, term)
+                        if is_certain or (is_record and _holds(column, replace(term, forms=term.beginnings))):
                             found.add((term.number, name))
-                            yield Trace(term.number, location, f"column {name}")
+                            yield Trace(term.number, location, f"column {name}", is_certain=is_certain)
             ids = _field_ids(file.schema_arrow)
             rows = file.metadata.num_rows
         if is_data and columns_of(self.where) <= ids:
