@@ -249,6 +249,25 @@ def test_a_table_that_fails_does_not_stop_the_others(yard: Yard) -> None:
     }
 
 
+def test_wrong_thresholds_of_compaction_stop_no_other_step(yard: Yard) -> None:
+    table = fill(
+        yard,
+        "t.t",
+        3,
+        icefield__gc__grace_ms="3600000",
+        icefield__gc__foreign_readers="false",
+        history__expire__max_snapshot_age_ms="1000",
+        icefield__compaction__max_file_size_bytes="1",
+    )
+    table.delete("id = 0")
+    yard.ambient.sleep(10)
+    for last in ("expire", "sweep"):
+        done = yard.lake.upkeep()
+        assert [each.step for each in done.tables[0].steps if each.outcome is Outcome.FAILED] == ["compact"], str(done)
+        assert step(done, "t.t", last).outcome is Outcome.DONE, str(done)
+        yard.ambient.sleep(3600)
+
+
 def test_two_machines_share_the_tables(yard: Yard) -> None:
     """The second run comes while the first is at its first table; it does the others, and nothing is done twice."""
     tables = [fill(yard, f"t.t{number}", 4 * (number + 1)) for number in range(3)]

@@ -22,18 +22,21 @@ from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.operations.tables import TableVersion
 from icefield.compaction.compact import Compaction
 from icefield.compaction.options import NO_LIMIT, CompactionLimit, CompactionRequest
-from icefield.compaction.plan import CompactionPlan, Reason
+from icefield.compaction.plan import Reason
 from icefield.compaction.rewrite_deletes import DeleteRewrite
 from icefield.dml.head import LiveHead
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
 from icefield.errors import IcefieldError, MissingFile
+from icefield.expr.bind.bound import TRUE
 from icefield.leases.folder import gc_folders, store_time_ms
 from icefield.model.snapshot import MAIN
+from icefield.plan.plan import plan_scan
+from icefield.plan.versions import resolve_version
 from icefield.policy.settings import Policy, Step
 from icefield.properties.compaction import COMPACTION_MIN_INPUT_FILES
 from icefield.properties.upkeep import GC_GRACE_MS, UPKEEP_MIN_MANIFESTS, UPKEEP_ORPHANS_INTERVAL_MS
-from icefield.report.measure import measure_debt
+from icefield.report.measure import count_deletes
 from icefield.upkeep.mark import list_marks, read_mark
 from icefield.upkeep.searches import last_search_ms
 
@@ -104,19 +107,17 @@ class _Measuring:
         self._head = head
         self._metadata = version.metadata
         self._policy = policy
-        self._plan: CompactionPlan | None = None
         self._now_ms: int | None = None
 
     def convert_deletes(self) -> tuple[float, dict[str, int]]:
-        backend = self._head.backend
-        found = measure_debt(backend.reading, self._metadata, backend.ambient.now_ms())
+        found = count_deletes(self._head.backend.reading, self._metadata)
         files = found.equality_delete_files
         full = COMPACTION_MIN_INPUT_FILES.read(self._metadata.properties)
         measured = {"equality-delete-files": files, "equality-deletes": found.equality_deletes}
         return max(1.0, files / full) if files else 0.0, measured
 
     def compact(self) -> tuple[float, dict[str, int]]:
-        plan = self._compaction()
+        plan = begin_compaction(self._head).dry_run().plan
         together = sum(count for reason, count in plan.reasons.items() if reason in _TOGETHER)
         alone = plan.files_to_rewrite - together
         measured = {
@@ -166,12 +167,12 @@ class _Measuring:
                 files.append(read_mark(store, mark, self._metadata.table_uuid))
         size = sum(each.total_bytes for each in files)
         measured = {"marks-due": len(files), "files-due": sum(each.num_rows for each in files), "bytes-due": size}
-        return max(1.0, size / max(1, self._compaction().bytes)) if files else 0.0, measured
+        return max(1.0, size / max(1, self._live_bytes())) if files else 0.0, measured
 
-    def _compaction(self) -> CompactionPlan:
-        if self._plan is None:
-            self._plan = begin_compaction(self._head).dry_run().plan
-        return self._plan
+    def _live_bytes(self) -> int:
+        # Not by a plan of compaction: thresholds that contradict each other must not keep files from deletion.
+        version = resolve_version(self._metadata, None)
+        return plan_scan(self._head.backend.reading, self._metadata, version, TRUE).files.total_bytes
 
     def _store_time_ms(self) -> int:
         if self._now_ms is None:

@@ -152,9 +152,8 @@ def _expired_ids(metadata: TableMetadata, now_ms: int) -> frozenset[int]:
 def measure_debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> Debt:
     """Describe the data and delete files of `main`."""
     version = resolve_version(metadata, None)
-    listed = load_manifest_list(context, version.snapshot)
     known = Debt(snapshots=len(metadata.snapshots), expired_snapshots=len(_expired_ids(metadata, now_ms)))
-    if listed is None:
+    if version.snapshot is None:
         return known
     scan = plan_scan(context, metadata, version, TRUE)
     files, thresholds = scan.files, CompactionRequest().thresholds(metadata)
@@ -162,9 +161,7 @@ def measure_debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> 
     made = sum(max(1, math.ceil(group.total_bytes / thresholds.target_bytes)) for group in plan.groups)
     small = files.file_size_in_bytes.filter(pc.less(files.file_size_in_bytes, thresholds.min_file_bytes))
     rows = int(pc.sum(files.record_count).as_py() or 0)
-    deletes = [entries for _, entries in load_batches(context, listed.live_deletes, _DELETES, LIVE)]
-    by_key = [pc.equal(each.content, EQUALITY_DELETES) for each in deletes]
-    positions = sum(_rows(each.filter(pc.invert(key)).record_count) for each, key in zip(deletes, by_key, strict=True))
+    deletes = count_deletes(context, metadata)
     return replace(
         known,
         data_files=files.num_rows,
@@ -173,11 +170,27 @@ def measure_debt(context: ReadContext, metadata: TableMetadata, now_ms: int) -> 
         files_to_rewrite=plan.files_to_rewrite,
         bytes_to_rewrite=plan.bytes_to_rewrite,
         files_after=plan.files_good + made,
+        delete_files=deletes.delete_files,
+        deleted_rows=deletes.deleted_rows,
+        deleted_bytes=int(files.total_bytes * min(deletes.deleted_rows, rows) / rows) if rows else 0,
+        equality_deletes=deletes.equality_deletes,
+        equality_delete_files=deletes.equality_delete_files,
+    )
+
+
+def count_deletes(context: ReadContext, metadata: TableMetadata) -> Debt:
+    """Count the deletes of `main`, and nothing else."""
+    listed = load_manifest_list(context, resolve_version(metadata, None).snapshot)
+    if listed is None:
+        return Debt()
+    deletes = [entries for _, entries in load_batches(context, listed.live_deletes, _DELETES, LIVE)]
+    by_key = [each.filter(pc.equal(each.content, EQUALITY_DELETES)) for each in deletes]
+    keys = sum(_rows(each.record_count) for each in by_key)
+    return Debt(
         delete_files=sum(each.num_rows for each in deletes),
-        deleted_rows=positions,
-        deleted_bytes=int(files.total_bytes * min(positions, rows) / rows) if rows else 0,
-        equality_deletes=sum(_rows(each.filter(key).record_count) for each, key in zip(deletes, by_key, strict=True)),
-        equality_delete_files=sum(each.filter(key).num_rows for each, key in zip(deletes, by_key, strict=True)),
+        deleted_rows=sum(_rows(each.record_count) for each in deletes) - keys,
+        equality_deletes=keys,
+        equality_delete_files=sum(each.num_rows for each in by_key),
     )
 
 
