@@ -263,8 +263,9 @@ def test_what_is_refused_changes_nothing(yard: Yard) -> None:
     with pytest.raises(InvalidInput, match="transaction"), yard.lake.transaction() as tx:
         tx.table("t.t").forget(WHERE)
     table.set_properties({"gc.enabled": "false"})
-    with pytest.raises(InvalidInput, match="gc.enabled"):
-        forget(table)
+    for dry_run in (True, False):
+        with pytest.raises(InvalidInput, match="gc.enabled"):
+            forget(table, dry_run=dry_run)
     assert names(table).count(ADA) == 1
     assert len(table.snapshots()) == 2
     assert table.metadata_location != before

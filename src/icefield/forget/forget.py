@@ -87,6 +87,7 @@ class Forget:
 
     def dry_run(self) -> ForgetResult:
         """Return what would be done."""
+        self._check_collector()
         held = self._find()
         rows = {branch: self._delete(branch, dry_run=True) for branch in held.branches}
         made = replace(self._result(None), is_dry_run=True, rows_deleted=rows, branches=held.branches, tags=held.tags)
@@ -94,9 +95,7 @@ class Forget:
 
     def run(self) -> ForgetResult:
         """Do what is left to do, and return what was done, what waits, and what the search found."""
-        properties = self.head.load().metadata.properties
-        check_enabled(properties)
-        grace_of(properties)
+        self._check_collector()
         held = self._find()
         self._check_tags(held)
         for _ in range(MOST_ROUNDS):
@@ -117,6 +116,12 @@ class Forget:
             return replace(self._result(None), left=left, unfinished=str(error))
         made = replace(self._result(swept), left=left)
         return made if swept.waiting else replace(made, search=self._search())
+
+    def _check_collector(self) -> None:
+        """Refuse a table whose files are not deleted, before anything is changed."""
+        properties = self.head.load().metadata.properties
+        check_enabled(properties)
+        grace_of(properties)
 
     def _find(self) -> Holders:
         base, context = self.head.load().metadata, self.head.backend.reading
