@@ -31,7 +31,19 @@ settings.load_profile("icefield")
 HERE = Path(__file__).parent
 
 # Suites that search, or that run other engines and servers: `make quick` does without them.
-SLOW = {"bank", "crash", "fuzz", "histories", "peers", "sim", "torture", "test_conflicts.py", "test_read_only.py"}
+SLOW = {
+    "bank",
+    "crash",
+    "forget",
+    "fuzz",
+    "histories",
+    "peers",
+    "policy",
+    "sim",
+    "torture",
+    "test_conflicts.py",
+    "test_read_only.py",
+}
 SLOW_NAMES = (
     "test_object_store",
     "test_postgres",

@@ -90,5 +90,6 @@ def test_a_missing_table_is_named(orders: Icefield) -> None:
     assert (refused.code, "shop.none" in refused.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_prints_what_it_shows(check_page: Callable[[str], None]) -> None:
     check_page("fsck.md")
