@@ -138,6 +138,8 @@ def start_spark(warehouse: str, more: Mapping[str, str]) -> Any:
     (jar,) = Path(_package("snowpark_connect_deps_iceberg"), "jars").glob("iceberg-spark-runtime-3.5_2.12-*.jar")
     # The environment's own runtime: this Spark moves no Arrow data on newer ones.
     os.environ.update(JAVA_HOME=str(java), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+    # Not those of the tests, which name the classes of another Spark.
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
         "spark.driver.extraClassPath": str(jar),
         "spark.sql.session.timeZone": "UTC",
