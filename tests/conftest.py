@@ -71,6 +71,7 @@ SLOW_NAMES = (
 # The mark `every_case` is for lists that must be whole: planted bugs, stored tables, one case for each rule.
 CASES_OF_A_TEST = 6
 CASES_ON_SPARK = 2
+CASES_OF_INTEROP = 20  # which is a run of its own
 
 # A JVM takes half a minute of CPU time until it is warm, so that not every process starts one for the fixture `spark`.
 PROCESSES_WITH_SPARK = 2
@@ -215,6 +216,8 @@ def _most_of(test: pytest.Item, count: int) -> int:
         return 1
     if test.get_closest_marker("every_case"):
         return count
+    if test.get_closest_marker("interop"):
+        return CASES_OF_INTEROP
     return CASES_ON_SPARK if test.get_closest_marker("spark") else CASES_OF_A_TEST
 
 
