@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     append,
+    change_large,
     changes,
     collector,
     compaction,
@@ -22,6 +23,7 @@ from benchmarks import (
 ALL: dict[str, Callable[..., None]] = {
     "append": append.run,
     "changes": changes.run,
+    "changes_large": change_large.run,
     "collector": collector.run,
     "compaction": compaction.run,
     "contention": contention.run,

@@ -27,11 +27,14 @@ def target(spark: Any, rows: int) -> Any:
     return events(spark, rows).withColumn(KEY, _column(f"{KEY} * 2"))
 
 
-def source(spark: Any, rows: int, kind: str) -> Any:
-    """Return the rows to merge: four updates for each insert, over all days or over the last ones."""
+def source(spark: Any, rows: int, kind: str, share: float | None = None) -> Any:
+    """Return the rows to merge: four updates for each insert, over all days or over the last ones.
+
+    share: of UPDATES and INSERTS; by default it grows with the table.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - only where there is Spark
 
-    share = rows / REFERENCE_ROWS
+    share = rows / REFERENCE_ROWS if share is None else share
     updates, inserts = max(4, int(UPDATES * share)), max(1, int(INSERTS * share))
     first = 0 if kind == SPREAD else rows - rows * RECENT_DAYS // DAYS
     step = (rows - first) // updates

@@ -73,7 +73,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
     os.environ["PYSPARK_SUBMIT_ARGS"] = HEAP
     with tempfile.TemporaryDirectory(prefix="icefield-bench-") as folder:
         with icefield.connect(f"{folder}/lake", durable=False) as lake:
-            _make(lake, folder, rows)
+            make(lake, folder, rows, {kind: source(lake.spark, rows, kind) for kind in (SPREAD, RECENT)})
             plain = _measure_plain(lake.spark, folder)
             ours = {work.name: cost for work, cost in run_changes(Icefield(lake, folder), rounds)}
             series = list(run_series(lake, folder, rows))
@@ -93,11 +93,11 @@ def _line(work: ChangeWork, cost: Cost, plain: Cost, java: Mapping[str, Cost]) -
     return Line(work.name, cost, plain, ratio if work.bar is None else work.bar, peers=peers)
 
 
-def _make(lake: Lake, folder: str, rows: int) -> None:
-    spark = lake.spark
-    frame = target(spark, rows)
-    for kind in (SPREAD, RECENT):
-        write_parquet(source(spark, rows, kind), f"{folder}/{kind}")
+def make(lake: Lake, folder: str, rows: int, sources: Mapping[str, Any]) -> None:
+    """Write the table, the same rows as plain Parquet, and the rows to merge, by their kind."""
+    frame = target(lake.spark, rows)
+    for kind, changes in sources.items():
+        write_parquet(changes, f"{folder}/{kind}")
     write_parquet_by_day(frame, f"{folder}/plain")
     table = lake.create_table(TABLE, frame, partition_by=["day(ts)"], format_version=3)
     table.append(frame)
