@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from icefield.dml.result import ChangeResult
 from icefield.lake import Lake
-from icefield.spark.change import small_merge
+from icefield.spark.change import range_merge, small_merge
 from icefield.storage.local import LocalStore
 from icefield.storage.local_new_file import LocalNewFile
 from icefield.table.table import Table
@@ -73,10 +73,12 @@ def check_changes(lake: Lake, spark: SparkSession, directory: Path, cases: Itera
     """Run changes with faults, and print what is wrong. cases: verb, mode, fault."""
     # Small merges write nothing in tasks.
     small_merge.MOST_FILES = -1
+    range_merge.GROUP_BYTES = 1
     # One task for each data file.
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     spark.conf.set("spark.sql.shuffle.partitions", "4")
     for verb, mode, fault in cases:
+        range_merge.MOST_FILES = 0 if verb == "merge" else 10_000  # upserts by ranges of keys, merges by a shuffle
         marks = directory / f"{verb} {mode} {fault}"
         marks.mkdir()
         table = lake.create_table(

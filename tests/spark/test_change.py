@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from tests.spark.merge_paths import MergePath, take_path
 from tests.spark_places import SparkPlace, chosen_place
 
 from icefield import lit
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
-from icefield.spark.change import small_merge
 from icefield.table.table import Table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("generated_code")]
@@ -25,8 +25,8 @@ VECTORS = {"write.merge.mode": "merge-on-read"}
 
 @pytest.fixture(autouse=True)
 def _shuffled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merges of small sources are shuffled like others (test_small_merge.py has the other way)."""
-    monkeypatch.setattr(small_merge, "MOST_FILES", -1)
+    """All merges are shuffled (test_small_merge.py and test_range_merge.py have the other ways)."""
+    take_path(monkeypatch, MergePath.SHUFFLE)
 
 
 def rows_of(table: Table) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.merge_paths import MergePath, take_path
 
 from icefield.errors import InvalidInput
 from icefield.lake import Lake
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def table(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A table whose files are read by tasks, since they have no field ids; to a merge it is large."""
+    take_path(monkeypatch, MergePath.SHUFFLE)
     monkeypatch.setattr(merge, "MOST_ROWS_TO_BROADCAST", 10)
     monkeypatch.setattr(merge, "MOST_ROWS_TO_STREAM_PAST", 10)
     monkeypatch.setattr(source, "MOST_KEYS_HERE", 10)

@@ -6,11 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.merge_paths import MergePath, take_path
 from tests.spark_places import SparkPlace, changed, chosen_place
 
 from icefield.dml.result import ChangeResult
 from icefield.lake import Lake
-from icefield.spark.change import small_merge
+from icefield.spark.change import range_merge, small_merge
 from icefield.spark.change.change import SparkChange
 from icefield.table.table import Table
 
@@ -34,7 +35,8 @@ def table(lake: Lake) -> Table:
 
 @pytest.fixture
 def shuffles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The changes that were shuffled."""
+    """The changes that were shuffled, as all are that are not small."""
+    monkeypatch.setattr(range_merge, "MOST_FILES", 0)
     found, run = list[str](), SparkChange.run
 
     def noting(change: SparkChange, *given: Any, **named: Any) -> Any:
@@ -122,7 +124,7 @@ def test_a_session_without_ansi_mode_evaluates_all_expressions(
 def test_a_shuffled_merge_takes_default_as_the_small_one_does(
     table: Table, shuffles: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_merge, "MOST_FILES", -1)
+    take_path(monkeypatch, MergePath.SHUFFLE)
     begun = table.merge(pa.table({"id": [2, 99]}), ["id"], engine="spark").when_matched().update({"n": "DEFAULT"})
     done = begun.when_not_matched().insert({"id": "source.id", "n": " default "}).execute()
     assert (done.rows_updated, done.rows_inserted, len(shuffles)) == (1, 1, 1)

@@ -10,6 +10,7 @@ source and by the pending rows. Raises InvalidInput for two source rows that mat
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
@@ -18,49 +19,69 @@ import pyarrow as pa
 
 from icefield.engine.apply_clauses import ClauseResults, Places
 from icefield.engine.bind_clauses import ClauseBinder, columns_of_side
-from icefield.engine.change import Changed, ChangePlan, Merge, MergeSource, When, show_row
+from icefield.engine.change import Changed, ChangePlan, ChangeSettings, Merge, MergeSource, When, show_row
 from icefield.engine.engine import Site
 from icefield.engine.file_works import PENDING_ROWS, MergeRead
 from icefield.engine.key_join import KeyJoin
 from icefield.engine.merge_source import key_columns, one_batch
 from icefield.engine.row_values import Column, Rows, Side
 from icefield.errors import InvalidInput, NeedsSpark
+from icefield.expr.bind.bound import Bound
 from icefield.parquet.read.task import FileTask
 from icefield.types.arrays import Longs
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
+from icefield.types.schema import Schema
 
 PENDING_BYTES = 64 * 1024 * 1024
 
 
 def merge_here(source: MergeSource, merge: Merge, plan: ChangePlan, site: Site) -> Changed:
     """Match source rows with the rows of planned files, and apply the clauses."""
-    work = LocalMerge(source, merge, plan, site)
+    work = LocalMerge(source, merge, MergeTarget.of(plan), site)
     try:
-        return work.run(work.candidates())
+        return work.run(work.candidates(plan.scan.tasks(plan.scan.files)))
     except BaseException:
         work.results.abort()
         raise
 
 
+@dataclass(frozen=True)
+class MergeTarget:
+    """The table of a MERGE; picklable. where: a filter for the rows that it may change, or must look at."""
+
+    schema: Schema
+    where: Bound
+    settings: ChangeSettings
+
+    @classmethod
+    def of(cls, plan: ChangePlan) -> "MergeTarget":
+        """Return what a plan says of the table."""
+        return cls(plan.scan.version.schema, plan.scan.where, plan.settings)
+
+    def binder(self, merge: Merge, incoming: Schema) -> ClauseBinder:
+        """Return the binder of clauses. incoming: the columns of the source."""
+        settings = self.settings
+        return ClauseBinder(
+            self.schema, settings.rows.schema, merge.target_name, merge.source_name, incoming, settings.moment
+        )
+
+
 class LocalMerge:
     """One MERGE in progress."""
 
-    def __init__(self, source: MergeSource, merge: Merge, plan: ChangePlan, site: Site) -> None:
+    def __init__(self, source: MergeSource, merge: Merge, target: MergeTarget, site: Site) -> None:
         if not merge.keys:
             raise NeedsSpark("an ON condition that compares no column of the table with one of the source by `=`")
-        self._merge, self._plan, self._site = merge, plan, site
-        schema = plan.scan.version.schema
-        settings = plan.settings
-        names = merge.target_name, merge.source_name
-        binder = ClauseBinder(schema, settings.rows.schema, *names, source.incoming, settings.moment)
+        self._merge, self._target, self._site = merge, target, site
+        binder = target.binder(merge, source.incoming)
         self._clauses = {when: binder.bind(merge.clauses, when) for when in When}
         self._rest = binder.condition(merge.rest, When.MATCHED)
         self._source = one_batch(source.rows)
-        self.keys = key_columns(source.rows, merge.keys, schema)
+        self.keys = key_columns(source.rows, merge.keys, target.schema)
         self._join = KeyJoin(self.keys, source.rows.num_rows, source.key_index)
         self._has_pair = np.zeros(source.rows.num_rows, np.bool_)
-        self._schema, (self._position, self._row_id) = with_free_names(schema, (POSITION, ROW_ID))
-        self.results = ClauseResults(plan.settings, site, merge.target_name)
+        self._schema, (self._position, self._row_id) = with_free_names(target.schema, (POSITION, ROW_ID))
+        self.results = ClauseResults(target.settings, site, merge.target_name)
         self._pending: list[tuple[int, pa.RecordBatch]] = []
         self._pending_rows = self._pending_bytes = 0
         self._matched = 0
@@ -69,12 +90,12 @@ class LocalMerge:
     def read(self) -> MergeRead:
         """What is read of the table's files."""
         keys = tuple(pair.target for pair in self._merge.keys)
-        return MergeRead(self._schema, self._columns_to_read(), keys, self._plan.scan.where)
+        return MergeRead(self._schema, self._columns_to_read(), keys, self._target.where)
 
-    def candidates(self) -> Iterator[tuple[FileTask, Iterable[pa.RecordBatch]]]:
-        """Read the planned files here: yield each with the rows that may match."""
-        scan, read = self._plan.scan, self.read
-        for reader, task in self._site.read(scan.tasks(scan.files)):
+    def candidates(self, tasks: Iterable[FileTask]) -> Iterator[tuple[FileTask, Iterable[pa.RecordBatch]]]:
+        """Read planned files here: yield each with the rows that may match."""
+        read = self.read
+        for reader, task in self._site.read(tasks):
             yield task, reader.read_candidates(task, read.schema, read.columns, read.where)
 
     def run(self, files: Iterable[tuple[FileTask, Iterable[pa.RecordBatch]]]) -> Changed:
@@ -106,7 +127,7 @@ class LocalMerge:
 
     @property
     def _keeps_row_ids(self) -> bool:
-        return ROW_ID.field_id in self._plan.settings.rows.schema.by_id
+        return ROW_ID.field_id in self._target.settings.rows.schema.by_id
 
     def _add(self, number: int, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch that may be changed, or may have a pair, to the pending rows."""

@@ -29,6 +29,7 @@ from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.change import SparkChange, change_matching
 from icefield.spark.change.expressions import check_ansi, expressions_of
 from icefield.spark.change.merge import SparkMerge
+from icefield.spark.change.range_merge import merge_ranges
 from icefield.spark.change.relations import opened_relations
 from icefield.spark.change.small_merge import merge_small
 from icefield.spark.change.source import rows_of_source
@@ -86,9 +87,10 @@ class SparkRowEngine:
 
     def merge(self, source: MergeSource, merge: Merge, plan: ChangePlan) -> Changed:
         """Match source rows with planned files, and apply the clauses."""
-        done = merge_small(self.session, self.context, self.base, (source, merge, plan))
-        if done is not None:
-            return done
+        for attempt in (merge_small, merge_ranges):
+            done = attempt(self.session, self.context, self.base, (source, merge, plan))
+            if done is not None:
+                return done
         rows = rows_of_source(self.session, source, merge, self.base.schema)
         count = rows.frame.count() if source.row_count is None else source.row_count
         names = tuple(f.name for f in source.incoming.fields)

@@ -5,9 +5,8 @@ clauses   the first clause that applies to a row, as a number
 apply     `distribute`: positions and new rows, shuffled -> `ApplyTask`: files -> one small row per task
 """
 
-import pickle
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,13 +37,14 @@ from icefield.spark.change.expressions import (
     null_of,
 )
 from icefield.spark.change.skew import Blocks, bytes_per_row
-from icefield.spark.change.task import CLAUSE, FILE, NO_CLAUSE, POS, RESULTS, SOURCE, ApplyTask, TaskResult
+from icefield.spark.change.task import CLAUSE, FILE, NO_CLAUSE, POS, SOURCE, ApplyTask, TaskResult
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
 from icefield.spark.read.native_read import FilesToRead, FreeNames
 from icefield.spark.read.read import read_files
 from icefield.spark.session.analysis_errors import error_of_function, error_of_value, first_line, logged_once
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
+from icefield.spark.task_result import RESULTS, unpacked_results
 from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write.write import check_visible, remove_files_of_write
 from icefield.types import metadata_columns
@@ -80,18 +80,28 @@ class SparkChange:
         frames: of `pieces`. inserted: rows of `to_insert`, if they are many, to find large partitions.
         """
         check_workers(self.session)
-        try:
+        with self.clean_up():
             distribution = self.distribution
             if inserted is not None:
                 distribution = distribution.with_large_partitions(inserted)
             results = self._run(frames, distribution, refuses_twice=refuses_twice)
-            check_visible(self.context.store, [path for result in results for path in result.changed.locations])
+            self.check_visible([result.changed for result in results])
+        return results
+
+    @contextmanager
+    def clean_up(self) -> Iterator[None]:
+        """Remove all files of the change after an error, and raise the one that explains it."""
+        try:
+            yield
         except BaseException as error:
             self.remove_files()
             if explained := explain_worker_error(error):
                 raise explained from error
             raise
-        return results
+
+    def check_visible(self, results: Iterable[Changed]) -> None:
+        """Raise Unsupported if this process does not see files that executors wrote."""
+        check_visible(self.context.store, [path for changed in results for path in changed.locations])
 
     def _run(self, frames: Sequence[DataFrame], distribution: Distribution, *, refuses_twice: bool) -> list[TaskResult]:
         settings, store = self.plan.settings, self.context.store
@@ -100,13 +110,7 @@ class SparkChange:
             distribution.settings_of(settings), self.new_rows.names, store, TableFiles.of(self.base), refuses_twice
         )
         with changed_task_bytes(self.session, task_bytes_of(settings.rows)):
-            done = ordered.mapInArrow(task, RESULTS).collect()
-        results: list[TaskResult] = []
-        for row in done:
-            if row["error"] is not None:
-                raise pickle.loads(bytes(row["error"]))  # noqa: S301 - our own tasks pickled it
-            results.append(pickle.loads(bytes(row["result"])))  # noqa: S301
-        return results
+            return list(unpacked_results(ordered.mapInArrow(task, RESULTS).collect()))
 
     @cached_property
     def distribution(self) -> Distribution:

@@ -21,7 +21,7 @@ from icefield.engine.change import Changed, ChangePlan, Merge, MergeSource, When
 from icefield.engine.engine import Site
 from icefield.engine.file_works import FindMatchedRows, MatchedRows
 from icefield.engine.local import local_name
-from icefield.engine.local_merge import LocalMerge
+from icefield.engine.local_merge import LocalMerge, MergeTarget
 from icefield.errors import NeedsSpark
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
@@ -29,32 +29,12 @@ from icefield.parquet.read.task import FileTask
 from icefield.properties.table import MERGE_ON_READ
 from icefield.spark.change.expressions import check_ansi, expressions_of
 from icefield.spark.change.source import MOST_KEYS_HERE
+from icefield.spark.change.suits_local import suits_local
 from icefield.spark.file_work import group_files, run_work
-from icefield.types.datatypes import (
-    GeographyType,
-    GeometryType,
-    TimestampNsType,
-    TimestamptzNsType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 MOST_FILES = 1_000  # that may get a delete file, one after another
 MOST_MATCHED_BYTES = 64 * 1024 * 1024  # from all tasks
 MOST_MATCHED_BYTES_OF_GROUP = 32 * 1024 * 1024
-# Spark has these as values of other types.
-_OTHER_IN_SPARK = (
-    UUIDType,
-    TimeType,
-    TimestampNsType,
-    TimestamptzNsType,
-    UnknownType,
-    VariantType,
-    GeometryType,
-    GeographyType,
-)
 
 
 def merge_small(
@@ -70,7 +50,7 @@ def merge_small(
     site = Site(context.store, TableFiles.of(base), local_name())
     try:
         check_ansi(session, [*expressions_of(merge.clauses), *([] if merge.rest is None else [merge.rest])])
-        work = LocalMerge(replace(source, rows=source.fetched), merge, plan, site)
+        work = LocalMerge(replace(source, rows=source.fetched), merge, MergeTarget.of(plan), site)
     except NeedsSpark:
         return None
     try:
@@ -100,10 +80,8 @@ def _is_small(source: MergeSource, merge: Merge, plan: ChangePlan, base: TableMe
         and source.fetched.num_rows <= MOST_KEYS_HERE
         and plan.scan.files.num_rows <= MOST_FILES
         and plan.settings.mode == MERGE_ON_READ
-        and base.sort_order.is_unsorted
         and not merge.has(When.NOT_MATCHED_BY_SOURCE)
-        and not plan.relations.names
-        and not any(isinstance(f.type, _OTHER_IN_SPARK) for f in base.schema.by_id.values())
+        and suits_local(plan, base)
     )
 
 

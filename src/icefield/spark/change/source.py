@@ -182,13 +182,17 @@ def fetch_rows(source: MergeSource) -> pa.Table | None:
     if size is None or size > MOST_BYTES_HERE:
         return None
     names = [f.name for f in source.incoming.fields]
-    rows = source.rows.toArrow().select(range(len(names))).rename_columns(names)
+    return rows_with_types(source.rows.toArrow().select(range(len(names))).rename_columns(names), source.incoming)
+
+
+def rows_with_types(rows: pa.Table, incoming: Schema) -> pa.Table | None:
+    """Return rows of Spark with checked text; None if Arrow has other types, or if text is not UTF-8."""
     try:
         own = schema_from_arrow(rows.schema)
         held = [check_text(batch) for batch in rows.to_batches()]
     except SchemaMismatch:
         return None  # the tasks that write such rows say which
-    is_same = [str(f.type) for f in own.fields] == [str(f.type) for f in source.incoming.fields]
+    is_same = [str(f.type) for f in own.fields] == [str(f.type) for f in incoming.fields]
     return pa.Table.from_batches(held, rows.schema) if is_same else None
 
 

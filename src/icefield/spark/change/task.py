@@ -18,15 +18,14 @@ from pyspark.taskcontext import TaskContext
 from icefield.engine.change import Changed, ChangeSettings
 from icefield.engine.engine import Site
 from icefield.engine.file_ends import FileEnds
-from icefield.errors import IcefieldError
 from icefield.parquet.read.read import TableFiles
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.conform import conform_batch
 from icefield.parquet.write.string_check import check_text
 from icefield.parquet.write.write import DataWriter
+from icefield.spark.task_result import packed_result
 from icefield.storage.store import Store
 
-RESULTS = "result binary, error binary"
 PART, CLAUSE, FILE, POS, TASK, SOURCE, SPLIT = "part", "clause", "file", "pos", "task", "source", "split"
 FIXED = (PART, CLAUSE, FILE, POS, TASK, SOURCE, SPLIT)  # the columns before those of new rows
 POSITION_PART, MATCHED_PART, ROW_PART = 0, 1, 2
@@ -71,22 +70,13 @@ class ApplyTask:
         context = TaskContext.get()
         name = f"{context.partitionId():05d}-{context.taskAttemptId()}" if context else "00000-0"
         applied = _Applied(self, Site(self.store, self.files, name))
-        result, error = None, None
-        try:
+
+        def run() -> TaskResult:
             for batch in batches:
                 applied.add(batch)
-            result = pickle.dumps(applied.close())
-        except IcefieldError as found:
-            applied.abort()
-            if found.retryable:
-                raise
-            error = pickle.dumps(found)
-        except BaseException:
-            applied.abort()
-            raise
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([result], pa.binary()), pa.array([error], pa.binary())], names=["result", "error"]
-        )
+            return applied.close()
+
+        yield packed_result(run, applied.abort)
 
 
 class _Applied:
