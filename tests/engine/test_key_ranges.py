@@ -16,7 +16,7 @@ def test_a_key_of_a_file_belongs_to_the_group_of_the_file(seed: int) -> None:
     groups = pack_ranges(files, random.choice((1, 5, 10, 100)))
     assert sorted(number for group in groups for number in group.numbers) == list(range(len(files)))
     starts = [group.start for group in groups]
-    assert starts == sorted(set(starts))  # type: ignore[type-var]
+    assert starts == sorted(set(starts))
     for at, group in enumerate(groups):
         for number in group.numbers:
             for key in (files[number].lower, files[number].upper):

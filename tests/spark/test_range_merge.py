@@ -168,13 +168,12 @@ def test_what_does_not_suit_ranges_is_shuffled(
 
 def test_tables_and_sessions_that_do_not_suit_ranges(lake: Lake, spark: SparkSession, paths: list[object]) -> None:
     rows = pa.table({"id": [1, 25, 99], "n": [1, 1, 1], "p": ["a", "b", "c"]})
-    for number, more in enumerate(
-        (
-            {"order_by": ["n"]},
-            {"properties": {"write.merge.distribution-mode": "range"}},
-            {"properties": {"write.metadata.metrics.default": "none"}},
-        )
-    ):
+    unsuitable: list[dict[str, Any]] = [
+        {"order_by": ["n"]},
+        {"properties": {"write.merge.distribution-mode": "range"}},
+        {"properties": {"write.metadata.metrics.default": "none"}},
+    ]
+    for number, more in enumerate(unsuitable):
         table = make(lake, **more)
         assert table.upsert(rows, ["id"], engine="spark").rows_updated == 2
         assert paths == ["shuffle"] * (number + 1), more
