@@ -4,6 +4,7 @@ import ast
 import gc
 import os
 import re
+import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from zlib import crc32
 
 import pytest
 from hypothesis import settings
+from scripts.compile_kernel import NotCompiled, find_or_compile
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 import icefield
@@ -76,9 +78,6 @@ CASES_OF_INTEROP = 20  # which is a run of its own
 # A JVM takes half a minute of CPU time until it is warm, so that not every process starts one for the fixture `spark`.
 PROCESSES_WITH_SPARK = 2
 
-# Those that compile the kernels, for many seconds in a fresh clone: the others find them on disk.
-KERNELS = ("test_avro_engine.py", "test_manifest.py", "test_manifest_foreign.py", "test_manifest_list.py")
-
 # What takes longest comes first, and then the other tests of Spark, so that all processes end at about the same time.
 LONGEST = (
     "test_everywhere.py",
@@ -89,12 +88,18 @@ LONGEST = (
     "test_bank.py",
     "test_demo.py",
     "test_readme.py",
-    *KERNELS,
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have JVMs start quickly; the archive of their classes is made before there are other processes."""
+    """Have JVMs start quickly; the archive of their classes is made before there are other processes.
+
+    The Avro kernels are compiled if their source has changed, so that no run tests plain Python twice by mistake.
+    """
+    try:
+        find_or_compile()
+    except NotCompiled as error:
+        print(f"the Avro kernels are not compiled: {error}", file=sys.stderr)
     if config.option.numprocesses and "spark" not in _excluded_marks(config):
         jvm.make_archive()
     os.environ.setdefault(jvm.SUBMIT_OPTIONS, jvm.options())
@@ -115,8 +120,6 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         path = HERE.parent / nodeid.partition("::")[0]
-        if path.name in KERNELS:
-            return "kernels"
         if _needs_spark(path, nodeid):
             return f"spark {crc32(path.name.encode()) % PROCESSES_WITH_SPARK}"
         return nodeid if "slow" in _marks_of_file(path) else str(path)

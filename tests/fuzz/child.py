@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.fuzz.harness import Broken, Decoder, check_sound, run
 from tests.fuzz.registry import find_decoder
+from tests.kernels import is_sanitized
 
 LONGEST_MUTANT_S = 30
 MOST_GROWTH_BYTES = 400 * 1024 * 1024
@@ -52,7 +53,8 @@ def main() -> int:
 def _tried(decoder: Decoder, seeds: range, watch: Callable[[int], None]) -> dict[str, int]:
     check_sound(decoder)
     before = _peak_bytes()
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES_BYTES, MOST_ADDRESSES_BYTES))
+    if not is_sanitized():
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES_BYTES, MOST_ADDRESSES_BYTES))
     outcome = run(decoder, seeds, watch)
     grown = _peak_bytes() - before
     if grown > MOST_GROWTH_BYTES:

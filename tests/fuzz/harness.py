@@ -5,8 +5,7 @@ The damage comes from a seed, so a failing mutant can be made again:
     python -m tests.fuzz.child <decoder> --first <seed> --count 1
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -14,12 +13,11 @@ from typing import Any
 from tests.effort import DEEP, scaled
 from tests.fuzz.corpus import File
 from tests.fuzz.mutate import Mutation
+from tests.kernels import use_engine
 
-from icefield.codec.avro import engine as avro_engine
 from icefield.errors import CorruptFile, IcefieldError
 
 LOCATION = "s3://lake/fuzz/damaged"
-_PLENTY_BYTES = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Broken(AssertionError):
 def run(decoder: Decoder, seeds: Iterable[int], before: Callable[[int], None] = lambda seed: None) -> Outcome:
     """Try the mutants of some seeds; `before` is called with the next one."""
     outcome, files = Outcome(), decoder.files()
-    with engine(decoder.engine):
+    with use_engine(decoder.engine):
         for seed in seeds:
             before(seed)
             if _survives(decoder, files, seed):
@@ -74,20 +72,9 @@ def run(decoder: Decoder, seeds: Iterable[int], before: Callable[[int], None] = 
 
 def check_sound(decoder: Decoder) -> None:
     """Decode every file as it is: a corpus that is refused unharmed would test nothing."""
-    with engine(decoder.engine):
+    with use_engine(decoder.engine):
         for file in decoder.files():
             decoder.decode(file)
-
-
-@contextmanager
-def engine(name: str) -> Iterator[None]:
-    """Force the Avro kernels to run as plain Python or as machine code."""
-    before = avro_engine.BUDGET
-    avro_engine.BUDGET = avro_engine.Budget(_PLENTY_BYTES if name == "plain" else 0)
-    try:
-        yield
-    finally:
-        avro_engine.BUDGET = before
 
 
 def _survives(decoder: Decoder, files: Sequence[File], seed: int) -> bool:

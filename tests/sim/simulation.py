@@ -27,7 +27,6 @@ from icefield.cache.decoded_files import DecodedFiles
 from icefield.cache.manifests import ManifestCache
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
-from icefield.codec.avro import engine as avro_engine
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import decode_manifests_in_turn
 from icefield.errors import CatalogError, CommitError, CommitStateUnknown, IcefieldError, StorageError
@@ -214,14 +213,13 @@ class StoreClock(SeededAmbient):
 def run_inline() -> Iterator[None]:
     """Have planning read one file after the other in the caller's thread, and decode the same bytes once.
 
-    The Avro kernels do not wait for numba. Garbage is not collected in a run: a lease that nobody ended would end
-    whenever that happens, in the name of another process.
+    Garbage is not collected in a run: a lease that nobody ended would end whenever that happens, in the name of another
+    process.
     """
     with pytest.MonkeyPatch.context() as patch, _no_garbage_collection():
         for module in ("plan.plan", "commit.validate.ownership"):
             patch.setattr(f"icefield.{module}.ThreadPoolExecutor", _InlinePool)
         patch.setattr("icefield.plan.entries.decode_manifests_in_turn", _decode_manifests)
-        patch.setattr(avro_engine, "BUDGET", avro_engine.Budget(1 << 60))
         yield
 
 

@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any, TextIO
 
 import rich_click as click
@@ -96,13 +97,28 @@ COMMANDS = (
 )
 
 
+def show_version(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Print the version and leave; plain Python where C is expected is why planning is slow."""
+    if value and not context.resilient_parsing:
+        kernel = import_module("icefield.codec.avro.engine").chosen().description
+        click.echo(f"icefield, version {version('icefield')}, Avro kernel: {kernel}")
+        context.exit()
+
+
 @click.group(
     cls=LakeGroup,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )
-@click.version_option(package_name="icefield", prog_name="icefield")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version, and in which form the Avro kernels run.",
+)
 @click.pass_context
 def icefield(context: click.Context) -> None:
     """Apache Iceberg tables in a directory."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from icefield.codec.avro import engine as avro_engine
 from icefield.codec.avro.container import DEFAULT_LIMITS, Block, Limits
-from icefield.codec.avro.engine import Engine, engine_for, new_slots
+from icefield.codec.avro.engine import new_slots
 from icefield.codec.avro.kernel import REASONS, Blocks, Slots, Source
 from icefield.codec.avro.program import Column, Program
 from icefield.errors import CorruptFile
@@ -39,7 +40,6 @@ class Decoded:
 
     raw: RawRows
     slots: Slots
-    engine: Engine
     chosen: Longs | None = None
 
     @property
@@ -104,7 +104,7 @@ def decode(raw: RawRows, program: Program, limits: Limits = DEFAULT_LIMITS) -> D
     total = int(raw.rows.sum())
     if total > limits.rows:
         raise CorruptFile(raw.locations[-1], f"{total} rows in total, more than the limit of {limits.rows}")
-    return _run(raw, program, engine_for(len(raw.data)), total)
+    return _run(raw, program, total)
 
 
 def decode_elements(decoded: Decoded, column: Column, limits: Limits = DEFAULT_LIMITS) -> tuple[Decoded, Longs]:
@@ -122,16 +122,16 @@ def decode_elements(decoded: Decoded, column: Column, limits: Limits = DEFAULT_L
         decoded.owner[present],
         decoded.raw.locations,
     )
-    elements = _run(raw, column.elements, decoded.engine, total)
+    elements = _run(raw, column.elements, total)
     lengths = np.zeros(decoded.count, np.int64)
     lengths[present] = raw.rows
     return elements, lengths
 
 
-def _run(raw: RawRows, program: Program, engine: Engine, total: int) -> Decoded:
+def _run(raw: RawRows, program: Program, total: int) -> Decoded:
     slots = new_slots(program.longs, program.spans, total)
     source = Source(raw.data, program.code, program.keys)
-    status, value = engine.decode(source, Blocks(raw.begin, raw.end, raw.rows), slots)
+    status, value = avro_engine.current_engine().decode(source, Blocks(raw.begin, raw.end, raw.rows), slots)
     if status < 0:
         raise CorruptFile(raw.locations[raw.owner[value]], REASONS[status])
-    return Decoded(raw, slots, engine)
+    return Decoded(raw, slots)

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.codec.avro import engine as avro_engine
 from icefield.codec.avro.arrow import DECIMAL_BYTES, arrow_type
-from icefield.codec.avro.engine import engine_for
 from icefield.codec.avro.kernel import BOOL, BYTES, FIXED, VARINT, WIDTH, Slots, Source
 from icefield.codec.avro.program import Path
 from icefield.codec.avro.schema import ROOT_ID, Array, Field, Record, Value
@@ -30,8 +30,7 @@ def encode_rows(schema: Record, columns: Columns, rows: int) -> tuple[bytes, Lon
     """Encode rows one after the other: (bytes, end of each row). A composite field with a column is copied from it."""
     store = _Store(rows)
     store.add_record(schema, ROOT_ID, columns)
-    engine = engine_for(store.work)
-    return engine.encode(store.source(), store.slots(), store.capacity, rows)
+    return avro_engine.current_engine().encode(store.source(), store.slots(), store.capacity, rows)
 
 
 @dataclass
@@ -72,11 +71,6 @@ class _Store:
             self._add_values(each, each.node, _cast(column, arrow_type(each.node), each))
         else:
             self._add_bytes(each, _cast(column, pa.binary(), each), FIXED)
-
-    @property
-    def work(self) -> int:
-        """Estimate the number of bytes to be written."""
-        return self.pool_size + 2 * len(self.longs) * self.rows
 
     def source(self) -> Source:
         return Source(b"".join(self.pool), np.array(self.code, np.int64), _NO_KEYS)
@@ -186,7 +180,7 @@ def _encode_elements(items: Field, lists: pa.Array, rows: slice, offsets: Longs)
     else:
         store.add(items, lists.values[rows])
     capacity = store.capacity + len(offsets) * (1 + _MAX_VARINT_BYTES)
-    return engine_for(store.work).encode_arrays(store.source(), store.slots(), capacity, offsets)
+    return avro_engine.current_engine().encode_arrays(store.source(), store.slots(), capacity, offsets)
 
 
 def _cast(column: pa.Array, kind: pa.DataType, each: Field) -> pa.Array:

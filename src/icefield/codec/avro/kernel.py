@@ -1,7 +1,7 @@
 """The inner loops of the codec: decode and encode Avro rows by running a program (an array of instructions).
 
-They run both as plain Python (over bytes and lists) and compiled (over arrays), see `avro.engine`. So they use only
-integers, indexing and the named tuples below, and are in one file, because numba keys its cache by the file's date.
+This is the specification, and what runs where there is no compiled library; `kernel.c` has the same functions in C, see
+`avro.engine`. Change both together.
 
 The reader does not trust its input: every read is checked against the end of its block, and every iteration consumes at
 least one byte (`avro.program` refuses array elements of zero bytes), so hostile input costs linear time.
@@ -37,9 +37,6 @@ REASONS = {
     BAD_COUNT: "a count of elements or rows does not fit its block",
     NOT_AT_END: "the rows do not end where their block ends",
 }
-
-_LOW_63_BITS = 0x7FFFFFFFFFFFFFFF
-_LOW_57_BITS = 0x01FFFFFFFFFFFFFF
 
 
 class Source(NamedTuple):
@@ -186,9 +183,11 @@ def read_map(source: Source, slots: Slots, row: int, position: int, end: int, pc
 
 
 def find_key(keys: Any, guess: int, first: int, last: int, key: int) -> int:
-    """Return the index of a key in keys[first:last], or -1. Keys are mostly in order, so `guess` is tried first."""
+    """Return the index of a key in keys[first:last], or -1. Keys are mostly in order, at `guess` or absent."""
     if guess < last and keys[guess] == key:
         return guess
+    if (guess == first or keys[guess - 1] < key) and (guess == last or key < keys[guess]):
+        return -1
     while first < last:
         middle = (first + last) >> 1
         if keys[middle] == key:
@@ -224,8 +223,8 @@ def open_run(data: Any, position: int, end: int) -> tuple[int, int, int]:
             return 0, -1, BAD_LENGTH
     if position < 0:
         return 0, -1, position
-    # Each element has at least one byte. (Negating the least 64-bit integer leaves it negative.)
-    if count < 0 or count > room:
+    # Each element has at least one byte.
+    if count > room:
         return 0, -1, BAD_COUNT
     return count, size, position
 
@@ -258,8 +257,7 @@ def read_varint(data: Any, position: int, end: int) -> tuple[int, int]:
         shift += 7
     if shift > 63 and byte > 1:
         return 0, BAD_VARINT
-    # The mask makes this a logical shift on 64-bit integers.
-    return ((value >> 1) & _LOW_63_BITS) ^ -(value & 1), position
+    return (value >> 1) ^ -(value & 1), position
 
 
 def put_long(slots: Slots, slot: int, row: int, value: int) -> None:
@@ -340,19 +338,15 @@ def write_long(out: Any, position: int, op: int, value: int) -> int:
 def write_varint(out: Any, position: int, value: int) -> int:
     """Write a zigzag integer; return the position after it."""
     rest = (value << 1) ^ (value >> 63)
-    while rest & ~0x7F:
+    while rest > 0x7F:
         out[position] = (rest & 0x7F) | 0x80
         position += 1
-        # The mask makes this a logical shift on 64-bit integers.
-        rest = (rest >> 7) & _LOW_57_BITS
+        rest >>= 7
     out[position] = rest
     return position + 1
 
 
 def copy_bytes(data: Any, begin: int, end: int, out: Any, position: int) -> int:
     """Copy a span; return the position after it."""
-    # The guard rules out negative indexes, so that the compiler may vectorise the copy.
-    if begin >= 0 and position >= 0:
-        for i in range(end - begin):
-            out[position + i] = data[begin + i]
+    out[position : position + end - begin] = data[begin:end]
     return position + end - begin
