@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 # Bytecode is kept: the suite starts hundreds of Pythons, and without it each compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick deep everywhere sim lint format interop bench site lock clean environment interop-environment site-environment python
+.PHONY: help demo test quick deep everywhere sim lint format interop bench site wheels lock clean environment interop-environment site-environment python
 
 help:
 	@echo 'make demo        a lake from nothing: tables, commits, time travel'
@@ -22,6 +22,7 @@ help:
 	@echo 'make interop     the same tables read and written by stock Spark with the Iceberg jars'
 	@echo 'make bench       the measurements'
 	@echo 'make site        the docs and the API reference as a static site in build/site, links checked'
+	@echo 'make wheels      a wheel for each platform and the source archive, in dist'
 	@echo 'make lock        resolve the lock files again (ARGS=--upgrade for newer versions)'
 	@echo 'make clean       remove what make built'
 	@echo 'PYTHON=python3.12 chooses the interpreter (3.11 or newer)'
@@ -75,11 +76,14 @@ bench: environment
 site: environment site-environment
 	@.venv-site/bin/python scripts/build_site.py
 
+wheels: environment
+	@.venv/bin/python -m scripts.build_wheels $(ARGS)
+
 lock: python
 	@"$(PYTHON)" scripts/lock.py $(ARGS)
 
 clean:
-	rm -rf .venv .venv-interop .venv-site dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-interop .venv-site dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis src/icefield/codec/avro/*.so
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment: python

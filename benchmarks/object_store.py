@@ -16,14 +16,11 @@ from tests.s3_server import s3_server
 import icefield
 from benchmarks.planning_tables import Bucket, Shape, make_table_in
 from benchmarks.slow_store import delayed
-from icefield.codec.avro.engine import compiled_engine
 
 ROUNDS = 3
 _OURS = """
 import json, sys, time
 import icefield
-from icefield.codec.avro.engine import compiled_engine
-compiled_engine()
 target, properties = sys.argv[1], json.loads(sys.argv[2])
 with icefield.connect(target, properties=properties) as lake:
     lake.has_table("a.b")  # the client is there
@@ -43,7 +40,6 @@ print(json.dumps([time.perf_counter() - begin, files]))
 
 def run(manifests: int = 1_000, delay_ms: int = 50) -> None:
     """Print the time of both, and the ratio."""
-    compiled_engine()
     server = s3_server()
     root = server.new_root()
     with icefield.connect(root, properties=server.properties) as lake:

@@ -3,7 +3,7 @@
     python -m benchmarks planning [most files]
 
 CPU time of the process over all threads, the best of some rounds; manifests are deflate, with 20 columns of statistics.
-Cold is without the manifest cache, but with the decoder loaded; PyIceberg's own cache of manifest lists is emptied
+Cold is without the manifest cache; PyIceberg's own cache of manifest lists is emptied
 before each round. Beyond 100,000 files PyIceberg is not run but extrapolated, which is marked with ~.
 Peak memory is that of a separate process, with interpreter and libraries, as reported by Linux.
 """
@@ -24,7 +24,6 @@ from pyiceberg.table import StaticTable
 
 import icefield
 from benchmarks.planning_tables import NAME, WHERE, Shape, make_table
-from icefield.codec.avro.engine import compiled_engine
 from icefield.lake import Lake
 
 ENTRIES = 10_000
@@ -43,7 +42,6 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 
 def run(most_files: int = 1_000_000) -> None:
     """Print each result with its target."""
-    compiled_engine()
     _growth(most_files)
     _small_manifests()
     _dozen_files()

@@ -29,6 +29,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PIP_LOCK = ROOT / "requirements" / "pip.lock"
 # Its wheel is never published, and building it takes no compiler. Any other source archive would be a surprise.
 BUILT_FROM_SOURCE = "pyspark"
+COMPILE_KERNEL = ROOT / "scripts" / "compile_kernel.py"
+# What an install of the project itself is made of; its modules are imported from where they are.
+PROJECT = (
+    ROOT / "pyproject.toml",
+    ROOT / "hatch_build.py",
+    ROOT / "requirements" / "compiler.lock",
+    ROOT / "src" / "icefield" / "codec" / "avro" / "kernel.c",
+    COMPILE_KERNEL,
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Wanted:
             "interpreter": f"{sys.implementation.cache_tag} {sysconfig.get_platform()}",
             "place": str(self.place),
             "lock": _digest(PIP_LOCK, self.lock, Path(__file__)),
-            "project": _digest(ROOT / "pyproject.toml") if self.editable else "",
+            "project": _digest(*PROJECT) if self.editable else "",
         }
 
 
@@ -83,7 +92,14 @@ def _build(wanted: Wanted, found: dict[str, str]) -> None:
         _install_locks(wanted)
     if wanted.editable:
         _pip(wanted.place, "install", "--no-deps", "--no-index", "--no-build-isolation", "--editable", str(ROOT))
+        _compile_kernel(wanted.place)
     _stamp(wanted.place).write_text(json.dumps(target, indent=2) + "\n")
+
+
+def _compile_kernel(environment: Path) -> None:
+    """Compile the Avro kernels if pip did not, for want of a compiler. Without them all works, but planning is slow."""
+    command = [str(environment / "bin" / "python"), "-I", str(COMPILE_KERNEL), "--fetch"]
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
 
 
 def _digest(*files: Path) -> str:

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
 # Lock file: what it is resolved from. The site imports the project from .venv, so it comes after the lock of that.
 LOCKS = {
+    "requirements/compiler.lock": ("requirements/compiler.in",),
     "requirements/dev.lock": ("pyproject.toml", "--extra=jre", "--group=pyproject.toml:dev"),
     "requirements/interop.lock": ("requirements/interop.in",),
     "requirements/locker.lock": ("requirements/locker.in",),

@@ -42,7 +42,8 @@ def decoded(engine: Engine, program: Program, data: bytes, blocks: Sequence[Long
 
 def random_blocks(rows: list[bytes], rng: Random) -> tuple[bytes, list[Longs]]:
     """Put rows into blocks, the first one byte from the start, and damage every second case."""
-    data, begin, end, counts, at = b"\0", [], [], [], 0
+    data, at = b"\0", 0
+    begin, end, counts = list[int](), list[int](), list[int]()
     while at < len(rows) or not begin:
         count = rng.randint(0 if rng.random() < 0.1 else min(1, len(rows) - at), len(rows) - at)
         begin.append(len(data))

@@ -45,13 +45,13 @@ class CompiledEngine:
     """The kernels in C, which run without the interpreter lock."""
 
     def __init__(self, library: CDLL) -> None:
-        pointers = [POINTER(_Source), POINTER(_Slots)]
+        source, blocks, slots = POINTER(_Source), POINTER(_Blocks), POINTER(_Slots)
         self._decode_rows = library.decode_rows
-        self._decode_rows.argtypes = [POINTER(_Source), POINTER(_Blocks), POINTER(_Slots), POINTER(c_int64)]
+        self._decode_rows.argtypes = [source, blocks, slots, POINTER(c_int64)]
         self._encode_rows = library.encode_rows
-        self._encode_rows.argtypes = [*pointers, c_void_p, c_int64, c_void_p, c_int64]
+        self._encode_rows.argtypes = [source, slots, c_void_p, c_int64, c_void_p, c_int64]
         self._encode_arrays = library.encode_arrays
-        self._encode_arrays.argtypes = [*pointers, c_void_p, c_void_p, c_int64, c_void_p, c_int64]
+        self._encode_arrays.argtypes = [source, slots, c_void_p, c_void_p, c_int64, c_void_p, c_int64]
         for function in (self._decode_rows, self._encode_rows, self._encode_arrays):
             function.restype = c_int64
 
