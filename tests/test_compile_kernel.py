@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from scripts import build_wheels, compile_kernel
 from scripts.compile_kernel import NotCompiled, find_or_compile, library_path
+from scripts.environment import PROJECT
 
 from icefield.codec.avro import library
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "scripts" / "compile_kernel.py"
-EMPTY_FOLDER = "/nowhere"
+NO_FOLDER = "/nowhere"
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_a_directory_that_cannot_be_written_to_is_named(source: Path) -> None:
 
 
 def test_without_a_compiler_the_script_says_so(tmp_path: Path) -> None:
-    variables = {**os.environ, "PATH": EMPTY_FOLDER, "CC": ""}
+    variables = {**os.environ, "PATH": NO_FOLDER, "CC": ""}
     command = [sys.executable, str(SCRIPT), "--into", str(tmp_path)]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -107,6 +108,11 @@ def test_the_build_and_the_package_agree_on_names() -> None:
     assert library_path(library.FOLDER).name == library.library_name(
         (library.FOLDER / "kernel.c").read_bytes(), library.this_system()
     )
+
+
+def test_an_environment_is_updated_when_the_kernels_or_their_build_change() -> None:
+    assert {compile_kernel.SOURCE, compile_kernel.COMPILER_LOCK, SCRIPT, ROOT / "hatch_build.py"} < set(PROJECT)
+    assert all(path.exists() for path in PROJECT)
 
 
 def test_every_platform_has_its_own_wheel() -> None:
