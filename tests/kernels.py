@@ -32,7 +32,7 @@ class ExactEngine(CompiledEngine):
 
 
 def compiled_engine() -> CompiledEngine:
-    """Return the kernels in C. A suite without them is no proof, so that a missing library is an error."""
+    """Return the kernels in C. A suite without them proves little, so that a missing library is an error."""
     if is_sanitized():
         return ExactEngine(ctypes.CDLL(os.environ[LIBRARY_VARIABLE]))
     return CompiledEngine(load_library())
