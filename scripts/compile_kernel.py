@@ -55,7 +55,7 @@ def find_or_compile(into: Path = SOURCE.parent, *, fetch: bool = False) -> Path:
     if library_path(into).exists():
         return library_path(into)
     failures = []
-    for compiler in _compilers():
+    for compiler in compilers():
         try:
             return compile_kernel(compiler, into)
         except NotCompiled as error:
@@ -84,6 +84,16 @@ def compile_kernel(compiler: Command, into: Path, options: Command = ()) -> Path
     return library
 
 
+def compilers() -> list[Command]:
+    """Return the compilers to try: the user's own choice, or else whatever is installed."""
+    if chosen := shlex.split(os.environ.get("CC", "")):
+        return [chosen]
+    found: list[Command] = [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    if importlib.util.find_spec("ziglang"):
+        found.append([sys.executable, "-m", "ziglang", "cc"])
+    return found
+
+
 def library_path(into: Path) -> Path:
     """Return where the library of the present source is, or will be."""
     return into / str(_naming()["library_name"](SOURCE.read_bytes(), _system()))
@@ -110,16 +120,6 @@ def _run_compiler(command: Command, scratch: str) -> None:
 
 def _options() -> Command:
     return (*OPTIONS, *OPTIONS_ON_LINUX) if _system().startswith("linux") else OPTIONS
-
-
-def _compilers() -> list[Command]:
-    """Return the compilers to try: the user's own choice, or else whatever is installed."""
-    if chosen := shlex.split(os.environ.get("CC", "")):
-        return [chosen]
-    found: list[Command] = [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
-    if importlib.util.find_spec("ziglang"):
-        found.append([sys.executable, "-m", "ziglang", "cc"])
-    return found
 
 
 def _system() -> str:

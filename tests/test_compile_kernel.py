@@ -14,6 +14,8 @@ from scripts.environment import PROJECT
 
 from icefield.codec.avro import library
 
+needs_compiler = pytest.mark.skipif(not compile_kernel.compilers(), reason="there is no C compiler on this machine")
+
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "scripts" / "compile_kernel.py"
 NO_FOLDER = "/nowhere"
@@ -38,6 +40,7 @@ def compiler_in(folder: Path, name: str, script: str) -> Path:
     return path
 
 
+@needs_compiler
 def test_a_library_is_compiled_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = find_or_compile(source.parent)
     assert library.load_library(source.parent)._name == str(made)
@@ -46,6 +49,7 @@ def test_a_library_is_compiled_once(source: Path, monkeypatch: pytest.MonkeyPatc
     assert sorted(path.name for path in source.parent.iterdir()) == [made.name, "kernel.c", "library.py"]
 
 
+@needs_compiler
 def test_another_source_makes_another_library_and_the_old_one_goes(source: Path) -> None:
     old = find_or_compile(source.parent)
     source.write_text(source.read_text() + "/* changed */\n")
@@ -88,6 +92,7 @@ def test_a_compiler_that_is_not_there_or_fails_is_named(
         find_or_compile(source.parent)
 
 
+@needs_compiler
 def test_a_directory_that_cannot_be_written_to_is_named(source: Path) -> None:
     with pytest.raises(NotCompiled, match="kernel.c"):
         find_or_compile(source / "below a file")
@@ -139,6 +144,7 @@ def unpacked(wheel: Path, into: Path) -> str:
 
 
 @pytest.mark.slow
+@needs_compiler
 def test_a_wheel_has_the_library_and_the_tag_of_its_platform(tmp_path: Path) -> None:
     build(tmp_path, ICEFIELD_BUILD_PLATFORM="")
     (wheel,) = tmp_path.glob("*.whl")
