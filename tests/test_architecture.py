@@ -26,6 +26,7 @@ ROOMS = (
     "catalog",
     "backend",
     "leases",
+    "marks",
     "plan",
     "commit",
     "engine",
@@ -75,7 +76,8 @@ DOORS = {
     ),
     "commit": (
         *("action", "attempt", "load", "loop", "open_write", "relocate", "view", "actions.*", "snapshot.manifests"),
-        *("operations.choose", "operations.locations", "operations.tables", "operations.views"),
+        *("operations.choose", "operations.locations", "operations.retired_metadata", "operations.tables"),
+        "operations.views",
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
         "snapshot.moved_rows",
         *("validate.key_history", "validate.references", "validate.transaction_reads"),
@@ -107,6 +109,7 @@ DOORS = {
     ),
     "inspect": ("metadata_tables", "source"),
     "leases": ALL,
+    "marks": ALL,
     "model": ALL,
     "parquet": (
         *("nan_columns", "add_files.describe", "read.deletes", "read.project", "read.read", "read.read_ahead"),

@@ -39,7 +39,8 @@ def test_what_is_no_table_is_not_registered(tmp_path: Path) -> None:
 def test_a_table_that_is_taken_in_again_under_its_name_removes_nothing_that_was_there(
     tmp_path: Path, target: str
 ) -> None:
-    properties = {"write.metadata.previous-versions-max": "1"}
+    at_once = {"icefield.gc.grace-ms": "0", "icefield.gc.foreign-readers": "false"}
+    properties = {"write.metadata.previous-versions-max": "1", **at_once}
     with icefield.connect(target.format(tmp_path), durable=False) as lake:
         table = lake.create_table("a.t", "id long", properties=properties)
         for number in range(3):
@@ -52,6 +53,7 @@ def test_a_table_that_is_taken_in_again_under_its_name_removes_nothing_that_was_
         assert again.metadata.metadata_log[-1].metadata_file == location
         for number in range(5):
             again.append(pa.table({"id": [number]}))
+        again.sweep()
         left = {f.location for f in lake.store.list(folder) if f.location.endswith(".metadata.json")}
         assert left >= there
         assert len(left - there) == 2, "those of its own history still go"

@@ -16,6 +16,7 @@ import icefield
 from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.object_store.catalog import ObjectStoreCatalog
+from icefield.commit.operations.retired_metadata import LEAST_COMMITS
 from icefield.errors import AlreadyExists, IcefieldError, InvalidInput, LocationRefused
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
@@ -23,7 +24,12 @@ from icefield.storage.location import local_path
 from icefield.storage.roots import Roots, resolve_location
 from icefield.table.table import Table
 
-SHORT_LOG = {"write.metadata.previous-versions-max": "1"}
+SHORT_LOG = {
+    "write.metadata.previous-versions-max": "1",
+    "icefield.gc.grace-ms": "0",
+    "icefield.gc.foreign-readers": "false",
+}
+LOOKS = 2 * LEAST_COMMITS  # as many commits look twice for metadata files that left the log, and delete them at once
 ROWS = pa.table({"id": [1]})
 
 
@@ -202,15 +208,16 @@ def test_a_log_that_names_files_of_others_removes_none(lake_of: Lake) -> None:
     lake_of.catalog.swap([PointerSwap(parse_table_name("a.t"), pointer, hostile)])
     before = all_files(lake_of)
     hurt = lake_of.table("a.t")
-    hurt.append(ROWS)
-    hurt.append(ROWS)
+    for _ in range(LOOKS):
+        hurt.append(ROWS)
+    hurt.sweep()
     assert before <= all_files(lake_of) | {hostile}
-    assert (victim.count(), hurt.count()) == (1, 2)
+    assert (victim.count(), hurt.count()) == (1, LOOKS)
 
 
 def test_a_table_removes_what_it_wrote_itself(lake_of: Lake) -> None:
     table = lake_of.create_table("a.t", "id long", properties=SHORT_LOG)
-    for _ in range(4):
+    for _ in range(LOOKS):
         table.append(ROWS)
     left = {each for each in all_files(lake_of) if each.endswith(".metadata.json")}
     assert left == {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
@@ -223,8 +230,9 @@ def test_a_registered_table_keeps_what_its_log_had(lake_of: Lake) -> None:
     lake_of.drop_table("a.t")
     again = lake_of.register_table("b.u", location)
     before = {each for each in all_files(lake_of) if each.endswith(".metadata.json")}
-    for _ in range(4):
+    for _ in range(LOOKS):
         again.append(ROWS)
+    again.sweep()
     after = {each for each in all_files(lake_of) if each.endswith(".metadata.json")}
     assert before <= after
     assert len(after) == len(before) + 2
@@ -235,12 +243,12 @@ def test_a_table_in_two_catalogs_destroys_neither(tmp_path: Path) -> None:
     table = lakes[0].create_table("a.t", "id long", properties=SHORT_LOG)
     table.append(ROWS)
     other = lakes[1].register_table("a.t", table.metadata_location)
-    for _ in range(4):
+    for _ in range(LOOKS):
         other.append(ROWS)
     assert lakes[0].table("a.t").count() == 1
-    for _ in range(4):
+    for _ in range(LOOKS):
         table.append(ROWS)
-    assert [lake.table("a.t").count() for lake in lakes] == [5, 5]
+    assert [lake.table("a.t").count() for lake in lakes] == [LOOKS + 1, LOOKS + 1]
     for lake in lakes:
         lake.close()
 
@@ -250,7 +258,7 @@ def test_a_copied_catalog_removes_nothing_of_the_first(tmp_path: Path) -> None:
         lake.create_table("a.t", "id long", properties=SHORT_LOG).append(ROWS)
     shutil.copy(tmp_path / "a.db", tmp_path / "b.db")
     with icefield.connect(f"sqlite:///{tmp_path}/b.db", warehouse=tmp_path / "lake") as copy:
-        for _ in range(4):
+        for _ in range(LOOKS):
             copy.table("a.t").append(ROWS)
     with icefield.connect(f"sqlite:///{tmp_path}/a.db", warehouse=tmp_path / "lake") as lake:
         assert lake.table("a.t").count() == 1
@@ -262,9 +270,9 @@ def test_what_another_name_points_at_is_not_removed(tmp_path: Path) -> None:
         table = lake.create_table("a.t", "id long", properties=SHORT_LOG)
         table.append(ROWS)
         lake.catalog.swap([PointerSwap(parse_table_name("a.theirs"), None, table.metadata_location)])
-        for _ in range(4):
+        for _ in range(LOOKS):
             table.append(ROWS)
-        assert [lake.table("a.theirs").count(), table.count()] == [1, 5]
+        assert [lake.table("a.theirs").count(), table.count()] == [1, LOOKS + 1]
 
 
 @pytest.mark.parametrize("key", ["manifest-list", "statistics-path"])

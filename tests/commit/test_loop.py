@@ -167,24 +167,6 @@ def test_commit_to_a_table_recreated_is_refused(memory_lake: Lake, table: Table)
     assert ids_of(memory_lake.table("a.t")) == []
 
 
-def test_old_metadata_files_are_cleaned_as_they_leave_the_log(memory_lake: Lake) -> None:
-    table = memory_lake.create_table("a.t", "id long", properties={"write.metadata.previous-versions-max": "3"})
-    for n in range(8):
-        table.append(rows(n))
-    kept = [f for f in files_of(memory_lake) if f.endswith(".metadata.json")]
-    assert len(kept) == 4
-    assert set(kept) == {table.metadata_location, *(e.metadata_file for e in table.metadata.metadata_log)}
-    assert ids_of(table) == list(range(8))
-
-
-def test_old_metadata_files_are_kept_on_request(memory_lake: Lake) -> None:
-    properties = {"write.metadata.previous-versions-max": "3", "write.metadata.delete-after-commit.enabled": "false"}
-    table = memory_lake.create_table("a.t", "id long not null", properties=properties)
-    for n in range(5):
-        table.append(rows(n))
-    assert len([f for f in files_of(memory_lake) if f.endswith(".metadata.json")]) == 6
-
-
 class _Crash(BaseException):
     """The process dies here: no handler of ours runs."""
 

@@ -256,20 +256,6 @@ def test_without_garbage_collection_nothing_expires(lake: Lake) -> None:
     assert len(table.snapshots()) == 2
 
 
-@pytest.mark.parametrize(
-    ("asked", "removed"), [({}, False), ({"write.metadata.delete-after-commit.enabled": "true"}, True)]
-)
-def test_without_garbage_collection_old_metadata_goes_only_if_asked_for(
-    asked: dict[str, str], removed: bool, lake: Lake
-) -> None:
-    table = partitioned(lake, **{"gc.enabled": "false", "write.metadata.previous-versions-max": "1"}, **asked)
-    first = Path(local_path(table.metadata_location))
-    table.append(ROWS)
-    table.append(ROWS)
-    table.append(ROWS)
-    assert first.exists() != removed
-
-
 # Statistics.
 
 

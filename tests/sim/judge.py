@@ -36,7 +36,6 @@ class Judge:
         self._landed: list[Intent] = []
         self.watch: Watch | None = None  # over leases and collectors
         self.foreign: frozenset[str] = frozenset()  # files that nobody may remove
-        self._retired: set[str] = set()  # metadata files that left the log, which commits remove
         self.unmodelled: Callable[[], Mapping[str, str]] = dict  # pointers of tables of which only the files are judged
 
     @property
@@ -68,8 +67,10 @@ class Judge:
                 raise Violation(f"{table} moved from {move.expected}, but stood at {self.pointers.get(table)}")
             assert move.new is not None, "nothing drops tables here"
             after[table] = self._load(table, move)
-            if move.expected is not None and self.tables[table].contents.keys() - after[table].contents.keys():
-                self._expired |= self.reading.files_of_table(move.expected)
+            if move.expected is not None:
+                self._expired |= self.reading.log_of(move.expected)
+                if self.tables[table].contents.keys() - after[table].contents.keys():
+                    self._expired |= self.reading.files_of_table(move.expected)
             self.pointers[table] = move.new
         begun, before = intent.began, self.tables
         self.history.append(after)
@@ -91,8 +92,6 @@ class Judge:
         for change in changes:
             if str(change.table) not in self.pointers and change.new is not None:
                 self._check_files(change.new, f"{change.table} as it becomes")
-            if change.new is not None and change.expected is not None:
-                self._retired |= self.reading.log_of(change.expected) - self.reading.log_of(change.new)
 
     def stored(self, location: str, data: bytes, who: str, now: float) -> None:
         """Judge an object that was stored."""
@@ -116,7 +115,7 @@ class Judge:
         for table, pointer in self._all_pointers():
             if location in self.reading.files_of_table(pointer):
                 raise Violation(f"{intent} removes {location}, which {table} leads to")
-        if self.watch is not None and location not in self._retired and self.reading.is_there(location):
+        if self.watch is not None and self.reading.is_there(location):
             self.watch.removing(location, intent.actor, self.reading.is_there)
 
     def _all_pointers(self) -> list[tuple[str, str]]:

@@ -15,10 +15,11 @@ from icefield.commit.actions import rewrite
 from icefield.commit.open_write import OpenWrite
 from icefield.commit.snapshot.moved_rows import MovedRows
 from icefield.leases import sample
+from icefield.marks import clear, mark
+from icefield.marks.files import NO_TABLE_FILES, FileKind
 from icefield.table.read_lease import ReadLease
-from icefield.upkeep import expire, mark, orphans, owned, reachable, sweep
+from icefield.upkeep import expire, orphans, owned, reachable, sweep
 from icefield.upkeep.dropped import DroppedTables
-from icefield.upkeep.files import NO_TABLE_FILES, FileKind
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -68,7 +69,7 @@ def writers_that_do_not_renew_before_the_swap(patch: pytest.MonkeyPatch) -> None
 
 
 def lists_deleted_before_data(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sweep, "FileKind", tuple(reversed(FileKind)))
+    patch.setattr(clear, "FileKind", tuple(reversed(FileKind)))
 
 
 def dropped_tables_known_by_name(patch: pytest.MonkeyPatch) -> None:
@@ -159,7 +160,7 @@ def orphans_without_reachable_files(patch: pytest.MonkeyPatch) -> None:
 
 
 def audits_that_are_not_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sweep, "write_audit", lambda *_: "memory://lake/none.parquet")
+    patch.setattr(clear, "write_audit", lambda *_: "memory://lake/none.parquet")
 
 
 def foreign_files_that_are_not_spared(patch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from tests.sim.simulation import WAREHOUSE, Simulation, StoreClock
 from icefield.backend import Backend
 from icefield.catalog.catalog import Entry
 from icefield.catalog.memory import MemoryCatalog
+from icefield.commit.operations.retired_metadata import LEAST_COMMITS
 from icefield.lake import Lake
 from icefield.model.names import TableName
 
@@ -82,6 +83,9 @@ def prepare(shape: Shape) -> Prepared:
         table = lake.create_table(name, "id long, n long", properties=properties, format_version=shape.format_version)
         for rows in FIRST_ROWS:
             table.append(arrow(rows))
+        # The next commit, or the one after it, looks for metadata files that left the log.
+        for count in range(LEAST_COMMITS - 2 - len(FIRST_ROWS)):
+            table.set_properties({"prepared": str(count)})
         if name == TABLES[0]:
             table.add_files([_write_outside(simulation)])
         if name in TABLES:

@@ -64,7 +64,10 @@ def test_a_row_delta_that_lands_on_another_base_leaves_nothing(lake: Lake, monke
 def test_a_table_that_moves_on_while_it_is_opened_is_opened_where_it_is(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = lake.create_table("s.s", "id long, n long", properties={"write.metadata.previous-versions-max": "1"})
+    at_once = {"icefield.gc.grace-ms": "0", "icefield.gc.foreign-readers": "false"}
+    short = lake.create_table(
+        "s.s", "id long, n long", properties={"write.metadata.previous-versions-max": "1", **at_once}
+    )
     pointer = lake.catalog.pointer
 
     def let_others_commit_afterwards(*names: Any) -> str:
@@ -72,6 +75,7 @@ def test_a_table_that_moves_on_while_it_is_opened_is_opened_where_it_is(
         monkeypatch.setattr(lake.catalog, "pointer", pointer)
         for number in range(2):
             short.append(arrow(((number, number),)))
+        assert short.sweep().files_deleted == 1
         return found
 
     monkeypatch.setattr(lake.catalog, "pointer", let_others_commit_afterwards)

@@ -8,10 +8,10 @@ from icefield.backend import Backend
 from icefield.catalog.memory import MemoryCatalog
 from icefield.errors import CatalogError
 from icefield.lake import Lake
+from icefield.marks.files import FileKind
 from icefield.model.names import parse_table_name
 from icefield.model.statistics import StatisticsFile
 from icefield.upkeep import orphans, sweep
-from icefield.upkeep.files import FileKind
 from icefield.upkeep.owned import Ownership
 
 

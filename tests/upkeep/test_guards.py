@@ -17,9 +17,10 @@ from icefield.dml.head import TableHead
 from icefield.errors import CommitStateUnknown, IcefieldError, InvalidInput, LeaseLost
 from icefield.leases.folder import store_time_ms
 from icefield.leases.lease import MARGIN_S
-from icefield.upkeep import expire, mark, sweep
+from icefield.marks import clear, mark
+from icefield.marks.files import FileKind, TableFiles, table_files
+from icefield.upkeep import expire, sweep
 from icefield.upkeep.checks import find_proposed
-from icefield.upkeep.files import FileKind, TableFiles, table_files
 from icefield.upkeep.owned import Ownership
 
 
@@ -286,7 +287,8 @@ def commits_during_the_look(yard: Yard) -> None:
 
 
 def marks_that_must_be_there(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sweep, "read_unless_done", mark.read_mark)
+    for module in (clear, sweep):
+        patch.setattr(module, "read_unless_done", mark.read_mark)
 
 
 def version_loaded_first(patch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ from tests.upkeep.test_guards import reader_between_sample_and_delete
 from icefield.commit.actions.expire import ExpireSnapshots
 from icefield.dml.head import LiveHead
 from icefield.errors import CatalogError, IcefieldError
+from icefield.marks import files, mark
+from icefield.marks.files import NO_TABLE_FILES
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.storage.store import StoredFile
 from icefield.table.table import Table
-from icefield.upkeep import expire, files, mark, reachable
-from icefield.upkeep.files import NO_TABLE_FILES
+from icefield.upkeep import expire, reachable
 from icefield.upkeep.reachable import find_reachable
 
 Patch = pytest.MonkeyPatch

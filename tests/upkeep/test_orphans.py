@@ -10,9 +10,9 @@ from tests.upkeep.fixtures import AT_ONCE, FUTURE, Yard, ids, make_yard, rows
 
 from icefield.errors import CatalogError, InvalidInput, LeaseLost
 from icefield.leases.lease import MARGIN_S
+from icefield.marks.files import FileKind, fold_one
 from icefield.storage.store import StoredFile
 from icefield.table.table import Table
-from icefield.upkeep.files import FileKind, fold_one
 from icefield.upkeep.owned import Ownership
 
 SOME = uuid.UUID(int=0x1234 << 100)

@@ -24,6 +24,7 @@ from icefield.commit.attempt import Attempt, begin_attempt
 from icefield.commit.open_write import OpenWrite
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.locations import check_proposed_locations
+from icefield.commit.operations.retired_metadata import look_after_commit
 from icefield.commit.operations.tables import Proposal, TableOperations, TableVersion
 from icefield.commit.retry import retry
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
@@ -87,7 +88,7 @@ class Committer:
         if not run.writes:
             run.writes.append(OpenWrite(self.backend))
         try:
-            return retry(
+            landed = retry(
                 self.backend.ambient,
                 parts[0].table,
                 lambda: self._load(run),
@@ -106,6 +107,11 @@ class Committer:
         finally:
             for write in run.writes:
                 write.close()
+        if run.attempt is not None and run.attempt.is_landed:
+            for part, version in zip(parts, landed, strict=True):
+                if part.actions:
+                    look_after_commit(self.backend, part.table, version)
+        return landed
 
     def discard(self, part: TableCommit) -> None:
         """Remove the files of a part that was certainly not committed, on any base."""
@@ -180,9 +186,8 @@ class Committer:
                 # Files of a base that is not the newest any more may be gone.
                 raise CommitConflict(f"{run.parts[0].table} changed while its files were read") from error
             raise
-        remove_quietly(self.backend.store, committed.obsolete)
         remove_quietly(self.backend.store, [f for p in proposals for change in p.changes for f in change.unused])
-        made = {proposal.table: new for proposal, new in zip(moved, committed.tables, strict=True)}
+        made = {proposal.table: new for proposal, new in zip(moved, committed, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 
     def _has_moved(self, run: "_Run", bases: "_Bases") -> bool:

@@ -39,10 +39,11 @@ from icefield.forget.holders import Holders, find_holders
 from icefield.forget.result import ForgetResult, SearchResult
 from icefield.forget.search import Search, Term
 from icefield.leases.folder import metadata_folder
+from icefield.marks.grace import DAY_MS, grace_of
 from icefield.model.snapshot import RefKind
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.store import remove_empty_directories
-from icefield.upkeep.checks import DAY_MS, check_enabled, grace_of
+from icefield.upkeep.checks import check_enabled
 from icefield.upkeep.expire import expire_snapshots
 from icefield.upkeep.orphans import distinct_roots, remove_orphans
 from icefield.upkeep.owned import Ownership

@@ -3,7 +3,7 @@
 metadata/gc/leases/<lease>.<version>.json      who reads or writes (leases.record)
 metadata/gc/sightings/<lease>.<version>        when a collector first saw that version
 metadata/gc/marks/<mark>.parquet               what is to be deleted
-metadata/gc/audit/<mark>.parquet               what was deleted, or is being deleted
+metadata/gc/audit/<mark>/<sweep>.parquet       what was deleted, or is being deleted
 metadata/gc/claims/<number>.json               which lease works on the upkeep of the table (leases.claim)
 metadata/gc/searches/<id>                      when orphan files were last searched
 metadata/gc/probes/<id>                        the store's clock

@@ -30,14 +30,15 @@ from icefield.engine.choose import EngineName
 from icefield.errors import IcefieldError, MissingFile
 from icefield.expr.bind.bound import TRUE
 from icefield.leases.folder import gc_folders, store_time_ms
+from icefield.marks.grace import grace_of
+from icefield.marks.mark import list_marks, read_mark
 from icefield.model.snapshot import MAIN
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
 from icefield.policy.settings import Policy, Step
 from icefield.properties.compaction import COMPACTION_MIN_INPUT_FILES
-from icefield.properties.upkeep import GC_GRACE_MS, UPKEEP_MIN_MANIFESTS, UPKEEP_ORPHANS_INTERVAL_MS
+from icefield.properties.upkeep import UPKEEP_MIN_MANIFESTS, UPKEEP_ORPHANS_INTERVAL_MS
 from icefield.report.measure import count_deletes
-from icefield.upkeep.mark import list_marks, read_mark
 from icefield.upkeep.searches import last_search_ms
 
 HOUR_MS = 3600 * 1000
@@ -159,8 +160,8 @@ class _Measuring:
     def sweep(self) -> tuple[float, dict[str, int]]:
         store = self._head.backend.store
         marks = list_marks(store, gc_folders(self._metadata, store))
-        grace_ms = GC_GRACE_MS.read(self._metadata.properties)
-        due = [mark for mark in marks if self._store_time_ms() - mark.made_ms >= grace_ms]
+        grace = {mark.reason: grace_of(self._metadata.properties, mark.reason) for mark in marks}
+        due = [mark for mark in marks if self._store_time_ms() - mark.made_ms >= grace[mark.reason]]
         files = []
         for mark in due:
             with suppress(MissingFile):  # swept since it was listed

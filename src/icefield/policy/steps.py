@@ -16,13 +16,13 @@ from icefield.dml.head import LiveHead
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
 from icefield.errors import CommitConflict, ConcurrentChange, IcefieldError, LeaseLost, NoSuchTable
+from icefield.marks.grace import DAY_MS
 from icefield.model.snapshot import MAIN
 from icefield.policy.budget import Budget
 from icefield.policy.debt import StepDebt, begin_compaction, begin_delete_rewrite
 from icefield.policy.result import Outcome, StepResult
 from icefield.policy.settings import Step
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
-from icefield.upkeep.checks import DAY_MS
 from icefield.upkeep.expire import expire_snapshots
 from icefield.upkeep.orphans import remove_orphans
 from icefield.upkeep.sweep import sweep

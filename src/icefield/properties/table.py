@@ -53,7 +53,8 @@ METADATA_DELETE_AFTER_COMMIT = Property(
     "write.metadata.delete-after-commit.enabled",
     flag,
     True,
-    "Remove metadata files that leave the metadata log. (Iceberg: false, which leaves 0.4 GB after 1,000 commits.)",
+    "Whether metadata files that left the metadata log are removed, after a grace period. (Iceberg: false, which "
+    "leaves 0.4 GB after 1,000 commits.)",
 )
 METADATA_CODEC: Property[str | None] = Property(
     "write.metadata.compression-codec",

@@ -8,6 +8,12 @@ GC_GRACE_MS = Property(
     24 * 3600 * 1000,
     "How long files are kept after the last snapshot that refers to them has expired.",
 )
+GC_METADATA_GRACE_MS = Property(
+    "icefield.gc.metadata-grace-ms",
+    natural,
+    3600 * 1000,
+    "How long metadata files are kept after they left the metadata log, if the grace period is not shorter.",
+)
 GC_FOREIGN_READERS = Property(
     "icefield.gc.foreign-readers", flag, True, "Whether other engines, which take no leases, read the table."
 )
@@ -69,6 +75,7 @@ UPKEEP_INLINE_BYTES = Property(
 
 UPKEEP_PROPERTIES: tuple[Property[int] | Property[bool], ...] = (
     GC_GRACE_MS,
+    GC_METADATA_GRACE_MS,
     GC_FOREIGN_READERS,
     GC_ORPHAN_AGE_MS,
     GC_LEASE_TTL_MS,

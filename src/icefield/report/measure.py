@@ -25,6 +25,8 @@ from icefield.expr.bind.bound import TRUE
 from icefield.fsck.stored import list_sizes
 from icefield.leases.folder import gc_folder, gc_folders
 from icefield.leases.sample import held, sample_leases
+from icefield.marks.files import TableFiles, concat_files, fold
+from icefield.marks.mark import list_marks, read_unless_done
 from icefield.model.metadata import TableMetadata
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifest_list
@@ -33,8 +35,6 @@ from icefield.plan.versions import resolve_version
 from icefield.properties.table import GC_ENABLED
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.report.result import Debt, Share, StorageReport, sum_up
-from icefield.upkeep.files import TableFiles, concat_files, fold
-from icefield.upkeep.mark import list_marks, read_unless_done
 from icefield.upkeep.orphans import is_of_age
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired, find_reachable

@@ -7,8 +7,8 @@ import pyarrow as pa
 from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput
 from icefield.leases.folder import gc_folders
-from icefield.upkeep.files import fold
-from icefield.upkeep.mark import list_marks, read_mark
+from icefield.marks.files import fold
+from icefield.marks.mark import list_marks, read_mark
 
 
 def check_not_marked(head: TableHead, locations: Iterable[str]) -> None:

@@ -8,20 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from icefield.backend import Backend
 from icefield.cache.reading import ReadContext
+from icefield.catalog.missing import METADATA_SUFFIXES
 from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.errors import AlreadyExists, CatalogError, IcefieldError, InvalidInput, MissingFile
 from icefield.leases.folder import metadata_folder
 from icefield.leases.record import is_of_write
+from icefield.marks.files import fold_one
 from icefield.model.names import TableName
 from icefield.properties.table import GC_ENABLED
-from icefield.properties.upkeep import GC_FOREIGN_READERS, GC_GRACE_MS, GC_ORPHAN_AGE_MS
+from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.store import StoredFile
-from icefield.upkeep.files import fold_one
-
-DAY_MS = 24 * 3600 * 1000
-METADATA_NAMES = (".metadata.json", ".metadata.json.gz")
 
 
 def check_enabled(properties: Mapping[str, str]) -> None:
@@ -31,18 +29,6 @@ def check_enabled(properties: Mapping[str, str]) -> None:
             f"cannot delete files: the table's property {GC_ENABLED.key} is false: other tables may share its files",
             hint=f"Set {GC_ENABLED.key} to true if none does",
         )
-
-
-def grace_of(properties: Mapping[str, str]) -> int:
-    """Return the grace period of a table in milliseconds."""
-    grace_ms = GC_GRACE_MS.read(properties)
-    if grace_ms < DAY_MS and GC_FOREIGN_READERS.read(properties):
-        raise InvalidInput(
-            f"cannot delete files after {grace_ms / 3_600_000:g} hours: other engines may read the table, and only the "
-            f"grace period ({GC_GRACE_MS.key}) protects them",
-            hint=f"Set {GC_FOREIGN_READERS.key} to false if none does, or a grace period of a day",
-        )
-    return grace_ms
 
 
 def check_identity(backend: Backend, name: TableName, version: TableVersion) -> None:
@@ -99,7 +85,7 @@ def _find_newer(
     young_ms = min(IN_FLIGHT_MS, GC_ORPHAN_AGE_MS.read(version.metadata.properties))
     folder = fold_one(metadata_folder(version.metadata))
     for file in listed:
-        number = metadata_number(file.location) if file.location.endswith(METADATA_NAMES) else None
+        number = metadata_number(file.location) if file.location.endswith(METADATA_SUFFIXES) else None
         if number is None or number <= current:
             continue
         place = fold_one(file.location)

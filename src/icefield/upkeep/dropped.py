@@ -38,18 +38,19 @@ from icefield.errors import (
     StorageError,
 )
 from icefield.leases.folder import gc_folders, metadata_folder, store_time_ms
+from icefield.marks.clear import delete_in_order
+from icefield.marks.files import TableFiles
+from icefield.marks.mark import encode_files
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.properties.upkeep import GC_UNDROP_MS
 from icefield.storage.location import join_location
 from icefield.storage.store import StoredFile
 from icefield.upkeep.checks import check_enabled, check_identity
-from icefield.upkeep.files import TableFiles
-from icefield.upkeep.mark import encode_files
 from icefield.upkeep.orphans import list_files
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.result import SweepResult
-from icefield.upkeep.sweep import check_leases, count_kinds, delete_in_order, silent
+from icefield.upkeep.sweep import check_leases, count_kinds, silent
 
 DROPPED_FOLDER = "icefield-dropped"
 _RESTORE, _PURGE = "restore", "purge"

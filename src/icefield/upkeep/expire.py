@@ -13,11 +13,12 @@ from icefield.dml.head import LiveHead, TableHead
 from icefield.errors import IcefieldError, MissingFile
 from icefield.leases.folder import gc_folder, gc_folders, store_time_ms
 from icefield.leases.sample import held, sample_leases
+from icefield.marks.files import NO_TABLE_FILES, TableFiles
+from icefield.marks.grace import grace_of
+from icefield.marks.mark import EXPIRED, write_mark
 from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata
-from icefield.upkeep.checks import check_enabled, grace_of
-from icefield.upkeep.files import NO_TABLE_FILES, TableFiles
-from icefield.upkeep.mark import EXPIRED, write_mark
+from icefield.upkeep.checks import check_enabled
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired
 from icefield.upkeep.result import ExpiryResult

@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 from icefield.dml.head import TableHead
 from icefield.leases.folder import gc_folders
 from icefield.leases.sample import SeenLease, held, sample_leases
-from icefield.upkeep.files import TableFiles, concat_files, fold
-from icefield.upkeep.mark import list_marks, read_unless_done
+from icefield.marks.files import TableFiles, concat_files, fold
+from icefield.marks.mark import list_marks, read_unless_done
 from icefield.upkeep.reachable import find_pinned
 
 

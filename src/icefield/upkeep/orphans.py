@@ -20,18 +20,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
+from icefield.catalog.missing import METADATA_SUFFIXES
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Progress
 from icefield.commit.validate.ownership import roots_of
 from icefield.dml.head import TableHead
 from icefield.errors import CatalogError, InvalidInput
 from icefield.leases.folder import gc_folder, gc_folders, store_time_ms
+from icefield.marks.files import FileKind, TableFiles, concat_files, fold, fold_one, names_of, table_files
+from icefield.marks.grace import DAY_MS, grace_of
+from icefield.marks.mark import ORPHAN, list_marks, read_mark, write_mark
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.local import LocalStore
 from icefield.storage.store import Store, StoredFile
-from icefield.upkeep.checks import DAY_MS, METADATA_NAMES, check_enabled, check_identity, find_proposed, grace_of
-from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold, fold_one, names_of, table_files
-from icefield.upkeep.mark import ORPHAN, list_marks, read_mark, write_mark
+from icefield.upkeep.checks import check_enabled, check_identity, find_proposed
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import OrphanResult
@@ -202,7 +204,7 @@ def list_files(store: Store, version: TableVersion) -> Listing:
 
 
 def _is_metadata(locations: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    return pc.or_(*(pc.ends_with(locations, ending) for ending in METADATA_NAMES))
+    return pc.or_(*(pc.ends_with(locations, ending) for ending in METADATA_SUFFIXES))
 
 
 def _batches(items: Iterator[T]) -> Iterator[list[T]]:

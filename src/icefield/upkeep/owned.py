@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from icefield.commit.validate.ownership import roots_of
 from icefield.leases.folder import GC, metadata_folder
+from icefield.marks.files import FileKind, fold, fold_one
 from icefield.model.metadata import TableMetadata
-from icefield.upkeep.files import FileKind, fold, fold_one
 
 _UUID = r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
 # The first that matches the name; `in metadata` says whether the file must be in the metadata directory.

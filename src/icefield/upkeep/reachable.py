@@ -24,12 +24,12 @@ from icefield.commit.operations.tables import TableVersion
 from icefield.errors import CorruptFile, MissingFile
 from icefield.leases.record import Pin
 from icefield.leases.sample import SeenLease
+from icefield.marks.files import FileKind, TableFiles, concat_files, fold, table_files
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifests
 from icefield.storage.read_ahead import Wanted
-from icefield.upkeep.files import FileKind, TableFiles, concat_files, fold, table_files
 
 _WANTED = ManifestColumns(
     ("status", "snapshot_id", "sequence_number", "content", "file_path", "file_size_in_bytes"), partition=False

@@ -1,6 +1,7 @@
 """Delete what marks list, when nothing needs it any more.
 
-The order is the proof:
+Metadata files that left the metadata log are marked first (`commit.operations.retired_metadata`). Then the order is the
+proof:
 
     1  read the marks            their files were unreachable when they were written
     2  wait for the grace        for readers without a lease
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.backend import Backend
+from icefield.commit.operations.retired_metadata import mark_retired
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Progress
 from icefield.dml.head import TableHead
@@ -36,19 +38,19 @@ from icefield.leases.sample import (
     sample_leases,
     write_ids,
 )
+from icefield.marks.clear import Cleared, MarkClearing
+from icefield.marks.files import NO_TABLE_FILES, FileKind, TableFiles, concat_files, fold
+from icefield.marks.grace import grace_of
+from icefield.marks.mark import list_marks, read_unless_done
 from icefield.model.names import TableName
 from icefield.properties.upkeep import GC_LEASE_TTL_MS
-from icefield.storage.store import Store, delete_many
-from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, grace_of
-from icefield.upkeep.files import NO_TABLE_FILES, FileKind, TableFiles, concat_files, fold
-from icefield.upkeep.mark import Mark, finish_audit, list_marks, read_audits, read_unless_done, write_audit
+from icefield.upkeep.checks import check_enabled, check_identity, find_proposed
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import HeldBack, SweepResult
 
 T = TypeVar("T")
 _LOOKS = 10
-_BATCH = 1_000  # what one request to an object store may delete
 
 
 def silent(_: str) -> None:
@@ -86,29 +88,40 @@ class _Tally:
     waiting: list[HeldBack] = field(default_factory=list)
     marks_done: int = 0
 
+    def add(self, cleared: Cleared | None, *, is_dry_run: bool) -> None:
+        """Add what became of one mark."""
+        if cleared is None:
+            return
+        self.deleted.append(cleared.deleted)
+        if cleared.waiting.num_rows:
+            self.waiting.append(HeldBack("held by leases", cleared.waiting.num_rows, cleared.waiting.total_bytes))
+        elif not is_dry_run:
+            self.marks_done += 1
+
 
 def sweep(head: TableHead, *, dry_run: bool = False, progress: Progress = silent) -> SweepResult:
     """Delete the files of all marks whose grace period is over; return what was deleted, and what waits."""
     backend, base = head.backend, head.load()
     check_enabled(base.metadata.properties)
-    grace_ms = grace_of(base.metadata.properties)
+    grace_of(base.metadata.properties)
     folders = gc_folders(base.metadata, backend.store)
     marks = list_marks(backend.store, folders)
+    if not dry_run and mark_retired(backend, base, marks) is not None:
+        marks = list_marks(backend.store, folders)
     now_ms = store_time_ms(backend.store, folders[0], backend.ambient) if marks or not dry_run else 0
     leases, tally = LeaseCheck([]), _Tally()
     if not marks:
         leases = check_leases(backend, head.name, base, folders, now_ms, dry_run=dry_run)
     else:
-        leases, due = look_until_settled(lambda: _look(head, folders, now_ms, dry_run=dry_run))
-        due.progress = progress
+        leases, in_use = look_until_settled(lambda: _look(head, folders, now_ms, dry_run=dry_run))
+        clearing = MarkClearing(backend.store, backend.ambient, in_use.table, in_use.choose, progress)
         for mark in marks:
-            if now_ms - mark.made_ms >= grace_ms:
-                due.sweep(mark, tally)
+            left_ms = grace_of(base.metadata.properties, mark.reason) - (now_ms - mark.made_ms)
+            if left_ms <= 0:
+                tally.add(clearing.clear(mark, dry_run=dry_run), is_dry_run=dry_run)
             else:
-                files = read_unless_done(backend.store, mark, base.metadata.table_uuid) or NO_TABLE_FILES
-                tally.waiting.append(
-                    HeldBack(_within_grace(grace_ms, now_ms - mark.made_ms), files.num_rows, files.total_bytes)
-                )
+                files = read_unless_done(backend.store, mark, in_use.table) or NO_TABLE_FILES
+                tally.waiting.append(HeldBack(_within_grace(left_ms), files.num_rows, files.total_bytes))
     if not dry_run:
         forget_dead(backend.store, sample_leases(backend.store, folders))
     deleted = concat_files(tally.deleted)
@@ -133,10 +146,10 @@ def look_until_settled(look: Callable[[], T]) -> T:
     return look()
 
 
-def _look(head: TableHead, folders: Sequence[str], now_ms: int, *, dry_run: bool) -> "tuple[LeaseCheck, _Due]":
+def _look(head: TableHead, folders: Sequence[str], now_ms: int, *, dry_run: bool) -> "tuple[LeaseCheck, _InUse]":
     """Sample the leases, then load the newest metadata; in this order."""
     leases = check_leases(head.backend, head.name, head.load(), folders, now_ms, dry_run=dry_run)
-    return leases, _Due(head.backend, check_owner(head, leases, now_ms), leases, dry_run=dry_run)
+    return leases, _InUse(head.backend, check_owner(head, leases, now_ms), leases)
 
 
 def check_owner(head: TableHead, leases: LeaseCheck, now_ms: int) -> list[TableVersion]:
@@ -174,68 +187,24 @@ def check_leases(
     return LeaseCheck([seen for seen in alive if seen not in lost], dead)
 
 
-class _Due:
-    """Sweeps the marks of one table whose time has come, with one look at what is in use."""
+class _InUse:
+    """What the newest version, those that may follow it, and leases need of a table's files."""
 
-    def __init__(
-        self, backend: Backend, versions: Sequence[TableVersion], leases: LeaseCheck, *, dry_run: bool
-    ) -> None:
-        self._backend = backend
-        self._newest = newest = versions[0]
+    def __init__(self, backend: Backend, versions: Sequence[TableVersion], leases: LeaseCheck) -> None:
+        newest, reading = versions[0], backend.reading
+        self.table = newest.metadata.table_uuid
         self._leases = leases
-        self._dry_run = dry_run
-        self.progress: Progress = silent
         self._owned = Ownership(newest.metadata)
-        reading = backend.reading
         kept = [find_reachable(reading, newest.metadata, newest.location), find_proposed_files(reading, versions[1:])]
         self._reachable = fold(concat_files(kept).location)
         self._pinned = fold(find_pinned(reading, leases.readers).location)
 
-    def sweep(self, mark: Mark, tally: _Tally) -> None:
-        """Delete the files of one mark."""
-        store, table = self._backend.store, self._newest.metadata.table_uuid
-        files = read_unless_done(store, mark, table)
-        if files is None:
-            return
-        begun, gone = read_audits(store, mark, table)
-        # A mark stays while a lease holds one of its files; what was deleted before is not deleted and recorded again.
-        left = files.filter(pc.invert(files.is_in(fold(gone.location))))
-        unneeded = left.filter(pc.invert(left.is_in(self._reachable)))
+    def choose(self, files: TableFiles) -> tuple[TableFiles, TableFiles]:
+        """Return which files may be deleted now, and which leases hold."""
+        unneeded = files.filter(pc.invert(files.is_in(self._reachable)))
         owned = unneeded.filter(pc.is_valid(self._owned.kinds(unneeded.location)))
-        is_held = self._is_held(owned)
-        free, waiting = owned.filter(pc.invert(is_held)), owned.filter(is_held)
-        tally.deleted.append(free)
-        if waiting.num_rows:
-            tally.waiting.append(HeldBack("held by leases", waiting.num_rows, waiting.total_bytes))
-        if self._dry_run:
-            return
-        if free.num_rows:
-            audit = write_audit(store, self._backend.ambient, mark, table, free)
-            self._delete(free)
-            finish_audit(store, audit)
-        for location in begun:
-            finish_audit(store, location)
-        if not waiting.num_rows:
-            store.delete(mark.location)
-            tally.marks_done += 1
-
-    def _is_held(self, files: TableFiles) -> pa.ChunkedArray:
-        return pc.or_(files.is_in(self._pinned), self._leases.is_written(files.location))
-
-    def _delete(self, files: TableFiles) -> None:
-        delete_in_order(self._backend.store, files, self.progress)
-
-
-def delete_in_order(store: Store, files: TableFiles, progress: Progress) -> None:
-    """Delete files, those of one kind together, and what refers to a file after it."""
-    ordered = files.sort_by("kind", "location")
-    for kind in FileKind:
-        locations = ordered.filter(pc.equal(ordered.kind, int(kind))).location.to_pylist()
-        for start in range(0, len(locations), _BATCH):
-            batch = locations[start : start + _BATCH]
-            delete_many(store, batch)
-            for location in batch:
-                progress(location)
+        is_held = pc.or_(owned.is_in(self._pinned), self._leases.is_written(owned.location))
+        return owned.filter(pc.invert(is_held)), owned.filter(is_held)
 
 
 def count_kinds(files: TableFiles) -> dict[str, int]:
@@ -255,5 +224,5 @@ _WORDS = {
 }
 
 
-def _within_grace(grace_ms: int, age_ms: int) -> str:
-    return f"within the grace period, for another {max(grace_ms - age_ms, 0) / 3_600_000:.1f} hours"
+def _within_grace(left_ms: int) -> str:
+    return f"within the grace period, for another {left_ms / 3_600_000:.1f} hours"

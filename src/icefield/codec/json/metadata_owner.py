@@ -7,6 +7,7 @@ Raises CorruptFile.
 """
 
 import uuid
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,7 @@ from icefield.codec.json.keys import inflate_json
 from icefield.errors import CorruptFile
 
 ENTRY_KEY = "icefield-entry"
+Outline = TypeVar("Outline", bound="MetadataOutline")
 
 
 class CatalogEntry(msgspec.Struct, frozen=True):
@@ -36,10 +38,31 @@ class MetadataOutline(msgspec.Struct, frozen=True, rename="kebab"):
     icefield_entry: CatalogEntry | None = None
 
 
+class LoggedFile(msgspec.Struct, frozen=True, rename="kebab"):
+    """An entry of a metadata log."""
+
+    metadata_file: str
+
+
+class LoggedOutline(MetadataOutline, frozen=True, rename="kebab"):
+    """The outline of a metadata file, with its log."""
+
+    metadata_log: tuple[LoggedFile, ...] = ()
+
+
 def decode_outline(data: bytes, location: str) -> MetadataOutline:
     """Decode the outline of a metadata file, plain or gzipped."""
+    return _decode(data, location, MetadataOutline)
+
+
+def decode_logged_outline(data: bytes, location: str) -> LoggedOutline:
+    """Decode the outline of a metadata file with its log."""
+    return _decode(data, location, LoggedOutline)
+
+
+def _decode(data: bytes, location: str, kind: type[Outline]) -> Outline:
     try:
-        return msgspec.json.decode(inflate_json(data, location), type=MetadataOutline)
+        return msgspec.json.decode(inflate_json(data, location), type=kind)
     except (ValueError, RecursionError) as error:
         raise CorruptFile(location, f"it is not valid metadata: {error}") from error
 

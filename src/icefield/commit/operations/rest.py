@@ -19,7 +19,7 @@ from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
 from icefield.catalog.server import MetadataServer
 from icefield.commit.attempt import Attempt
 from icefield.commit.operations.rest_metrics import report_commit
-from icefield.commit.operations.tables import CommitResult, Proposal, TableVersion
+from icefield.commit.operations.tables import Proposal, TableVersion
 from icefield.commit.retry import Outcome, UnknownOutcome, resolve_outcome
 from icefield.errors import (
     AlreadyExists,
@@ -64,7 +64,9 @@ class RestTableOperations:
             for table, loaded in found.items()
         }
 
-    def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
+    def commit(
+        self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt
+    ) -> Sequence[TableVersion]:
         still = [self._unmoved(table, pointer) for table, pointer in unmoved.items()]
         sending = _Sending(self, proposals, [_change(p) for p in proposals], still, self._new_key())
         attempt.send(proposal.base.metadata for proposal in proposals)
@@ -73,7 +75,7 @@ class RestTableOperations:
         if self.server.wants_reports:
             for proposal in proposals:
                 report_commit(self.server.tables, proposal)
-        return CommitResult(made)
+        return made
 
     def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
         staged = self.server.tables.stage(table, location, metadata)

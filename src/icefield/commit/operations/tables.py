@@ -7,13 +7,14 @@ Raises CommitConflict (another writer committed first), CommitStateUnknown (outc
 AlreadyExists.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from icefield.arguments import whole_number
 from icefield.backend import Backend
-from icefield.catalog.catalog import Guard, PointerSwap
+from icefield.catalog.catalog import Catalog, Guard, PointerSwap
 from icefield.codec.json.keys import deflate_json
 from icefield.codec.json.metadata import encode_metadata
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
@@ -21,7 +22,6 @@ from icefield.codec.json.snapshots import carry_snapshots
 from icefield.commit.action import ProposedChange, WriteContext
 from icefield.commit.attempt import Attempt
 from icefield.commit.load import load_table_metadata
-from icefield.commit.operations.retired_metadata import entry_of, find_removable
 from icefield.commit.retry import Outcome, ResolvedSwap
 from icefield.commit.validate.ownership import Claim, claim_of, guard_of, roots_of
 from icefield.errors import MissingFile
@@ -30,12 +30,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import MetadataLogEntry
 from icefield.model.updates import Update
-from icefield.properties.table import (
-    GC_ENABLED,
-    METADATA_CODEC,
-    METADATA_DELETE_AFTER_COMMIT,
-    PREVIOUS_VERSIONS_MAX,
-)
+from icefield.properties.table import METADATA_CODEC, PREVIOUS_VERSIONS_MAX
 
 # A smaller file is one request however it is stored, and people can read it.
 COMPRESSED_FROM_BYTES = 16 * 1024
@@ -68,14 +63,6 @@ class Proposal:
         return [update for change in self.changes for update in change.updates]
 
 
-@dataclass(frozen=True)
-class CommitResult:
-    """The current tables, in the order of the proposals, and files that are no longer referenced."""
-
-    tables: Sequence[TableVersion]
-    obsolete: Sequence[str] = field(default=())
-
-
 class TableOperations(Protocol):
     """Loads tables and commits proposals."""
 
@@ -91,8 +78,10 @@ class TableOperations(Protocol):
         """Return the versions of several tables as of one moment, in the same way; missing tables are left out."""
         ...
 
-    def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
-        """Commit all proposals atomically, if the tables of `unmoved` have not changed.
+    def commit(
+        self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt
+    ) -> Sequence[TableVersion]:
+        """Commit all proposals atomically, if the tables of `unmoved` have not changed; return the new versions.
 
         attempt: records the files that are written, and that the catalog was called.
         """
@@ -123,16 +112,16 @@ class PointerTableOperations:
 
         return self._look_again(lambda: self.backend.catalog.pointers(wanted), load)
 
-    def commit(self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt) -> CommitResult:
+    def commit(
+        self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt
+    ) -> Sequence[TableVersion]:
         moves: list[PointerSwap] = []
         made: list[TableVersion] = []
-        gone: list[list[str]] = []
         for proposal in proposals:
             guard = self._guard(proposal)
-            metadata, old = _with_log_entry(proposal.metadata, proposal.base)
-            entry = entry_of(self.backend.catalog, proposal.table, proposal.base.metadata)
+            metadata = _with_log_entry(proposal.metadata, proposal.base)
+            entry = _entry_of(self.backend.catalog, proposal.table, proposal.base.metadata)
             made.append(self._write(metadata, entry, proposal.base.location, attempt))
-            gone.append(old)
             moves.append(
                 PointerSwap(
                     proposal.table,
@@ -147,17 +136,13 @@ class PointerTableOperations:
         attempt.send(proposal.base.metadata for proposal in proposals)
         self._swap([*moves, *still])
         attempt.is_landed = True
-        removable = [
-            find_removable(self.backend.store, self.backend.catalog, m.metadata, old)
-            for m, old in zip(made, gone, strict=True)
-        ]
-        return CommitResult(made, [location for each in removable for location in each])
+        return made
 
     def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
         claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
         guard = guard_of(self.backend.store, table, claim)
         guard(self.backend.catalog.entries())
-        made = self._write(metadata, entry_of(self.backend.catalog, table, None), None, attempt)
+        made = self._write(metadata, _entry_of(self.backend.catalog, table, None), None, attempt)
         attempt.is_sent = True
         self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
@@ -166,14 +151,14 @@ class PointerTableOperations:
         """Register an existing table under a new name.
 
         Metadata that was written for this same entry, before it was dropped, is written again, to start a new history:
-        commits remove only files of their own history.
+        only metadata files of its own history are removed when they leave the log.
         """
         claim = claim_of(found.metadata.table_uuid, found.metadata.location, found.metadata.properties)
         guard = guard_of(self.backend.store, table, claim)
-        new = entry_of(self.backend.catalog, table, None)
+        new = _entry_of(self.backend.catalog, table, None)
         before = decode_entry(found.metadata.unknown.get(ENTRY_KEY))
         if before is not None and before.entry == new.entry:
-            metadata, _ = _with_log_entry(found.metadata, found)
+            metadata = _with_log_entry(found.metadata, found)
             metadata = replace(metadata, last_updated_ms=max(self.backend.ambient.now_ms(), metadata.last_updated_ms))
             found = self._write(metadata, new, found.location, attempt)
         attempt.is_sent = True
@@ -268,17 +253,14 @@ def metadata_number(location: str) -> int | None:
     return whole_number(location.rsplit("/", 1)[-1].partition("-")[0].lstrip("v").partition(".")[0])
 
 
-def _with_log_entry(metadata: TableMetadata, base: TableVersion) -> tuple[TableMetadata, list[str]]:
-    """Log the file that this commit replaces, and return the files that drop out of the log; not all may be removed."""
+def _with_log_entry(metadata: TableMetadata, base: TableVersion) -> TableMetadata:
+    """Log the file that this commit replaces; what drops out of the log is found later (`retired_metadata`)."""
     log = (*base.metadata.metadata_log, MetadataLogEntry(base.metadata.last_updated_ms, base.location))
-    kept = log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :]
-    gone = [entry.metadata_file for entry in log[: len(log) - len(kept)]]
-    if not _removes_metadata(metadata.properties):
-        gone = []
-    return replace(metadata, metadata_log=kept), gone
+    return replace(metadata, metadata_log=log[-PREVIOUS_VERSIONS_MAX.read(metadata.properties) :])
 
 
-def _removes_metadata(properties: Mapping[str, str]) -> bool:
-    """Return whether metadata files dropped from the log are removed; without garbage collection only on request."""
-    is_asked = METADATA_DELETE_AFTER_COMMIT.key in properties
-    return METADATA_DELETE_AFTER_COMMIT.read(properties) and (is_asked or GC_ENABLED.read(properties))
+def _entry_of(catalog: Catalog, table: TableName, base: TableMetadata | None) -> CatalogEntry:
+    """Return the entry that the next metadata file is written for; a new history has no `since` yet."""
+    digest = hashlib.sha256("\n".join((catalog.identity, catalog.name, str(table))).encode()).hexdigest()[:16]
+    before = decode_entry(base.unknown.get(ENTRY_KEY)) if base is not None else None
+    return before if before is not None and before.entry == digest else CatalogEntry(digest, "")

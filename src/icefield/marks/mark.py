@@ -1,8 +1,8 @@
 """Marks: immutable lists of files to delete later; and audits: what a sweep deletes, complete before the first delete.
 
     gc/marks/<mark>.parquet              location, kind, size_bytes, snapshot_id; why, by whom
-    gc/audit/<mark>-<sweep>.parquet      the same, of those files that a sweep deletes
-    gc/audit/<mark>-<sweep>.done         that sweep has finished
+    gc/audit/<mark>/<sweep>.parquet      the same, of those files that a sweep deletes
+    gc/audit/<mark>/<sweep>.done         that sweep has finished
 
 Both are Parquet files that any engine can read. The age of a mark is measured by the store's clock.
 Raises CorruptFile for a mark that cannot be read: then its files are kept.
@@ -22,13 +22,13 @@ from icefield.ambient import Ambient
 from icefield.errors import CorruptFile, FileAlreadyExists, MissingFile
 from icefield.leases.folder import AUDIT, MARKS
 from icefield.leases.record import this_holder
+from icefield.marks.files import FILES_SCHEMA, TableFiles, concat_files
 from icefield.storage.location import join_location
 from icefield.storage.store import Store
-from icefield.upkeep.files import FILES_SCHEMA, TableFiles, concat_files
 
-EXPIRED, ORPHAN, DROPPED = "expired", "orphan", "dropped"
-_MARK = re.compile(r"(expired|orphan|dropped)-([0-9a-f]{32})\.parquet")
-_AUDIT = re.compile(r"(expired|orphan|dropped)-([0-9a-f]{32})-([0-9a-f]{32})\.(parquet|done)")
+EXPIRED, ORPHAN, RETIRED = "expired", "orphan", "retired"  # retired: a metadata file that left the metadata log
+_MARK = re.compile(rf"({EXPIRED}|{ORPHAN}|{RETIRED})-[0-9a-f]{{32}}\.parquet")
+_AUDIT, _DONE = ".parquet", ".done"
 _UUID_KEY, _HOLDER_KEY, _REASON_KEY = b"icefield.table-uuid", b"icefield.by", b"icefield.reason"
 
 
@@ -46,6 +46,11 @@ class Mark:
     def location(self) -> str:
         """Where it is."""
         return join_location(self.folder, MARKS, f"{self.name}.parquet")
+
+    @property
+    def audits(self) -> str:
+        """The directory of what sweeps of it have deleted."""
+        return join_location(self.folder, AUDIT, self.name)
 
 
 def write_mark(store: Store, ambient: Ambient, folder: str, table: uuid.UUID, reason: str, files: TableFiles) -> str:
@@ -81,7 +86,7 @@ def read_unless_done(store: Store, mark: Mark, table: uuid.UUID) -> TableFiles |
 
 def write_audit(store: Store, ambient: Ambient, mark: Mark, table: uuid.UUID, files: TableFiles) -> str:
     """Record what is about to be deleted; return the location of the record."""
-    location = join_location(mark.folder, AUDIT, f"{mark.name}-{ambient.random_uuid().hex}.parquet")
+    location = join_location(mark.audits, f"{ambient.random_uuid().hex}{_AUDIT}")
     store.put_new(location, encode_files(files, table, mark.reason))
     return location
 
@@ -89,18 +94,15 @@ def write_audit(store: Store, ambient: Ambient, mark: Mark, table: uuid.UUID, fi
 def finish_audit(store: Store, location: str) -> None:
     """Record that everything in an audit is deleted; two sweeps may finish the same one."""
     with suppress(FileAlreadyExists):
-        store.put_new(location.removesuffix(".parquet") + ".done", b"")
+        store.put_new(location.removesuffix(_AUDIT) + _DONE, b"")
 
 
 def read_audits(store: Store, mark: Mark, table: uuid.UUID) -> tuple[list[str], TableFiles]:
     """Return the audits of a mark whose sweep did not finish, and the files that other sweeps of it have deleted."""
-    names = {file.location for file in store.list(join_location(mark.folder, AUDIT))}
+    names = {file.location for file in store.list(mark.audits)}
     unfinished, finished = list[str](), list[TableFiles]()
-    for location in sorted(names):
-        name = _AUDIT.fullmatch(location.rpartition("/")[2])
-        if name is None or f"{name.group(1)}-{name.group(2)}" != mark.name or not location.endswith(".parquet"):
-            continue
-        if location.removesuffix(".parquet") + ".done" in names:
+    for location in sorted(name for name in names if name.endswith(_AUDIT)):
+        if location.removesuffix(_AUDIT) + _DONE in names:
             finished.append(_decode(store.read(location), location, table))
         else:
             unfinished.append(location)

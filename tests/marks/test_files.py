@@ -2,7 +2,7 @@ from itertools import product
 
 import pyarrow as pa
 
-from icefield.upkeep.files import fold, fold_one
+from icefield.marks.files import fold, fold_one
 
 PREFIXES = ("file:///", "file:/", "file:////", "FILE:///", "/", "//", "s3://b/", "s3a://b/", "S3://b/", "s3:///")
 PATHS = ("t/a", "t//a", "/t/a", "./t", "t/./a", "t/.a", "t/a//", "t/a:///b", "t/a:////b", "t:/./a", "t/%2F/a")
