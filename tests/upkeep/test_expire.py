@@ -96,6 +96,22 @@ def test_files_wait_for_the_grace_period(yard: Yard) -> None:
     assert table.sweep().waiting == ()
 
 
+def test_every_file_counts_with_its_size(yard: Yard) -> None:
+    """Data, deletes, manifests and manifest lists: what is freed is what was stored."""
+    table = yard.table(write__delete__mode="merge-on-read", version=3)
+    for n in range(3):
+        table.append(rows(n, n + 10))
+        table.delete(f"id = {n}")
+    table.overwrite(rows(9))
+    sizes = {file.location: file.size_bytes for file in yard.store.list("memory://lake")}
+    plan = table.expire_snapshots(FUTURE, dry_run=True)
+    result = table.expire_snapshots(FUTURE)
+    gone = sizes.keys() - {file.location for file in yard.store.list("memory://lake")}
+    assert result.swept is not None
+    assert len(result.swept.kinds) >= 4
+    assert plan.bytes_marked == result.bytes_marked == result.swept.bytes_deleted == sum(sizes[each] for each in gone)
+
+
 def test_a_short_grace_needs_the_promise_that_nobody_else_reads(yard: Yard) -> None:
     table = yard.table(icefield__gc__foreign_readers="true")
     table.append(rows(1))

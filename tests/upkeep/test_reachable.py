@@ -59,9 +59,9 @@ def test_lists_that_only_repeat_their_child_are_not_decoded(monkeypatch: pytest.
     decoded = []
     real = manifest_list.load_manifests
 
-    def load(context: object, snapshot: object) -> object:
+    def load(context: object, snapshot: object, data: object) -> object:
         decoded.append(snapshot)
-        return real(context, snapshot)  # type: ignore[arg-type]
+        return real(context, snapshot, data)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reachable, "load_manifests", load)
     assert find_reachable(table._context, table.metadata, table.metadata_location).num_rows > 60

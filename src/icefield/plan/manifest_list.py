@@ -51,9 +51,12 @@ class ManifestList:
         return self.manifests.choose(has_live_files(self.manifests))
 
 
-def load_manifests(context: ReadContext, snapshot: Snapshot | None) -> Manifests | None:
-    """Load the manifest list of a snapshot, one row per manifest; None for the empty table."""
-    listed = load_manifest_list(context, snapshot)
+def load_manifests(context: ReadContext, snapshot: Snapshot | None, data: bytes | None = None) -> Manifests | None:
+    """Load the manifest list of a snapshot, one row per manifest; None for the empty table.
+
+    data: the manifest list, if it was read already.
+    """
+    listed = load_manifest_list(context, snapshot, data)
     return None if listed is None else listed.manifests
 
 
@@ -67,15 +70,19 @@ def load_many_manifests(context: ReadContext, snapshots: Iterable[Snapshot]) -> 
                 yield snapshot, manifests
 
 
-def load_manifest_list(context: ReadContext, snapshot: Snapshot | None) -> ManifestList | None:
-    """Load the manifest list of a snapshot; None for the empty table."""
+def load_manifest_list(
+    context: ReadContext, snapshot: Snapshot | None, data: bytes | None = None
+) -> ManifestList | None:
+    """Load the manifest list of a snapshot; None for the empty table. data: the list, if it was read already."""
     if snapshot is None:
         return None
     if snapshot.key_id is not None:
         raise Unsupported(f"snapshot {snapshot.snapshot_id} is encrypted (key {snapshot.key_id!r})")
     if not snapshot.manifest_list:
         return ManifestList(_named_manifests(context.store, snapshot))
-    data = read_manifest_list(context.store, snapshot)
+    if data is None:
+        data = context.store.read(snapshot.manifest_list)
+    check_list_of(snapshot.snapshot_id, data, snapshot.manifest_list)
     return context.decode(data, snapshot.manifest_list, _decode_manifest_list)
 
 

@@ -8,7 +8,7 @@ Raises MissingFile, CorruptFile; then nothing is known, and nothing may be delet
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -44,7 +44,7 @@ class _Statistics(msgspec.Struct, rename="kebab"):
 def find_reachable(context: ReadContext, metadata: TableMetadata, location: str) -> TableFiles:
     """Return every file that a version of a table leads to, each once; location: of its metadata file."""
     snapshots = list(metadata.snapshots)
-    manifests = _load_manifests(context, snapshots)
+    manifests = _load_manifests(context, snapshots).manifests
     logged = [location, *(entry.metadata_file for entry in metadata.metadata_log)]
     return concat_files(
         [
@@ -73,12 +73,13 @@ def find_expired(context: ReadContext, before: TableMetadata, after: TableMetada
     removed = [s for s in before.snapshots if after.snapshots.find(s.snapshot_id) is None]
     if not removed:
         return concat_files([])
-    kept = _load_manifests(context, list(after.snapshots))
-    old = _load_manifests(context, removed)
+    kept = _load_manifests(context, list(after.snapshots)).manifests
+    loaded = _load_manifests(context, removed)
+    old = loaded.manifests
     dead = old.filter(pc.invert(pc.is_in(old.manifest_path, value_set=kept.manifest_path)))
     found = concat_files(
         [
-            _lists(removed),
+            _lists(removed, loaded.list_bytes),
             _statistics(before, {s.snapshot_id for s in removed}),
             _describe_manifests(dead),
             _live_files(context, dead),
@@ -95,7 +96,7 @@ def find_pinned(context: ReadContext, leases: Iterable[SeenLease]) -> TableFiles
         if seen.record is None:
             raise CorruptFile(f"{seen.folder}/leases/{seen.lease}", "the lease cannot be read, so it holds everything")
         pins = [_snapshot_of(pin) for pin in seen.record.pins]
-        manifests = _load_manifests(context, pins)
+        manifests = _load_manifests(context, pins).manifests
         parts += [_lists(pins), _describe_manifests(manifests), _live_files(context, manifests)]
         parts += [table_files(list(seen.record.files), FileKind.DATA)]
     return concat_files(parts)
@@ -111,7 +112,7 @@ def _snapshot_of(pin: Pin) -> Snapshot:
     )
 
 
-def _load_manifests(context: ReadContext, snapshots: Sequence[Snapshot]) -> Manifests:
+def _load_manifests(context: ReadContext, snapshots: Sequence[Snapshot]) -> "_Found":
     """Load the distinct manifests of snapshots.
 
     A snapshot that only appended repeats the list of its parent. The parent's list is not decoded if its length, which
@@ -121,20 +122,32 @@ def _load_manifests(context: ReadContext, snapshots: Sequence[Snapshot]) -> Mani
     children = {s.parent_snapshot_id: s for s in snapshots if s.operation == "append"}
     with context.read_ahead(Wanted(s.manifest_list) for s in reversed(snapshots) if s.manifest_list) as near:
         for snapshot in reversed(snapshots):
+            data = near.store.read(snapshot.manifest_list) if snapshot.manifest_list else None
             child = children.get(snapshot.snapshot_id)
-            if child is None or not found.includes(near, snapshot, child):
-                found.add(snapshot, load_manifests(near, snapshot) or NO_MANIFESTS)
-    return Manifests.concat(found.parts) if found.parts else NO_MANIFESTS
+            if child is None or data is None or not found.includes(snapshot, data, child):
+                found.add(snapshot, load_manifests(near, snapshot, data) or NO_MANIFESTS)
+            if data is not None:
+                found.list_bytes[snapshot.snapshot_id] = len(data)
+    return found
 
 
 @dataclass
 class _Found:
-    """The distinct manifests of some snapshots; counts: how many each lists; added: how many each added."""
+    """The distinct manifests of some snapshots.
+
+    counts: how many each snapshot lists. list_bytes: the size of its manifest list. added: how many each added.
+    """
 
     parts: list[Manifests] = field(default_factory=list)
+    list_bytes: dict[int, int] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     added: Counter[int] = field(default_factory=Counter)
     seen: set[str] = field(default_factory=set)
+
+    @property
+    def manifests(self) -> Manifests:
+        """All of them, each once."""
+        return Manifests.concat(self.parts) if self.parts else NO_MANIFESTS
 
     def add(self, snapshot: Snapshot, manifests: Manifests) -> None:
         """Add the manifests of a snapshot."""
@@ -148,15 +161,15 @@ class _Found:
         self.added.update(part.added_snapshot_id.to_pylist())
         self.parts.append(part)
 
-    def includes(self, context: ReadContext, snapshot: Snapshot, child: Snapshot) -> bool:
-        """Return whether a child that only appended certainly lists all manifests of a snapshot.
+    def includes(self, snapshot: Snapshot, data: bytes, child: Snapshot) -> bool:
+        """Return whether a child that only appended certainly lists all manifests of a snapshot; data: its list.
 
         What the child lists and did not add comes from its parent. If that are as many as the parent lists, it is all.
         """
         known = self.counts.get(child.snapshot_id)
-        if known is None or not snapshot.manifest_list:
+        if known is None:
             return False
-        count = count_manifests(context.store.read(snapshot.manifest_list), snapshot.manifest_list)
+        count = count_manifests(data, snapshot.manifest_list)
         if known - self.added[child.snapshot_id] != count:
             return False
         self.counts[snapshot.snapshot_id] = count
@@ -169,10 +182,12 @@ def _describe_manifests(manifests: Manifests) -> TableFiles:
     )
 
 
-def _lists(snapshots: Sequence[Snapshot]) -> TableFiles:
+def _lists(snapshots: Sequence[Snapshot], list_bytes: Mapping[int, int] | None = None) -> TableFiles:
+    """Return the manifest lists of snapshots; list_bytes: their sizes by snapshot, where they are known."""
     listed = [s for s in snapshots if s.manifest_list]
     ids = pa.array([s.snapshot_id for s in listed], pa.int64())
-    return table_files([s.manifest_list for s in listed], FileKind.MANIFEST_LIST, snapshots=ids)
+    sizes = pa.array([(list_bytes or {}).get(s.snapshot_id) for s in listed], pa.int64())
+    return table_files([s.manifest_list for s in listed], FileKind.MANIFEST_LIST, sizes, ids)
 
 
 def _statistics(metadata: TableMetadata, snapshot_ids: set[int] | None) -> TableFiles:
