@@ -4,14 +4,15 @@
     gc/audit/<mark>/<sweep>.parquet      the same, of those files that a sweep deletes
     gc/audit/<mark>/<sweep>.done         that sweep has finished
 
-Both are Parquet files that any engine can read. The age of a mark is measured by the store's clock.
+Both are Parquet files that any engine can read. Their age is measured by the store's clock; audits are kept for
+`icefield.gc.audit-retention-ms`.
 Raises CorruptFile for a mark that cannot be read: then its files are kept.
 """
 
 import io
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,8 +24,9 @@ from icefield.errors import CorruptFile, FileAlreadyExists, MissingFile
 from icefield.leases.folder import AUDIT, MARKS
 from icefield.leases.record import this_holder
 from icefield.marks.files import FILES_SCHEMA, TableFiles, concat_files
+from icefield.properties.upkeep import GC_AUDIT_RETENTION_MS
 from icefield.storage.location import join_location
-from icefield.storage.store import Store
+from icefield.storage.store import Store, remove_empty_directories
 
 EXPIRED, ORPHAN, RETIRED = "expired", "orphan", "retired"  # retired: a metadata file that left the metadata log
 _MARK = re.compile(rf"({EXPIRED}|{ORPHAN}|{RETIRED})-[0-9a-f]{{32}}\.parquet")
@@ -107,6 +109,21 @@ def read_audits(store: Store, mark: Mark, table: uuid.UUID) -> tuple[list[str], 
         else:
             unfinished.append(location)
     return unfinished, concat_files(finished)
+
+
+def remove_old_audits(store: Store, folders: Iterable[str], properties: Mapping[str, str], now_ms: int) -> None:
+    """Remove the audits of sweeps that finished longer ago than a table keeps them; now_ms: by the store's clock."""
+    retention_ms = GC_AUDIT_RETENTION_MS.read(properties)
+    for folder in folders:
+        place = join_location(folder, AUDIT)
+        listed = [file for file in store.list(place) if file.location.endswith(_DONE)]
+        old = [file.location for file in listed if now_ms - file.modified_ms >= retention_ms]
+        for location in old:
+            # An audit without the record of its end would be taken for one that is unfinished.
+            store.delete(location.removesuffix(_DONE) + _AUDIT)
+            store.delete(location)
+        if old:
+            remove_empty_directories(store, place)
 
 
 def encode_files(files: TableFiles, table: uuid.UUID, reason: str) -> bytes:

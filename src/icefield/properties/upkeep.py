@@ -26,6 +26,12 @@ GC_ORPHAN_AGE_MS = Property(
 GC_LEASE_TTL_MS = Property(
     "icefield.gc.lease-ttl-ms", positive, 10 * 60 * 1000, "How long a lease protects files after its last renewal."
 )
+GC_AUDIT_RETENTION_MS = Property(
+    "icefield.gc.audit-retention-ms",
+    natural,
+    90 * 24 * 3600 * 1000,
+    "How long the records of deleted files are kept.",
+)
 GC_UNDROP_MS = Property(
     "icefield.gc.undrop-ms", natural, 7 * 24 * 3600 * 1000, "How long a table that was dropped can be restored."
 )
@@ -79,6 +85,7 @@ UPKEEP_PROPERTIES: tuple[Property[int] | Property[bool], ...] = (
     GC_FOREIGN_READERS,
     GC_ORPHAN_AGE_MS,
     GC_LEASE_TTL_MS,
+    GC_AUDIT_RETENTION_MS,
     GC_UNDROP_MS,
     UPKEEP,
     UPKEEP_CONVERT_DELETES,

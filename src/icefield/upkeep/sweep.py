@@ -41,7 +41,7 @@ from icefield.leases.sample import (
 from icefield.marks.clear import Cleared, MarkClearing
 from icefield.marks.files import NO_TABLE_FILES, FileKind, TableFiles, concat_files, fold
 from icefield.marks.grace import grace_of
-from icefield.marks.mark import list_marks, read_unless_done
+from icefield.marks.mark import list_marks, read_unless_done, remove_old_audits
 from icefield.model.names import TableName
 from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed
@@ -123,6 +123,7 @@ def sweep(head: TableHead, *, dry_run: bool = False, progress: Progress = silent
                 files = read_unless_done(backend.store, mark, in_use.table) or NO_TABLE_FILES
                 tally.waiting.append(HeldBack(_within_grace(left_ms), files.num_rows, files.total_bytes))
     if not dry_run:
+        remove_old_audits(backend.store, folders, base.metadata.properties, now_ms)
         forget_dead(backend.store, sample_leases(backend.store, folders))
     deleted = concat_files(tally.deleted)
     return SweepResult(

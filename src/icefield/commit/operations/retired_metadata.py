@@ -35,7 +35,7 @@ from icefield.leases.sample import held, sample_leases, write_ids
 from icefield.marks.clear import MarkClearing
 from icefield.marks.files import FileKind, TableFiles, fold_one, table_files
 from icefield.marks.grace import grace_of
-from icefield.marks.mark import ORPHAN, RETIRED, Mark, list_marks, read_unless_done, write_mark
+from icefield.marks.mark import ORPHAN, RETIRED, Mark, list_marks, read_unless_done, remove_old_audits, write_mark
 from icefield.model.metadata import TableMetadata, location_uuid
 from icefield.model.names import TableName
 from icefield.properties.table import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT, PREVIOUS_VERSIONS_MAX
@@ -183,3 +183,4 @@ def _sweep(backend: Backend, table: TableName, landed: TableMetadata) -> None:
     clearing = MarkClearing(store, backend.ambient, landed.table_uuid, choose, lambda _: None)
     for mark in due:
         clearing.clear(mark)
+    remove_old_audits(store, [folder], landed.properties, now_ms)
