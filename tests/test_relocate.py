@@ -1,6 +1,7 @@
 """A lake that was moved or copied is mended by one command, whatever cuts it short."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import icefield
 from icefield.cli.main import run
 from icefield.codec.manifest.list import decode_manifest_list
 from icefield.codec.puffin.puffin import Blob, encode_puffin
+from icefield.commit import relocate
 from icefield.commit.relocate import _Mover
 from icefield.errors import InvalidInput, LocationRefused
 from icefield.lake import Lake
@@ -66,6 +68,28 @@ def moved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str
         before = contents(lake)
     (tmp_path / "old place").rename(tmp_path / "new")
     return f"{request.param}{tmp_path}/new", before
+
+
+@pytest.mark.parametrize("scheme", ["", "files:"])
+def test_reports_and_runs_of_upkeep_say_that_a_lake_was_moved(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with icefield.connect(f"{scheme}{tmp_path}/old place", durable=False) as lake:
+        for name in ("a.one", "a.two"):
+            lake.create_table(name, "id long").append(pa.table({"id": [1]}))
+    (tmp_path / "old place").rename(tmp_path / "new")
+    looks, real = list[str](), relocate.plan_relocation
+    monkeypatch.setattr(relocate, "plan_relocation", lambda *given: looks.append("look") or real(*given))
+    with icefield.connect(f"{scheme}{tmp_path}/new", durable=False) as lake:
+        reports = lake.report().tables
+        runs = [table for result in (lake.upkeep(), lake.upkeep(dry_run=True)) for table in result.tables]
+    assert len(looks) == 3, "one for each call, not for each table"
+    assert (len(reports), len(runs)) == (2, 4)
+    for error in [report.error for report in reports] + [table.error for table in runs]:
+        assert re.search(r"moved or copied from .*old place .*icefield relocate", str(error))
+    for command in (["report"], ["upkeep", "plan"], ["upkeep", "run", "--yes"]):
+        assert run(["--lake", f"{scheme}{tmp_path}/new", *command]) == 1
+        assert "icefield relocate" in "".join(capsys.readouterr())
 
 
 @pytest.mark.slow

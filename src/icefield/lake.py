@@ -18,7 +18,7 @@ from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.locations import check_table_locations
 from icefield.commit.operations.tables import TableVersion
-from icefield.commit.relocate import Relocation, explain_moved, plan_relocation, relocate
+from icefield.commit.relocate import MovedLake, Relocation, plan_relocation, relocate
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.view import ViewCommitter
 from icefield.dml.head import LiveHead
@@ -149,7 +149,7 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, StaysInProcess):
             self._known(name)  # raises a more specific error
             raise
         except LocationRefused as refused:
-            raise explain_moved(self.catalog, self.store, self.warehouse, refused) from refused
+            raise MovedLake(self.catalog, self.store, self.warehouse).explain(refused) from refused
 
     def head(self, name: str, known: TableVersion | None = None) -> LiveHead:
         """Return the commit target of a table, for engines whose tasks write the files.

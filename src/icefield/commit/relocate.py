@@ -14,6 +14,7 @@ import io
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -54,6 +55,7 @@ from icefield.types.metadata_columns import DELETED_FILE
 
 AnyRows = TypeVar("AnyRows", bound=Rows)
 Progress = Callable[[str], None]
+Explain = Callable[[IcefieldError], IcefieldError]
 
 
 @dataclass(frozen=True)
@@ -293,14 +295,24 @@ def _with(rows: AnyRows, name: str, values: Sequence[object]) -> AnyRows:
     return rows.replaced({name: pa.array(values, rows[name].type)})
 
 
-def explain_moved(catalog: Catalog, store: Store, warehouse: str, refused: LocationRefused) -> LocationRefused:
-    """Return the error for a moved lake, if that is why its tables are not where their metadata says."""
+class MovedLake:
+    """Explains why tables of a lake cannot be loaded, if the lake was moved; it looks once."""
+
+    def __init__(self, catalog: Catalog, store: Store, warehouse: str) -> None:
+        self._look = cache(lambda: _find_moved(catalog, store, warehouse))
+
+    def explain(self, error: IcefieldError) -> IcefieldError:
+        """Return the error for a moved lake, if that is why its tables are not where their metadata says."""
+        return self._look() or error if isinstance(error, LocationRefused) else error
+
+
+def _find_moved(catalog: Catalog, store: Store, warehouse: str) -> LocationRefused | None:
     try:
         plan = plan_relocation(catalog, store, warehouse)
     except IcefieldError:
-        return refused
+        return None
     if not plan.entries:
-        return refused
+        return None
     return LocationRefused(
         f"the lake was moved or copied from {plan.old} to {plan.new}, and its tables still name the old location",
         hint="Run `icefield relocate`, or lake.relocate(), to rewrite the metadata",

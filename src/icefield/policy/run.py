@@ -9,6 +9,7 @@ lapses. A table that fails does not stop the others. Raises InvalidInput for a b
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from icefield.commit.relocate import Explain
 from icefield.dml.head import LiveHead
 from icefield.engine.choose import EngineName
 from icefield.errors import IcefieldError, LeaseLost, NoSuchTable
@@ -36,13 +37,18 @@ OnProgress = Callable[[UpkeepProgress], object]
 
 @dataclass(frozen=True)
 class UpkeepRun:
-    """A run of upkeep over some tables of one lake. open: what opens a table; none is kept open, there may be many."""
+    """A run of upkeep over some tables of one lake.
+
+    open: what opens a table; none is kept open, there may be many. explain: returns the error to report instead of one
+    that was raised.
+    """
 
     names: Sequence[TableName]
     open: Callable[[TableName], LiveHead]
     policies: Policies
     budget: Budget
     on_progress: OnProgress
+    explain: Explain
     engine: EngineName | None = None
 
     def plan(self) -> UpkeepResult:
@@ -85,7 +91,7 @@ class UpkeepRun:
         except NoSuchTable:
             return TableUpkeepResult(name, skipped=DROPPED)
         except IcefieldError as error:
-            return TableUpkeepResult(name, error=str(error))
+            return TableUpkeepResult(name, error=str(self.explain(error)))
         except Exception as error:  # the other tables must not suffer from it
             return TableUpkeepResult(name, error=f"{type(error).__name__}: {error}")
         return TableUpkeepResult(name, [plan_step(step) for step in steps])

@@ -15,6 +15,7 @@ from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.schema import EQUALITY_DELETES
 from icefield.commit.actions.expire import ExpireSnapshots
+from icefield.commit.relocate import Explain
 from icefield.commit.validate.ownership import roots_of
 from icefield.compaction.compact import delete_rows
 from icefield.compaction.options import CompactionRequest
@@ -83,10 +84,13 @@ def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
     )
 
 
-def measure_lake(heads: Sequence[TableHead], price: float | None = None, *, are_named: bool) -> StorageReport:
+def measure_lake(
+    heads: Sequence[TableHead], explain: Explain, price: float | None = None, *, are_named: bool
+) -> StorageReport:
     """Report on several tables, and the sums. A table that cannot be measured does not hide the others.
 
-    are_named: the caller named the tables, so that one that does not exist is an error.
+    explain: returns the error to report instead of one that was raised. are_named: the caller named the tables, so that
+    one that does not exist is an error.
     """
     found = []
     for head in heads:
@@ -96,7 +100,7 @@ def measure_lake(heads: Sequence[TableHead], price: float | None = None, *, are_
             if are_named:
                 raise
         except IcefieldError as error:
-            found.append(StorageReport(str(head.name), price=price, error=str(error)))
+            found.append(StorageReport(str(head.name), price=price, error=str(explain(error))))
     return sum_up("total", found, price)
 
 

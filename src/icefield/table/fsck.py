@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from icefield.arguments import check_arguments
 from icefield.backend import Backend
-from icefield.commit.relocate import Progress
+from icefield.commit.relocate import MovedLake, Progress
 from icefield.dml.head import LiveHead
 from icefield.errors import InvalidInput
 from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
@@ -57,6 +57,7 @@ class LakeChecks(ABC):
     """The part of a lake that checks its tables."""
 
     backend: Backend
+    warehouse: str
 
     @abstractmethod
     def tables(self, namespace: str | None = None) -> list[str]:
@@ -101,7 +102,8 @@ class LakeChecks(ABC):
             price: What a gigabyte costs in a month.
         """
         heads = [LiveHead(self.backend, name) for name in self._named(tables)]
-        return measure_lake(heads, check_price(price), are_named=tables is not None)
+        explain = MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain
+        return measure_lake(heads, explain, check_price(price), are_named=tables is not None)
 
     def _named(self, tables: Sequence[str] | None) -> list[TableName]:
         """Return the names of these tables, each once, or of all."""

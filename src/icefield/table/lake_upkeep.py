@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from icefield.arguments import check_arguments
 from icefield.backend import Backend
+from icefield.commit.relocate import MovedLake
 from icefield.dml.head import LiveHead
 from icefield.engine.choose import EngineName, check_engine
 from icefield.engine.rows import SessionChoice
@@ -20,6 +21,7 @@ class LakeUpkeep(ABC):
     """The part of a lake that keeps its tables in order, and the properties of namespaces, which may say how."""
 
     backend: Backend
+    warehouse: str
     _sessions: SessionChoice
 
     @abstractmethod
@@ -65,6 +67,7 @@ class LakeUpkeep(ABC):
             Policies(self.backend.catalog),
             Budget.of(self.backend.ambient, minutes, max_bytes),
             on_progress or (lambda _progress: None),
+            MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain,
             chosen,
         )
         return run.plan() if dry_run else run.run()
