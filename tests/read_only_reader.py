@@ -30,10 +30,18 @@ def main(target: str, uid: int | None) -> None:
             "filtered": table.scan("id > 1").count(),
             "snapshots": len(table.metadata.snapshots),
             "files": table.inspect("files").to_arrow().read_all().num_rows,
+            "planned": [plan(lake, table) for plan in DRY_RUNS],
             "refused": [_refusal(change, lake, table) for change in CHANGES],
         }
     print(json.dumps(found))
-    for command in (["tables"], ["count", "a.t"], ["describe", "a.t"], ["snapshots", "a.t"], ["tree", "a.t"]):
+    reads = (["tables"], ["count", "a.t"], ["describe", "a.t"], ["snapshots", "a.t"], ["tree", "a.t"])
+    plans = (
+        ["upkeep", "plan"],
+        ["report"],
+        ["orphans", "a.t", "--dry-run", "--unsafe"],
+        ["compact", "a.t", "--dry-run"],
+    )
+    for command in (*reads, *plans):
         assert run(["--lake", target, "--json", *command]) == 0, command
 
 
@@ -45,6 +53,13 @@ def _refusal(change: object, lake: object, table: object) -> str:
     return "it was changed"
 
 
+DRY_RUNS = (
+    lambda lake, table: f"{len(table.expire_snapshots('2100-01-01', dry_run=True).snapshot_ids)} expired",
+    lambda lake, table: f"{table.remove_orphans(dry_run=True, unsafe=True).files_marked} orphans",
+    lambda lake, table: f"{table.sweep(dry_run=True).files_deleted} swept",
+    lambda lake, table: f"{table.forget('id = 1', dry_run=True).files} forgotten",
+    lambda lake, table: lake.upkeep(dry_run=True).tables[0].error,
+)
 CHANGES = (
     lambda lake, table: table.append(pa.table({"id": [9]})),
     lambda lake, table: table.set_properties({"a": "b"}),

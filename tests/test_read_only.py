@@ -31,9 +31,12 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+AT_ONCE = {"icefield.gc.grace-ms": "0", "icefield.gc.foreign-readers": "false", "icefield.gc.orphan-age-ms": "0"}
+
+
 def fill(target: str) -> None:
     with icefield.connect(target, durable=False) as lake:
-        table = lake.create_table("a.t", "id long")
+        table = lake.create_table("a.t", "id long", properties=AT_ONCE)  # which reads and changes take leases for
         table.append(pa.table({"id": [1]}))
         table.append(pa.table({"id": [2]}))
 
@@ -50,6 +53,7 @@ def read(target: str, *uid: str) -> dict[str, Any]:
 def check(found: dict[str, Any]) -> None:
     assert found["rows"] == [1, 2]
     assert (found["filtered"], found["snapshots"], found["files"]) == (1, 2, 2)
+    assert [str(each) for each in found["planned"]] == ["1 expired", "0 orphans", "0 swept", "1 forgotten", "None"]
     assert len(found["refused"]) == CHANGES
     for refusal in found["refused"]:
         assert "read-only" in refusal.lower(), refusal

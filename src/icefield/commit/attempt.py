@@ -99,3 +99,20 @@ class _RecordingStore:
     def open_new(self, location: str) -> NewFile:
         self._written.append(location)
         return self._store.open_new(location)
+
+
+class DraftStore(_RecordingStore):
+    """A store that keeps new metadata files to itself: what they would be is known without writing any."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, [])
+        self._drafts: dict[str, bytes] = {}
+
+    def read(self, location: str) -> bytes:
+        return self._drafts[location] if location in self._drafts else super().read(location)
+
+    def put_new(self, location: str, data: bytes) -> None:
+        self._drafts[location] = data
+
+    def delete(self, location: str) -> None:
+        self._drafts.pop(location, None)

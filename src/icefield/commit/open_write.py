@@ -5,7 +5,7 @@ is short, a change takes a lease before its first file, has the id of the lease 
 immediately before the swap. A change that was too slow for either is refused before the swap: its files may be gone,
 but no snapshot refers to them.
 
-Raises LeaseLost.
+Raises LeaseLost, and what the store raises.
 """
 
 import weakref
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from icefield.ambient import Ambient
 from icefield.backend import Backend
-from icefield.errors import LeaseLost
+from icefield.errors import IcefieldError, LeaseLost, LocationRefused, StorageError
 from icefield.leases.folder import gc_folder
 from icefield.leases.lease import KeptLease, join_lease, take_lease
 from icefield.leases.record import LeaseKind, LeaseRecord, first_version
@@ -66,6 +66,7 @@ class OpenWrite:
         self._id: str | None = None
         self._names = 0
         self._unprotected: set[UUID] = set()  # tables with files that only their age protects
+        self._refused: IcefieldError | None = None  # why the store did not take a lease
         self._end = weakref.finalize(self, _end_all, self._leases)
         if handed is not None:
             self._resume(handed)
@@ -73,10 +74,14 @@ class OpenWrite:
     @property
     def write_id(self) -> str | None:
         """What the names of new files contain; None if the change has no lease."""
+        self._check_refused()
         return self._id
 
     def protect(self, metadata: TableMetadata, reads: Iterable[Snapshot] = (), adds: Iterable[str] = ()) -> None:
         """Take a lease on a table if its orphan age or grace period is short; before any file is written.
+
+        If the store refuses, that is raised when the change names its first file or commits: a dry run, which does
+        neither, works where nothing can be written, as reads do.
 
         reads: snapshots whose files the change reads. adds: files that exist already, and that the change adds.
         """
@@ -88,11 +93,16 @@ class OpenWrite:
         ambient = self._backend.ambient
         self._id = self._id or ambient.random_uuid().hex
         record = first_version(LeaseKind.WRITER, self._id, metadata, reads, adds)
-        lease = take_lease(self._backend.store, ambient, gc_folder(metadata), record)
+        try:
+            lease = take_lease(self._backend.store, ambient, gc_folder(metadata), record)
+        except (StorageError, LocationRefused) as error:
+            self._refused = error
+            return
         self._leases[metadata.table_uuid] = KeptLease(lease)
 
     def hand_over(self, metadata: TableMetadata) -> HandedWrite:
         """Stop renewing the lease on a table, and return what others need to go on with the change."""
+        self._check_refused()
         held = self._leases.get(metadata.table_uuid)
         self.abandon()
         record = None if held is None else held.lease.record
@@ -100,6 +110,7 @@ class OpenWrite:
 
     def new_name(self) -> str:
         """Return a unique prefix for the names of data files."""
+        self._check_refused()
         if self._id is None:
             return self._backend.ambient.random_uuid().hex
         self._names += 1
@@ -107,6 +118,7 @@ class OpenWrite:
 
     def before_swap(self, metadata: TableMetadata) -> None:
         """Renew the lease on a table, and check that files without one are young; immediately before the swap."""
+        self._check_refused()
         lease = self._leases.get(metadata.table_uuid)
         if lease is not None:
             lease.renew()
@@ -129,6 +141,10 @@ class OpenWrite:
     def close(self) -> None:
         """End the leases."""
         self._end()
+
+    def _check_refused(self) -> None:
+        if self._refused is not None:
+            raise self._refused
 
     def _resume(self, handed: HandedWrite) -> None:
         self._began = handed.began

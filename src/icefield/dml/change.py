@@ -114,7 +114,7 @@ class RowChange:
     def settings(self, clauses: Sequence[Clause]) -> ChangeSettings:
         """Return the settings for the engine."""
         write = self.write
-        deletes = write.delete_plan() if write.base.format_version > 1 else None
+        deletes = write.delete_plan(is_dry_run=self.is_dry_run) if write.base.format_version > 1 else None
         mode, rows = self._data_files(clauses, deletes)
         if self.verb.distribution is not None:
             rows = replace(rows, distribution=self.verb.distribution.read(write.base.properties))
@@ -124,7 +124,7 @@ class RowChange:
     def _data_files(self, clauses: Sequence[Clause], deletes: WritePlan | None) -> tuple[str, WritePlan]:
         """Return the mode for the engine, and the settings of new data files."""
         try:
-            return self.mode, self.write.write_plan(moves_rows=True)
+            return self.mode, self.write.write_plan(moves_rows=True, is_dry_run=self.is_dry_run)
         except Unsupported as error:
             if deletes is None or any(clause.effect is not Effect.DELETE for clause in clauses):
                 raise

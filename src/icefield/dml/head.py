@@ -8,11 +8,10 @@ from typing import Protocol
 
 from icefield.backend import Backend
 from icefield.commit.action import Action, WriteContext
-from icefield.commit.attempt import begin_attempt
+from icefield.commit.attempt import DraftStore
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import TableVersion
-from icefield.commit.validate.references import remove_quietly
 from icefield.commit.validate.transaction_reads import RowsRead
 from icefield.engine.rows import SessionChoice
 from icefield.errors import NoSuchTable
@@ -56,13 +55,8 @@ class TableHead(Protocol):
 
 
 def preview(action: Action, head: TableHead) -> Snapshot | None:
-    """Return the snapshot that an action would make, and remove the files that were written to find out."""
-    base = head.load().metadata
-    attempt = begin_attempt(head.backend.store)
-    try:
-        change = action.propose(base, WriteContext.of(head.backend, attempt.store))
-    finally:
-        remove_quietly(head.backend.store, attempt.written)
+    """Return the snapshot that an action would make; the files that it proposes are not written."""
+    change = action.propose(head.load().metadata, WriteContext.of(head.backend, DraftStore(head.backend.store)))
     return next((update.snapshot for update in change.updates if isinstance(update, AddSnapshot)), None)
 
 

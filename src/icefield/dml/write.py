@@ -294,13 +294,17 @@ class TableWrite:
             raise
         return done
 
-    def write_plan(self, *, moves_rows: bool) -> WritePlan:
+    def write_plan(self, *, moves_rows: bool, is_dry_run: bool = False) -> WritePlan:
         """Return the settings for new files, with a unique name prefix."""
-        return plan_write(self.base, self._open().new_name(), moves_rows=moves_rows, options=self.options)
+        return plan_write(self.base, self._new_name(is_dry_run=is_dry_run), moves_rows=moves_rows, options=self.options)
 
-    def delete_plan(self) -> WritePlan:
+    def delete_plan(self, *, is_dry_run: bool = False) -> WritePlan:
         """Return the settings for new delete files, with a unique name prefix."""
-        return plan_deletes(self.base, self._open().new_name())
+        return plan_deletes(self.base, self._new_name(is_dry_run=is_dry_run))
+
+    def _new_name(self, *, is_dry_run: bool) -> str:
+        """Return a name for files; a dry run writes none, so that it needs no lease for them."""
+        return self.ambient.random_uuid().hex if is_dry_run else self._open().new_name()
 
     def commit(
         self,

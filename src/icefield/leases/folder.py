@@ -10,7 +10,7 @@ metadata/gc/probes/<id>                        the store's clock
 """
 
 from icefield.ambient import Ambient
-from icefield.errors import IcefieldError, StorageError
+from icefield.errors import IcefieldError, LocationRefused, StorageError
 from icefield.model.metadata import TableMetadata
 from icefield.properties.table import METADATA_PATH
 from icefield.storage.location import join_location
@@ -62,6 +62,14 @@ def store_time_ms(store: Store, folder: str, ambient: Ambient) -> int:
         if now_ms - left.modified_ms > _ABANDONED_MS:
             store.delete(left.location)
     return now_ms
+
+
+def seen_time_ms(store: Store, folder: str, ambient: Ambient) -> int:
+    """Return the time by the store's clock, or by that of this machine if nothing can be written: for dry runs only."""
+    try:
+        return store_time_ms(store, folder, ambient)
+    except (StorageError, LocationRefused):
+        return ambient.now_ms()
 
 
 def _folder_below(parent: str, store: Store) -> str | None:

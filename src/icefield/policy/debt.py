@@ -29,7 +29,7 @@ from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
 from icefield.errors import IcefieldError, MissingFile
 from icefield.expr.bind.bound import TRUE
-from icefield.leases.folder import gc_folders, store_time_ms
+from icefield.leases.folder import gc_folders, seen_time_ms
 from icefield.marks.grace import grace_of
 from icefield.marks.mark import list_marks, read_mark
 from icefield.model.snapshot import MAIN
@@ -179,7 +179,7 @@ class _Measuring:
         if self._now_ms is None:
             backend = self._head.backend
             folder = gc_folders(self._metadata, backend.store)[0]
-            self._now_ms = store_time_ms(backend.store, folder, backend.ambient)
+            self._now_ms = seen_time_ms(backend.store, folder, backend.ambient)
         return self._now_ms
 
 

@@ -37,7 +37,7 @@ from icefield.errors import (
     NotFound,
     StorageError,
 )
-from icefield.leases.folder import gc_folders, metadata_folder, store_time_ms
+from icefield.leases.folder import gc_folders, metadata_folder, seen_time_ms, store_time_ms
 from icefield.marks.clear import delete_in_order
 from icefield.marks.files import TableFiles
 from icefield.marks.mark import encode_files
@@ -172,7 +172,8 @@ class DroppedTables:
         known = list(self._records())
         if not known:
             return []
-        now_ms = store_time_ms(self.backend.store, self._folder, self.backend.ambient)
+        time_ms = seen_time_ms if dry_run else store_time_ms
+        now_ms = time_ms(self.backend.store, self._folder, self.backend.ambient)
         due = [found for found in known if found.until_ms is not None and now_ms >= found.until_ms]
         results = [self._purge(found, now_ms, dry_run=dry_run, progress=progress) for found in due]
         return [result for result in results if result is not None]

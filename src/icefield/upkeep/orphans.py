@@ -26,7 +26,7 @@ from icefield.commit.relocate import Progress
 from icefield.commit.validate.ownership import roots_of
 from icefield.dml.head import TableHead
 from icefield.errors import CatalogError, InvalidInput
-from icefield.leases.folder import gc_folder, gc_folders, store_time_ms
+from icefield.leases.folder import gc_folder, gc_folders, seen_time_ms, store_time_ms
 from icefield.marks.files import FileKind, TableFiles, concat_files, fold, fold_one, names_of, table_files
 from icefield.marks.grace import DAY_MS, grace_of
 from icefield.marks.mark import ORPHAN, list_marks, read_mark, write_mark
@@ -116,7 +116,8 @@ def _find(head: TableHead, base: TableVersion, age_ms: int, *, dry_run: bool) ->
     store, roots = backend.store, distinct_roots(base)
     folders = gc_folders(base.metadata, store)
     listing = list_files(store, base)
-    now_ms = store_time_ms(store, folders[0], backend.ambient)
+    time_ms = seen_time_ms if dry_run else store_time_ms
+    now_ms = time_ms(store, folders[0], backend.ambient)
     leases = check_leases(backend, head.name, base, folders, now_ms, dry_run=dry_run)
     newest = head.load()
     if distinct_roots(newest) != roots:

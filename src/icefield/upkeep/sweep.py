@@ -27,7 +27,7 @@ from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Progress
 from icefield.dml.head import TableHead
 from icefield.errors import CatalogError, MissingFile
-from icefield.leases.folder import gc_folders, metadata_folder, store_time_ms
+from icefield.leases.folder import gc_folders, metadata_folder, seen_time_ms, store_time_ms
 from icefield.leases.record import is_of_write
 from icefield.leases.sample import (
     SeenLease,
@@ -108,7 +108,8 @@ def sweep(head: TableHead, *, dry_run: bool = False, progress: Progress = silent
     marks = list_marks(backend.store, folders)
     if not dry_run and mark_retired(backend, base, marks) is not None:
         marks = list_marks(backend.store, folders)
-    now_ms = store_time_ms(backend.store, folders[0], backend.ambient) if marks or not dry_run else 0
+    time_ms = seen_time_ms if dry_run else store_time_ms
+    now_ms = time_ms(backend.store, folders[0], backend.ambient) if marks or not dry_run else 0
     leases, tally = LeaseCheck([]), _Tally()
     if not marks:
         leases = check_leases(backend, head.name, base, folders, now_ms, dry_run=dry_run)
