@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -79,7 +80,12 @@ def test_reports_and_runs_of_upkeep_say_that_a_lake_was_moved(
             lake.create_table(name, "id long").append(pa.table({"id": [1]}))
     (tmp_path / "old place").rename(tmp_path / "new")
     looks, real = list[str](), relocate.plan_relocation
-    monkeypatch.setattr(relocate, "plan_relocation", lambda *given: looks.append("look") or real(*given))
+
+    def look(*given: Any) -> Any:
+        looks.append("look")
+        return real(*given)
+
+    monkeypatch.setattr(relocate, "plan_relocation", look)
     with icefield.connect(f"{scheme}{tmp_path}/new", durable=False) as lake:
         reports = lake.report().tables
         runs = [table for result in (lake.upkeep(), lake.upkeep(dry_run=True)) for table in result.tables]

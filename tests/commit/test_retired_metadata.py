@@ -12,13 +12,15 @@ from tests.upkeep.fixtures import Yard, ids, make_yard, rows
 
 from icefield.catalog.catalog import PointerSwap
 from icefield.catalog.memory import MemoryCatalog
+from icefield.codec.json.metadata_owner import LoggedOutline, decode_logged_outline
 from icefield.commit.operations import retired_metadata
 from icefield.commit.operations.retired_metadata import LEAST_COMMITS, look_after_commit, mark_retired
 from icefield.errors import MissingFile, StorageError
 from icefield.leases.folder import gc_folder
 from icefield.leases.lease import take_lease
 from icefield.leases.record import LeaseKind, first_version, uuid_of_write
-from icefield.marks.mark import RETIRED, list_marks, read_mark
+from icefield.marks.files import FileKind, table_files
+from icefield.marks.mark import RETIRED, list_marks, read_mark, write_mark
 from icefield.model.names import parse_table_name
 from icefield.table.table import Table
 
@@ -62,7 +64,7 @@ def forge(table: Table, number: int, log: Sequence[str], **changes: object) -> s
     document = {**json.loads(store.read(table.metadata_location)), **changes}
     document["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": each} for each in log]
     location = f"{table.location}/metadata/{number:05d}-{uuid.UUID(int=number)}.metadata.json"
-    store.put_new(location, json.dumps(document).encode())  # type: ignore[attr-defined]
+    store.put_new(location, json.dumps(document).encode())
     return location
 
 
@@ -100,9 +102,12 @@ def test_a_commit_marks_once_in_a_while_and_deletes_after_the_grace_period() -> 
 def test_a_look_is_made_once_in_as_many_commits_as_the_log_has_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = list[str]()
     real = retired_metadata.mark_retired
-    monkeypatch.setattr(
-        retired_metadata, "mark_retired", lambda b, v, marks: looks.append(v.location) or real(b, v, marks)
-    )
+
+    def look(backend: Any, version: Any, marks: Any) -> str | None:
+        looks.append(version.location)
+        return real(backend, version, marks)
+
+    monkeypatch.setattr(retired_metadata, "mark_retired", look)
     yard = make_yard()
     commit(yard.table(write__metadata__previous_versions_max="20"), 60)
     assert len(looks) == 3
@@ -294,19 +299,19 @@ def mark_that_somebody_forged(yard: Yard) -> None:
     table = short(yard)
     table.append(rows(1))
     (data,) = table.scan().files()["file_path"].to_pylist()
-    files = retired_metadata.table_files([data], retired_metadata.FileKind.METADATA)
+    files = table_files([data], FileKind.METADATA)
     folder, owner = gc_folder(table.metadata), table.metadata.table_uuid
-    retired_metadata.write_mark(yard.store, yard.ambient, folder, owner, RETIRED, files)
+    write_mark(yard.store, yard.ambient, folder, owner, RETIRED, files)
     commit(table, LEAST_COMMITS)
     assert ids(table) == [1]
 
 
 def whatever_entry(patch: pytest.MonkeyPatch) -> None:
-    real = retired_metadata.decode_logged_outline
+    real = decode_logged_outline
 
     def decode(data: bytes, location: str) -> Any:
         found = real(data, location)
-        return retired_metadata.LoggedOutline(
+        return LoggedOutline(
             location=found.location,
             table_uuid=found.table_uuid,
             icefield_entry=_Anything(),  # type: ignore[arg-type]
@@ -318,11 +323,11 @@ def whatever_entry(patch: pytest.MonkeyPatch) -> None:
 
 def whatever_table(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(retired_metadata, "location_uuid", lambda _: _Anything())
-    real = retired_metadata.decode_logged_outline
+    real = decode_logged_outline
 
     def decode(data: bytes, location: str) -> Any:
         found = real(data, location)
-        return retired_metadata.LoggedOutline(
+        return LoggedOutline(
             location=found.location, icefield_entry=found.icefield_entry, metadata_log=found.metadata_log
         )
 

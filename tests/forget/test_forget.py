@@ -179,6 +179,19 @@ def test_the_grace_period_is_respected(yard: Yard) -> None:
     assert forget(table).is_finished
 
 
+def test_metadata_files_that_left_the_log_do_not_keep_it_waiting(yard: Yard) -> None:
+    """A table that others commit to all the time always has such files, and they hold no rows."""
+    table = make(yard, properties={"icefield.gc.grace-ms": str(DAY_MS), "write.metadata.previous-versions-max": "2"})
+    assert not forget(table).is_finished
+    yard.ambient.sleep(DAY_MS / 1000 + 1)
+    for n in range(5):
+        table.set_properties({"n": str(n)})
+    done = forget(table)
+    assert done.swept is not None
+    assert {held.marked for held in done.swept.waiting} == {"retired"}
+    assert done.is_finished, str(done)
+
+
 @pytest.mark.parametrize("at", [2, 7, 13, 22, 31])
 def test_a_crash_at_any_step_is_continued(yard: Yard, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store fails from some call on; then a new process calls it again."""

@@ -9,6 +9,7 @@ from icefield import connect
 from icefield.errors import StorageError
 from icefield.leases.folder import gc_folder
 from icefield.marks import mark
+from icefield.marks.files import NO_TABLE_FILES
 from icefield.marks.mark import list_marks, read_audits
 from icefield.table.table import Table
 
@@ -96,7 +97,7 @@ def test_a_look_at_one_mark_lists_only_its_own_audits(monkeypatch: pytest.Monkey
     for _ in range(3):
         expire(table)
     owner, folder = table.metadata.table_uuid, gc_folder(table.metadata)
-    mark.write_mark(yard.store, yard.ambient, folder, owner, mark.ORPHAN, mark.concat_files([]))
+    mark.write_mark(yard.store, yard.ambient, folder, owner, mark.ORPHAN, NO_TABLE_FILES)
     listed, real = list[str](), yard.store.list
 
     def listing(prefix: str) -> object:

@@ -40,6 +40,7 @@ from icefield.forget.result import ForgetResult, SearchResult
 from icefield.forget.search import Search, Term
 from icefield.leases.folder import metadata_folder
 from icefield.marks.grace import DAY_MS, grace_of
+from icefield.marks.mark import RETIRED
 from icefield.model.snapshot import RefKind
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.store import remove_empty_directories
@@ -111,12 +112,14 @@ class Forget:
         left = (*held.branches, *held.tags) or tuple(str(each) for each in sorted(held.snapshot_ids))
         try:
             swept = self._sweep()
-            if not swept.waiting:
+            # Metadata files hold no rows; a table that others commit to always has some that wait.
+            is_waiting = any(held.marked != RETIRED for held in swept.waiting)
+            if not is_waiting:
                 self._remove_directories()
         except IcefieldError as error:
             return replace(self._result(None), left=left, unfinished=str(error))
         made = replace(self._result(swept), left=left)
-        return made if swept.waiting else replace(made, search=self._search())
+        return made if is_waiting else replace(made, search=self._search())
 
     def _check_collector(self) -> None:
         """Refuse a table whose files are not deleted, before anything is changed."""

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class HeldBack:
-    """Files that are not deleted yet, and why."""
+    """Files that are not deleted yet, and why. marked: why they are to be deleted: expired, orphan, or retired."""
 
     reason: str
     files: int
     bytes: int
+    marked: str
 
 
 @dataclass(frozen=True)

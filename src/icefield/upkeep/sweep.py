@@ -41,7 +41,7 @@ from icefield.leases.sample import (
 from icefield.marks.clear import Cleared, MarkClearing
 from icefield.marks.files import NO_TABLE_FILES, FileKind, TableFiles, concat_files, fold
 from icefield.marks.grace import grace_of
-from icefield.marks.mark import list_marks, read_unless_done, remove_old_audits
+from icefield.marks.mark import Mark, list_marks, read_unless_done, remove_old_audits
 from icefield.model.names import TableName
 from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed
@@ -88,15 +88,19 @@ class _Tally:
     waiting: list[HeldBack] = field(default_factory=list)
     marks_done: int = 0
 
-    def add(self, cleared: Cleared | None, *, is_dry_run: bool) -> None:
+    def add(self, mark: Mark, cleared: Cleared | None, *, is_dry_run: bool) -> None:
         """Add what became of one mark."""
         if cleared is None:
             return
         self.deleted.append(cleared.deleted)
         if cleared.waiting.num_rows:
-            self.waiting.append(HeldBack("held by leases", cleared.waiting.num_rows, cleared.waiting.total_bytes))
+            self.wait(mark, cleared.waiting, "held by leases")
         elif not is_dry_run:
             self.marks_done += 1
+
+    def wait(self, mark: Mark, files: TableFiles, reason: str) -> None:
+        """Add files of a mark that wait."""
+        self.waiting.append(HeldBack(reason, files.num_rows, files.total_bytes, mark.reason))
 
 
 def sweep(head: TableHead, *, dry_run: bool = False, progress: Progress = silent) -> SweepResult:
@@ -119,10 +123,10 @@ def sweep(head: TableHead, *, dry_run: bool = False, progress: Progress = silent
         for mark in marks:
             left_ms = grace_of(base.metadata.properties, mark.reason) - (now_ms - mark.made_ms)
             if left_ms <= 0:
-                tally.add(clearing.clear(mark, dry_run=dry_run), is_dry_run=dry_run)
+                tally.add(mark, clearing.clear(mark, dry_run=dry_run), is_dry_run=dry_run)
             else:
                 files = read_unless_done(backend.store, mark, in_use.table) or NO_TABLE_FILES
-                tally.waiting.append(HeldBack(_within_grace(left_ms), files.num_rows, files.total_bytes))
+                tally.wait(mark, files, _within_grace(left_ms))
     if not dry_run:
         remove_old_audits(backend.store, folders, base.metadata.properties, now_ms)
         forget_dead(backend.store, sample_leases(backend.store, folders))

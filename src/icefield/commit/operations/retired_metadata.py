@@ -82,8 +82,9 @@ def mark_retired(backend: Backend, version: TableVersion, marks: Iterable[Mark])
 def _is_time(landed: TableVersion) -> bool:
     """Return whether this is the commit, of as many as the log has entries, that looks."""
     most = PREVIOUS_VERSIONS_MAX.read(landed.metadata.properties)
-    number = metadata_number(landed.location)
-    return bool(number) and number % max(most, LEAST_COMMITS) == 0 and len(landed.metadata.metadata_log) >= most
+    number = metadata_number(landed.location) or 0
+    is_turn = number > 0 and number % max(most, LEAST_COMMITS) == 0
+    return is_turn and len(landed.metadata.metadata_log) >= most
 
 
 def _is_wanted(backend: Backend, properties: Mapping[str, str]) -> bool:
