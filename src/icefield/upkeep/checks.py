@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from icefield.backend import Backend
 from icefield.cache.reading import ReadContext
 from icefield.catalog.missing import METADATA_SUFFIXES
+from icefield.codec.json.metadata_owner import decode_outline
 from icefield.commit.load import load_table_metadata
+from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
 from icefield.commit.validate.ownership import claim_of, guard_of
+from icefield.dml.head import TableHead
 from icefield.errors import AlreadyExists, CatalogError, IcefieldError, InvalidInput, MissingFile
 from icefield.leases.folder import metadata_folder
 from icefield.leases.record import is_of_write
 from icefield.marks.files import fold_one
+from icefield.model.metadata import location_uuid
 from icefield.model.names import TableName
 from icefield.properties.table import GC_ENABLED
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
@@ -31,10 +35,45 @@ def check_enabled(properties: Mapping[str, str]) -> None:
         )
 
 
+def load_newest(head: TableHead) -> TableVersion:
+    """Load a table as the catalog has it now.
+
+    A REST server may answer from a cache, or be one that does not belong to the store. So it is asked again, without
+    the tag that allows it to say that nothing has changed; the table must be the one that the handle knows, in no
+    older version, and its metadata file must be in the store.
+    """
+    known = head.load()
+    if head.backend.catalog.metadata_server is None:
+        return known
+    newest = operations_of(head.backend).load(head.name)
+    location, uuid = newest.location, known.metadata.table_uuid
+    if not newest.metadata.is_table(uuid):
+        raise _refuse(head, f"the server has another table under the name, at {location}")
+    if _age(newest) < _age(known):
+        raise _refuse(head, f"the server has {location} as its newest version, which is older than {known.location}")
+    try:
+        stored = decode_outline(head.backend.store.read(location), location)
+    except IcefieldError as error:
+        raise _refuse(head, f"the server names a metadata file that cannot be read: {error.message}") from error
+    if (stored.table_uuid or location_uuid(stored.location)) != uuid:
+        raise _refuse(head, f"the metadata file that the server names, {location}, is that of another table")
+    return newest
+
+
+def _age(version: TableVersion) -> tuple[int, int]:
+    """Return what grows with every commit; a server need not keep a log of versions."""
+    return version.metadata.last_sequence_number, version.metadata.last_updated_ms
+
+
+def _refuse(head: TableHead, why: str) -> CatalogError:
+    hint = "Run it again; if it is refused again, check that the server and the store belong together"
+    return CatalogError(f"cannot delete files of {head.name}: {why}", hint=hint)
+
+
 def check_identity(backend: Backend, name: TableName, version: TableVersion) -> None:
     """Refuse a table that the catalog has under two names, or whose directories are not its own."""
     if backend.catalog.metadata_server is not None:
-        return  # the server assigns locations and does not list those of all tables
+        return  # the server assigns locations and does not list those of all tables (`load_newest` checks this one)
     metadata = version.metadata
     claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
     try:

@@ -33,7 +33,7 @@ from icefield.marks.mark import ORPHAN, list_marks, read_mark, write_mark
 from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.local import LocalStore
 from icefield.storage.store import Store, StoredFile
-from icefield.upkeep.checks import check_enabled, check_identity, find_proposed
+from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, load_newest
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import OrphanResult
@@ -119,7 +119,7 @@ def _find(head: TableHead, base: TableVersion, age_ms: int, *, dry_run: bool) ->
     time_ms = seen_time_ms if dry_run else store_time_ms
     now_ms = time_ms(store, folders[0], backend.ambient)
     leases = check_leases(backend, head.name, base, folders, now_ms, dry_run=dry_run)
-    newest = head.load()
+    newest = load_newest(head)
     if distinct_roots(newest) != roots:
         raise CatalogError("the table's directories changed while they were listed", hint="Run it again")
     check_identity(backend, head.name, newest)

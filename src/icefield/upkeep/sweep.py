@@ -44,7 +44,7 @@ from icefield.marks.grace import grace_of
 from icefield.marks.mark import Mark, list_marks, read_unless_done, remove_old_audits
 from icefield.model.names import TableName
 from icefield.properties.upkeep import GC_LEASE_TTL_MS
-from icefield.upkeep.checks import check_enabled, check_identity, find_proposed
+from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, load_newest
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
 from icefield.upkeep.result import HeldBack, SweepResult
@@ -166,7 +166,7 @@ def check_owner(head: TableHead, leases: LeaseCheck, now_ms: int) -> list[TableV
     # Metadata files are listed first: a commit in between would look like one that the catalog has lost.
     folder = metadata_folder(head.load().metadata)
     listed = list(head.backend.store.list(folder))
-    newest = head.load()
+    newest = load_newest(head)
     if metadata_folder(newest.metadata) != folder:
         raise CatalogError("the table's directories changed while they were listed", hint="Run it again")
     check_identity(head.backend, head.name, newest)
