@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from icefield.catalog.memory import MemoryCatalog
+from icefield.commit import loop
 from icefield.commit.actions import rewrite
 from icefield.commit.open_write import OpenWrite
+from icefield.commit.operations import retired_metadata
 from icefield.commit.snapshot.moved_rows import MovedRows
 from icefield.leases import sample
 from icefield.marks import clear, mark
@@ -163,6 +165,20 @@ def audits_that_are_not_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(clear, "write_audit", lambda *_: "memory://lake/none.parquet")
 
 
+def commits_that_do_not_ask_leases(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(retired_metadata, "sample_leases", lambda *_: [])
+
+
+def metadata_files_that_go_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A commit deletes what left the log, without a mark and an audit."""
+
+    def look(backend: Any, _: Any, landed: Any) -> None:
+        for location in retired_metadata._find_retired(backend, landed, set()):
+            backend.store.delete(location)
+
+    patch.setattr(loop, "look_after_commit", look)
+
+
 def foreign_files_that_are_not_spared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(owned, "_FROM_OUTSIDE", "^$")
 
@@ -186,6 +202,7 @@ PLANTS: dict[Plant, int] = {
     open_writes_that_are_not_asked: 73,
     orphans_without_reachable_files: 5,
     foreign_files_that_are_not_spared: 8,
+    metadata_files_that_go_at_once: 7,
 }
 # Those that take many seeds: `make deep` searches for them, and tests/upkeep has a scenario for each.
 RARE: tuple[Plant, ...] = (
@@ -195,4 +212,5 @@ RARE: tuple[Plant, ...] = (
     swaps_that_are_not_fenced,  # G15
     proposed_versions_that_are_not_kept,  # G9, G15
     collectors_that_give_up_for_others,  # G18
+    commits_that_do_not_ask_leases,
 )
