@@ -240,6 +240,22 @@ def newer_file_in_an_old_log(yard: Yard) -> None:
     assert mark(table) is None
 
 
+def newer_file_behind_one_that_is_newer(yard: Yard) -> None:
+    """The log itself names a file with a higher number than the current one, and that names a commit in progress."""
+    table = short(yard)
+    coming = forge(table, 4, [])
+    table = point(yard, forge(table, 3, [forge(table, 5, [coming])]))
+    assert mark(table) is None
+
+
+def file_that_is_still_in_the_log(yard: Yard) -> None:
+    """A log in another order: what its first file names comes after it."""
+    table = short(yard)
+    first = forge(table, 1, [])
+    table = point(yard, forge(table, 3, [forge(table, 2, [first]), first]))
+    assert mark(table) is None
+
+
 def file_that_another_name_points_at(yard: Yard) -> None:
     table = short(yard)
     made = [table.metadata_location, *commit(table, 4)]
@@ -348,6 +364,10 @@ def whatever_place(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(retired_metadata, "_is_in", lambda *_: True)
 
 
+def whatever_is_in_the_log(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(retired_metadata, "fold_one", lambda location: str(uuid.uuid4()))
+
+
 def whatever_number(patch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(1_000, 0, -1))
     patch.setattr(retired_metadata, "metadata_number", lambda _: next(numbers))
@@ -388,6 +408,8 @@ GUARDS: dict[Callable[[Yard], None], Callable[[pytest.MonkeyPatch], None]] = {
     file_of_another_entry: whatever_entry,
     file_elsewhere: whatever_place,
     newer_file_in_an_old_log: whatever_number,
+    newer_file_behind_one_that_is_newer: whatever_number,
+    file_that_is_still_in_the_log: whatever_is_in_the_log,
     file_that_another_name_points_at: pointers_that_are_not_asked,
     name_that_came_after_the_mark: pointers_that_are_not_asked,
     version_that_was_registered_again: landed_version_taken_for_the_newest,

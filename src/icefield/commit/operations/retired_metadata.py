@@ -104,15 +104,16 @@ def _newest_of_each(marks: Sequence[Mark]) -> list[Mark]:
 
 def _find_retired(backend: Backend, version: TableVersion, marked: set[str]) -> dict[str, int]:
     """Return the table's own files before the oldest one in its log, newest first, and their sizes."""
-    own, found = _OwnFiles(version.metadata), dict[str, int]()
-    log = version.metadata.metadata_log
-    oldest = own.read(backend.store, log[0].metadata_file) if log else None
+    own, found = _OwnFiles(version), dict[str, int]()
+    log = [entry.metadata_file for entry in version.metadata.metadata_log]
+    kept = marked.union(fold_one(location) for location in log)
+    oldest = own.read(backend.store, log[0]) if log else None
     while oldest is not None:
         earlier = [entry.metadata_file for entry in reversed(oldest.metadata_log)]
         oldest = None
         with backend.reading.read_ahead(Wanted(location) for location in earlier) as near:
             for location in earlier:
-                read = None if fold_one(location) in marked else own.read(near.store, location)
+                read = None if fold_one(location) in kept else own.read(near.store, location)
                 if read is None or len(found) == MOST_RETIRED:
                     return found
                 found[location], oldest = own.size_bytes, read
@@ -122,17 +123,18 @@ def _find_retired(backend: Backend, version: TableVersion, marked: set[str]) -> 
 class _OwnFiles:
     """Reads metadata files of a table's own history, from newer to older ones."""
 
-    def __init__(self, metadata: TableMetadata) -> None:
+    def __init__(self, version: TableVersion) -> None:
+        metadata = version.metadata
         self._uuid = metadata.table_uuid
         self._folder = resolve_location(metadata_folder(metadata))
         self._entry = decode_entry(metadata.unknown.get(ENTRY_KEY))
-        self._before: int | None = None
+        self._before = metadata_number(version.location) or 0
         self.size_bytes = 0
 
     def read(self, store: Store, location: str) -> LoggedOutline | None:
         """Read the next file; None if it is not there, or not certainly the table's own."""
         number = metadata_number(location)
-        if number is None or (self._before is not None and number >= self._before):
+        if number is None or number >= self._before:
             return None
         try:
             if not _is_in(self._folder, location):
