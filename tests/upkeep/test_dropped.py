@@ -5,7 +5,15 @@ from collections.abc import Callable
 import pytest
 from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
 
-from icefield.errors import AlreadyExists, CommitConflict, CommitStateUnknown, InvalidInput, NotFound, StorageError
+from icefield.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitStateUnknown,
+    InvalidInput,
+    NoSuchTable,
+    NotFound,
+    StorageError,
+)
 from icefield.upkeep.dropped import DROPPED_FOLDER
 
 WINDOW = {"icefield__gc__undrop_ms": "60000"}
@@ -207,6 +215,26 @@ def purge_during(yard: Yard, monkeypatch: pytest.MonkeyPatch, store_call: str, e
 
     monkeypatch.setattr(yard.store, store_call, call)
     return done
+
+
+def test_a_rename_during_a_drop_or_a_sweep_is_not_taken_for_a_second_owner(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = yard.lake.catalog.entries
+
+    def rename_first() -> object:
+        monkeypatch.setattr(yard.lake.catalog, "entries", real)
+        yard.lake_again().rename_table("t.t", "t.u")
+        return real()
+
+    table = yard.table()
+    table.append(rows(1))
+    for verb in (lambda: yard.lake.drop_table("t.t", purge=True), lambda: table.remove_orphans(unsafe=True)):
+        monkeypatch.setattr(yard.lake.catalog, "entries", rename_first)
+        with pytest.raises(NoSuchTable, match="renamed since"):
+            verb()
+        assert ids(yard.lake.table("t.u")) == [1]
+        yard.lake.rename_table("t.u", "t.t")
 
 
 @pytest.mark.every_case

@@ -15,7 +15,7 @@ from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.dml.head import TableHead
-from icefield.errors import AlreadyExists, CatalogError, IcefieldError, InvalidInput, MissingFile
+from icefield.errors import AlreadyExists, CatalogError, IcefieldError, InvalidInput, MissingFile, NoSuchTable
 from icefield.leases.folder import metadata_folder
 from icefield.leases.record import is_of_write
 from icefield.marks.files import fold_one
@@ -74,10 +74,12 @@ def check_identity(backend: Backend, name: TableName, version: TableVersion) -> 
     """Refuse a table that the catalog has under two names, or whose directories are not its own."""
     if backend.catalog.metadata_server is not None:
         return  # the server assigns locations and does not list those of all tables (`load_newest` checks this one)
-    metadata = version.metadata
+    metadata, entries = version.metadata, backend.catalog.entries()
+    if name not in entries:
+        raise NoSuchTable(f"table {name} was dropped or renamed since it was loaded", hint="Reopen it")
     claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
     try:
-        guard_of(backend.store, name, claim)(backend.catalog.entries())
+        guard_of(backend.store, name, claim)(entries)
     except (AlreadyExists, InvalidInput) as error:
         raise CatalogError(
             f"cannot delete files of {name}: it is not their only owner: {error.message}",
