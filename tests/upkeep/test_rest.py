@@ -58,8 +58,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
     root = location_of_path(str(tmp_path / "lake"))
     with ExitStack() as stack:
         server = stack.enter_context(running_server(LocalStore(roots=[root], durable=False), root))
-        lakes = [stack.enter_context(icefield.connect(server.url, warehouse=root, durable=False)) for _ in range(2)]
-        yield Place(server, *lakes, tmp_path)
+        lake, other = (
+            stack.enter_context(icefield.connect(server.url, warehouse=root, durable=False)) for _ in range(2)
+        )
+        yield Place(server, lake, other, tmp_path)
 
 
 @pytest.mark.parametrize("verb", COLLECT)
