@@ -22,7 +22,7 @@ def take_path(patch: pytest.MonkeyPatch, path: MergePath) -> None:
         return
     patch.setattr(small_merge, "MOST_FILES", -1)
     if path is MergePath.SHUFFLE:
-        patch.setattr(range_merge, "MOST_FILES", 0)
+        patch.setattr(range_merge, "MOST_RANGED_FILES", 0)
         return
     patch.setattr(range_merge, "GROUP_BYTES", 1)
     patch.setattr(range_merge, "MORE_PARTITIONS", 1_000)

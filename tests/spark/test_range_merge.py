@@ -144,7 +144,7 @@ REASONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "many bytes": lambda patch: patch.setattr(range_merge, "MOST_SOURCE_BYTES", 1),
     "many rows": lambda patch: patch.setattr(range_merge, "MOST_SOURCE_ROWS", 1),
     "large files": lambda patch: patch.setattr(range_merge, "MOST_GROUP_BYTES", 1),
-    "many files": lambda patch: patch.setattr(range_merge, "MOST_FILES", 2),
+    "many files": lambda patch: patch.setattr(range_merge, "MOST_RANGED_FILES", 2),
     "many partitions": lambda patch: patch.setattr(range_merge, "MORE_PARTITIONS", -1),
     "shared partitions": lambda patch: patch.setattr(RangeMerge, "_keeps_files_together", lambda *_: False),
 }

@@ -36,7 +36,7 @@ def table(lake: Lake) -> Table:
 @pytest.fixture
 def shuffles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The changes that were shuffled, as all are that are not small."""
-    monkeypatch.setattr(range_merge, "MOST_FILES", 0)
+    monkeypatch.setattr(range_merge, "MOST_RANGED_FILES", 0)
     found, run = list[str](), SparkChange.run
 
     def noting(change: SparkChange, *given: Any, **named: Any) -> Any:

@@ -26,7 +26,6 @@ from icefield.cache.reading import ReadContext
 from icefield.engine.bind_clauses import field_at, find_spark_only
 from icefield.engine.change import Changed, ChangePlan, Merge, MergeSource, When
 from icefield.engine.engine import Site
-from icefield.engine.key_ranges import KeyRange, load_bounds, pack_ranges
 from icefield.engine.local_merge import LocalMerge, MergeTarget
 from icefield.errors import NeedsSpark
 from icefield.expr.render.spark_sql import spark_literal
@@ -36,6 +35,7 @@ from icefield.parquet.read.task import FileTask
 from icefield.properties.table import DISTRIBUTE_RANGE
 from icefield.spark.change.change import SparkChange
 from icefield.spark.change.expressions import check_ansi, expressions_of, named, null_of
+from icefield.spark.change.key_ranges import KeyRange, load_bounds, pack_ranges
 from icefield.spark.change.source import ROW_NUMBER, rows_of_source, rows_with_types
 from icefield.spark.change.suits_local import suits_local
 from icefield.spark.read.logical_columns import select_all
@@ -47,7 +47,7 @@ from icefield.storage.store import Store
 from icefield.types.datatypes import NestedField, PrimitiveType, Value
 from icefield.types.schema import Schema
 
-MOST_FILES = 10_000
+MOST_RANGED_FILES = 10_000
 GROUP_BYTES = 16 * 1024 * 1024  # of data files
 MOST_GROUP_BYTES = 256 * 1024 * 1024
 MOST_SOURCE_ROWS = 1_000_000  # of one group
@@ -94,7 +94,11 @@ class RangeMerge:
         """Return whether the table, its files and the clauses allow it."""
         change, merge = self.change, self.merge
         plan = change.plan
-        if not 0 < plan.scan.files.num_rows <= MOST_FILES or not merge.keys or not suits_local(plan, change.base):
+        if (
+            not 0 < plan.scan.files.num_rows <= MOST_RANGED_FILES
+            or not merge.keys
+            or not suits_local(plan, change.base)
+        ):
             return False
         if plan.settings.rows.distribution == DISTRIBUTE_RANGE or self._has_copies or self._needs_spark():
             return False

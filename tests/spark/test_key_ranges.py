@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from tests.effort import seeds
 
-from icefield.engine.key_ranges import Bounds, pack_ranges
+from icefield.spark.change.key_ranges import Bounds, pack_ranges
 
 
 @pytest.mark.parametrize("seed", seeds(20, deep=2000))
