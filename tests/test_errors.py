@@ -22,6 +22,7 @@ from icefield.errors import (
     RowsMoved,
     SourceLost,
     StorageError,
+    WorkerLost,
 )
 
 pytestmark = pytest.mark.every_case
@@ -69,7 +70,8 @@ def test_faults_of_the_data_carry_the_location() -> None:
 
 
 def test_only_what_others_did_first_or_a_failed_store_may_be_tried_again() -> None:
-    assert {c for c in CLASSES if c.retryable} == {CommitConflict, LeaseLost, RowsMoved, SourceLost, StorageError}
+    others = {CommitConflict, LeaseLost, RowsMoved, SourceLost, StorageError, WorkerLost}
+    assert {c for c in CLASSES if c.retryable} == others
 
 
 def test_files_are_kept_only_where_the_change_may_have_happened() -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         SourceLost,
         StorageError,
         Unsupported,
+        WorkerLost,
     )
     from icefield.expr.parse.builder import col, lit
     from icefield.forget.result import ForgetResult
@@ -108,6 +109,7 @@ __all__ = [
     "Transaction",
     "Unsupported",
     "View",
+    "WorkerLost",
     "col",
     "connect",
     "lit",

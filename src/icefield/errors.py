@@ -19,6 +19,7 @@
     │   └── FileAlreadyExists       put_new found the key taken
     ├── CatalogError                the catalog failed or refused
     ├── SourceLost                  Spark lost rows of a source that it kept in executors; nothing was changed
+    ├── WorkerLost                  a Python worker of Spark ended in the middle of its work; nothing was changed
     ├── LeaseLost                   a collector declared the lease of a read or write dead
     └── CommitError
         ├── CommitConflict          somebody else moved the pointer first
@@ -160,6 +161,12 @@ class CatalogError(IcefieldError):
 
 class SourceLost(IcefieldError):
     """Spark lost rows of a source that it kept in executors. Nothing was changed; the same call may be made again."""
+
+    retryable = True
+
+
+class WorkerLost(IcefieldError):
+    """A Python worker of Spark was killed, or ran out of memory. Nothing was changed; the call may be made again."""
 
     retryable = True
 

@@ -12,10 +12,11 @@ from typing import NoReturn
 
 from pyspark.errors import PySparkException
 
-from icefield.errors import IcefieldError, SourceLost, StorageError, Unsupported
+from icefield.errors import IcefieldError, SourceLost, StorageError, Unsupported, WorkerLost
 
 _MISSING = "No module named 'icefield'"
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_DIED = "Python worker exited unexpectedly"
 # Spark raises its own errors as they come from the JVM. The class is known by name: Spark Connect works without py4j.
 _FROM_JVM = "Py4JJavaError"
 _PACKED = re.compile(r"icefield-error:([A-Za-z0-9+/=]+):")
@@ -47,8 +48,14 @@ def explain_worker_error(error: BaseException) -> IcefieldError | None:
             "spark.archives or, over Spark Connect, spark.addArtifacts(..., pyfile=True)",
         )
     # Tasks raise it because a retry may succeed. Spark has already retried.
-    failed = _STORE_FAILED.findall(text)
-    return StorageError(failed[-1]) if failed else None
+    if failed := _STORE_FAILED.findall(text):
+        return StorageError(failed[-1])
+    if _DIED in text:
+        return WorkerLost(
+            "a Python worker of Spark ended in the middle of its work; it was killed, or ran out of memory",
+            hint="Run it again; if it happens again, give workers more memory (spark.executor.memoryOverhead)",
+        )
+    return None
 
 
 @contextmanager
