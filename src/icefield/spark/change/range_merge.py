@@ -221,7 +221,7 @@ def group_of_key(column: str, starts: Sequence[Value], key: NestedField) -> str:
 
 
 def _is_compared_alike(given: spark_types.DataType, key: NestedField) -> bool:
-    """Return whether Spark compares source keys with bounds as the table does; text may have a collation."""
+    """Return whether Spark compares source keys with bounds as the table does."""
     wanted = logical_field(key).dataType
     return given == wanted or (given, wanted) == (spark_types.IntegerType(), spark_types.LongType())
 
