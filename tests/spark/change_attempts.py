@@ -78,9 +78,8 @@ def check_changes(lake: Lake, spark: SparkSession, directory: Path, cases: Itera
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     spark.conf.set("spark.sql.shuffle.partitions", "4")
     for verb, mode, fault in cases:
-        range_merge.MOST_RANGED_FILES = (
-            0 if verb == "merge" else 10_000
-        )  # upserts by ranges of keys, merges by a shuffle
+        # Upserts by ranges of keys, merges by a shuffle.
+        range_merge.MOST_RANGED_FILES = 0 if verb == "merge" else 10_000
         marks = directory / f"{verb} {mode} {fault}"
         marks.mkdir()
         table = lake.create_table(
