@@ -43,6 +43,7 @@ ROOMS = (
     "view",
     "lake",
     "config",
+    "sql",
     "spark",
     "cli",
 )
@@ -56,6 +57,7 @@ INSIDE = {
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
     "spark": ("session", "filters", "read", "write", "change", "views", "data_source"),
+    "sql": ("syntax", "query", "schema", "rows", "commands"),
     "storage": ("object_store",),
     "types": ("values",),
 }
@@ -100,6 +102,7 @@ DOORS = {
             "parse.datetimes",
             "parse.sql",
             "query.functions",
+            "query.lexer",
             "query.select",
             "query.subqueries",
         ),
@@ -132,11 +135,12 @@ DOORS = {
     ),
     "properties": ALL,
     "spark": (),
+    "sql": (),
     "storage": (
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "drops", "fsck", "lake_upkeep", "scan", "table", "transaction"),
+    "table": ("definition", "drops", "fsck", "lake_sql", "lake_upkeep", "scan", "table", "transaction"),
     "types": ALL,
     "upkeep": ALL,
 }
@@ -147,6 +151,7 @@ FINDS_THE_LIBRARY = SOURCE / "codec" / "avro" / "library.py"
 # Loaded by name at run time, so that metadata verbs do not start pyspark.
 LATE = {
     "icefield/engine/rows.py": "icefield.spark.engine, .session.session",
+    "icefield/table/lake_sql.py": "icefield.sql.execute",
     "icefield/__init__.py": "icefield.*",
     "icefield/config/connect.py": "icefield.catalog.sql.postgres, .zookeeper, .commit_queue.postgres, "
     ".storage.object_store",

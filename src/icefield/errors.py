@@ -43,6 +43,8 @@ class IcefieldError(Exception):
     Attributes:
         message: What could not be done, and why.
         hint: What to do about it, or None.
+        excerpt: The line of an SQL statement that is wrong, with carets under the part; None outside of SQL.
+        position: The line of that part, from 1, and its column, from 0.
         retryable: Whether the same call may be made again as it is.
         cleanable: Whether the change certainly did not happen.
     """
@@ -54,9 +56,12 @@ class IcefieldError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.excerpt: str | None = None
+        self.position: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.hint}" if self.hint else self.message
+        said = f"{self.message}. {self.hint}" if self.hint else self.message
+        return f"{said}\n{self.excerpt}" if self.excerpt else said
 
     def __reduce__(self) -> tuple[Callable[..., "IcefieldError"], tuple[type["IcefieldError"], dict[str, Any]]]:
         # Errors travel from Spark's workers; the default would call __init__ with the wrong arguments.

@@ -17,24 +17,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from icefield.errors import InvalidInput
+from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
 
 MAX_TOKENS = 100_000
 
-_BLANK = re.compile(r"[ \t\r\n\f\v]+")
-_LINE_COMMENT = re.compile(r"--(?:\\\n|[^\r\n])*")
-_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
-_TOKEN = re.compile(
-    r"""
-      (?P<raw>      [rR](?:'[^']*'|"[^"]*") )
-    | (?P<binary>   [xX]'[0-9A-Fa-f]*' )
-    | (?P<string>   '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" )
-    | (?P<quoted>   `(?:[^`]|``)+` )
-    | (?P<number>   (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[lLsSyYdDfF]|[bB][dD])?(?![A-Za-z0-9_]) )
-    | (?P<word>     [A-Za-z_][A-Za-z0-9_]* )
-    | (?P<operator> /\*\+|\*/|<=>|>>>|\|\||<=|>=|<>|!=|==|<<|>>|->|=>|::|[()\[\],.+\-*/%~&|^<>=!:] )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_QUOTED = frozenset({LexemeKind.STRING, LexemeKind.RAW, LexemeKind.QUOTED})
+_ALLOWED = _QUOTED | {LexemeKind.WORD, LexemeKind.BINARY, LexemeKind.NUMBER, LexemeKind.OPERATOR}
+_NOT_HERE = frozenset({"{", "}", "?", "|>"})
 _PLAIN_STRING = re.compile(r"[A-Za-z0-9 _.,:/+-]")
 
 
@@ -101,18 +90,11 @@ def tokenize(text: str) -> list[Token]:
 def tokenize_with_places(text: str) -> list[PlacedToken]:
     """Split a query into its tokens, without comments, each with its place in the text."""
     tokens: list[PlacedToken] = []
-    at = 0
-    while at < len(text):
-        if found := _BLANK.match(text, at) or _LINE_COMMENT.match(text, at):
-            at = found.end()
-        elif text.startswith("/*", at) and not text.startswith("/*+", at):
-            at = _end_of_comment(text, at)
-        else:
-            token, end = _next_token(text, at, tokens[-1].token if tokens else None)
-            tokens.append(PlacedToken(token, at, end))
-            at = end
-            if len(tokens) > MAX_TOKENS:
-                raise InvalidInput(f"the query has more than {MAX_TOKENS:,} tokens")
+    for lexeme in lex(text):
+        token = _checked(text, lexeme, tokens[-1].token if tokens else None)
+        tokens.append(PlacedToken(token, lexeme.start, lexeme.end))
+        if len(tokens) > MAX_TOKENS:
+            raise InvalidInput(f"the query has more than {MAX_TOKENS:,} tokens")
     return tokens
 
 
@@ -131,20 +113,20 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _next_token(text: str, at: int, before: Token | None) -> tuple[Token, int]:
-    found = _TOKEN.match(text, at)
-    if found is None and text[at] == ";":
+def _checked(text: str, lexeme: Lexeme, before: Token | None) -> Token:
+    """Return a token in its normal form; refuse what views and expressions do not use."""
+    written = lexeme.text
+    if written == ";":
         raise InvalidInput("the text must be a single SELECT or expression, but contains a ;")
-    if found is None:
-        raise InvalidInput(f"cannot parse the query: {_fault(text, at)}")
-    kind, written = found.lastgroup, found.group()
-    if kind == "number" and written.startswith(".") and before and _ends_operand(before):
+    if lexeme.kind not in _ALLOWED or written in _NOT_HERE or not (written.isascii() or lexeme.kind in _QUOTED):
+        raise InvalidInput(f"cannot parse the query: {_fault(text, lexeme)}")
+    if lexeme.kind is LexemeKind.NUMBER and written.startswith(".") and before and _ends_operand(before):
         raise InvalidInput(f"cannot parse the query: invalid field name {written!r}", hint="Write it in backquotes")
-    if kind == "raw":
-        return _string([("\\" if c in "\\'" else "") + c for c in written[2:-1]]), found.end()
-    if kind == "string":
-        return _string(_units(written)), found.end()
-    return Token(TokenKind(kind), written), found.end()
+    if lexeme.kind is LexemeKind.RAW:
+        return _string([("\\" if c in "\\'" else "") + c for c in written[2:-1]])
+    if lexeme.kind is LexemeKind.STRING:
+        return _string(_units(written))
+    return Token(TokenKind(lexeme.kind.value), written)
 
 
 def _ends_operand(token: Token) -> bool:
@@ -172,19 +154,10 @@ def _string(units: list[str]) -> Token:
     return Token(TokenKind.STRING, f"'{inner}'")
 
 
-def _end_of_comment(text: str, start: int) -> int:
-    """Find the end of a comment, which may contain nested ones; a hint does not begin one."""
-    depth = 0
-    for edge in _COMMENT_EDGE.finditer(text, start):
-        depth += 1 if edge.group() == "/*" else -1
-        if depth == 0:
-            return edge.end()
-    raise InvalidInput("cannot parse the query: a quote or comment is not closed")
-
-
-def _fault(text: str, at: int) -> str:
-    if text[at] in "'\"`":
+def _fault(text: str, lexeme: Lexeme) -> str:
+    if lexeme.kind is LexemeKind.UNCLOSED:
         return "a quote or comment is not closed"
-    if text[at].isdigit():
-        return f"a name begins with a digit near {text[at : at + 20]!r}; quote it with backticks"
-    return f"{text[at]!r} is not allowed outside quotes"
+    if lexeme.kind is LexemeKind.DIGITS:
+        return f"a name begins with a digit near {text[lexeme.start : lexeme.start + 20]!r}; quote it with backticks"
+    character = next((c for c in lexeme.text if not c.isascii()), lexeme.text[0])
+    return f"{character!r} is not allowed outside quotes"

@@ -1,0 +1,119 @@
+"""Run SQL: find the parser of a statement by its first word, parse it, execute it, and return its result.
+
+The parsers of a subject are in the package of the subject, in a dictionary by first word. What is no statement of ours
+is left to Spark, or refused at its first word.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import pyarrow as pa
+
+from icefield.engine.choose import EngineName, check_engine
+from icefield.engine.local import LOCAL
+from icefield.engine.rows import load_spark_engine
+from icefield.errors import IcefieldError, InvalidInput, Unsupported
+from icefield.lake import Lake
+from icefield.sql.commands.statements import COMMANDS
+from icefield.sql.query.statements import QUERIES
+from icefield.sql.rows.statements import CHANGES
+from icefield.sql.schema.statements import DEFINITIONS
+from icefield.sql.session import Explained, Rows, Run, SqlSession, Statement
+from icefield.sql.syntax.cursor import Cursor, Parameters
+from icefield.sql.syntax.place import Place, point_at
+from icefield.sql.syntax.script import check_single, split_script
+from icefield.types.arrow import schema_from_arrow
+
+Parser = Callable[[Cursor], Statement]
+PARSERS: Mapping[str, Parser] = {**QUERIES, **DEFINITIONS, **CHANGES, **COMMANDS}
+
+_PLAN = pa.schema([pa.field("plan", pa.string())])
+
+
+class Statements:
+    """Runs statements of one lake, one after another."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._session = SqlSession(lake)
+
+    def execute(
+        self,
+        text: str,
+        args: Mapping[str, Any] | Sequence[Any] | None,
+        frames: Mapping[str, Any],
+        engine: EngineName | None = None,
+        *,
+        is_dry_run: bool = False,
+    ) -> Any:
+        """Run one statement."""
+        chosen = None if engine is None else check_engine(engine)
+        run = Run(self._session, _parameters(args), frames, chosen, is_dry_run)
+        return self._returned(self.run(text, run), run)
+
+    def execute_script(
+        self,
+        text: str,
+        args: Mapping[str, Any] | None,
+        frames: Mapping[str, Any],
+        engine: EngineName | None = None,
+    ) -> Iterator[Any]:
+        """Run the statements of a script."""
+        for each in split_script(text):
+            yield self.execute(each, args, frames, engine)
+
+    def run(self, text: str, run: Run) -> Rows | Any:
+        """Parse and execute a statement; errors point at a part of its text."""
+        cursor = Cursor(text, end=check_single(text), parameters=run.parameters)
+        try:
+            return parse_statement(cursor).run(run)
+        except IcefieldError as error:
+            point_at(error, Cursor(text).place)
+            raise
+
+    def _returned(self, result: Rows | Any, run: Run) -> Any:
+        if not isinstance(result, Rows):
+            return result
+        if run.engine == LOCAL:
+            return result.table
+        schema = schema_from_arrow(result.table.schema)
+        return load_spark_engine().from_arrow(result.table.to_reader(), schema, run.lake.spark)
+
+
+@dataclass(frozen=True)
+class Explain:
+    """EXPLAIN of a statement, which is parsed and planned, but changes nothing."""
+
+    statement: Statement
+    mode: str
+    place: Place
+
+    def run(self, run: Run) -> Rows:
+        """Return the explanation as one row."""
+        if not isinstance(self.statement, Explained):
+            raise self.place.error("EXPLAIN is for queries and for changes of rows", kind=Unsupported)
+        return Rows.of(_PLAN, [[self.statement.explain(run, self.mode)]])
+
+
+def parse_statement(cursor: Cursor) -> Statement:
+    """Parse one statement; a semicolon may end it."""
+    if cursor.is_at_end:
+        raise InvalidInput("there is no statement", hint="Give one SQL statement")
+    if cursor.accept("explain"):
+        mode = cursor.accept_any("extended", "codegen", "cost", "formatted") or "simple"
+        start = cursor.place
+        return Explain(parse_statement(cursor), mode, start)
+    word = cursor.peek()
+    parser = PARSERS.get(word)
+    if parser is None:
+        near = get_close_matches(word, PARSERS, n=1)
+        hint = f"Did you mean {near[0].upper()}?" if near else None
+        raise cursor.error(f"no statement begins with {cursor.place.text!r}", hint=hint)
+    return parser(cursor)
+
+
+def _parameters(args: Mapping[str, Any] | Sequence[Any] | None) -> Parameters:
+    if isinstance(args, Mapping):
+        return Parameters(named=dict(args))
+    return Parameters(positional=list(args or ()))

@@ -1,0 +1,1 @@
+"""Queries: which tables they read, at which versions, and which of their files."""

@@ -1,0 +1,8 @@
+"""The parsers of queries, by the first word of a statement."""
+
+from collections.abc import Callable, Mapping
+
+from icefield.sql.session import Statement
+from icefield.sql.syntax.cursor import Cursor
+
+QUERIES: Mapping[str, Callable[[Cursor], Statement]] = {}

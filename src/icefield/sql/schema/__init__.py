@@ -1,0 +1,1 @@
+"""Statements that define tables, views and namespaces: CREATE, ALTER, DROP, branches and tags."""

@@ -1,0 +1,8 @@
+"""The parsers of definitions, by the first word of a statement."""
+
+from collections.abc import Callable, Mapping
+
+from icefield.sql.session import Statement
+from icefield.sql.syntax.cursor import Cursor
+
+DEFINITIONS: Mapping[str, Callable[[Cursor], Statement]] = {}

@@ -1,0 +1,1 @@
+"""The text of statements: tokens, names, literals, and their places."""

@@ -1,0 +1,34 @@
+"""Scripts: statements separated by semicolons, outside of quotes, comments and parentheses. Raises InvalidInput."""
+
+from collections.abc import Iterator
+
+from icefield.errors import InvalidInput
+from icefield.expr.query.lexer import Lexeme, lex
+from icefield.sql.syntax.place import Place
+
+
+def split_script(text: str) -> Iterator[str]:
+    """Yield the statements of a script, each without its semicolon; empty ones are left out."""
+    start: int | None = None
+    for token in lex(text):
+        if token.text == ";":
+            if start is not None:
+                yield text[start : token.start]
+            start = None
+        elif start is None:
+            start = token.start
+    if start is not None:
+        yield text[start:]
+
+
+def check_single(text: str) -> int:
+    """Return where the only statement of a text ends; refuse a second one."""
+    end: Lexeme | None = None
+    for token in lex(text):
+        if end is not None and token.text != ";":
+            raise Place(text, token.start, token.end).error(
+                "the text has more than one statement", hint="Run scripts with sql_script", kind=InvalidInput
+            )
+        if token.text == ";" and end is None:
+            end = token
+    return len(text) if end is None else end.start

@@ -1,0 +1,106 @@
+"""Reading the tokens of a statement."""
+
+from decimal import Decimal
+
+import pytest
+
+from icefield.errors import InvalidInput
+from icefield.sql.syntax.cursor import Cursor, Parameters
+from icefield.sql.syntax.strings import literal_of
+
+
+def test_words_are_matched_in_any_case_and_none_is_reserved() -> None:
+    cursor = Cursor("Drop TABLE If exists shop.`table`.drop PURGE")
+    assert cursor.accept("drop", "table")
+    assert not cursor.accept("if", "not", "exists")
+    cursor.expect("if", "exists")
+    assert cursor.name().parts == ("shop", "table", "drop")
+    assert cursor.expect_any("purge", "cascade") == "purge"
+    cursor.expect_end()
+
+
+def test_an_error_points_at_the_token_that_is_wrong() -> None:
+    cursor = Cursor("DROP\n  TABLE 'x'")
+    cursor.expect("drop", "table")
+    with pytest.raises(InvalidInput, match="expected a name, but found \"'x'\"") as caught:
+        cursor.name()
+    assert caught.value.position == (2, 8)
+    assert caught.value.excerpt == "  line 2:   TABLE 'x'\n                  ^^^"
+
+
+def test_an_error_at_the_end_points_behind_the_last_token() -> None:
+    cursor = Cursor("DROP  -- what?")
+    cursor.expect("drop")
+    with pytest.raises(InvalidInput, match="expected TABLE, but found the end of the statement") as caught:
+        cursor.expect("table")
+    assert caught.value.position == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a = 1 WHERE b", "a = 1"),
+        ("(SELECT x WHERE y) > 1 WHERE b", "(SELECT x WHERE y) > 1"),
+        ("CASE WHEN a THEN where END WHERE b", "CASE WHEN a THEN where END"),
+        ("'WHERE' WHERE b", "'WHERE'"),
+        ("a -- WHERE\n + 1 WHERE b", "a -- WHERE\n + 1"),
+    ],
+)
+def test_an_expression_ends_at_a_word_outside_parentheses(text: str, found: str) -> None:
+    cursor = Cursor(text)
+    assert cursor.until("where").text == found
+    assert cursor.is_at("where", "b")
+
+
+def test_a_text_in_parentheses() -> None:
+    cursor = Cursor("(a, (b), ')') rest")
+    assert cursor.parenthesized().text == "a, (b), ')'"
+    assert cursor.is_at("rest")
+    assert Cursor("()").parenthesized().text == ""
+    with pytest.raises(InvalidInput, match="not closed"):
+        Cursor("(a").parenthesized()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12", 12), ("12L", 12), ("1.50", Decimal("1.50")), ("1e3", 1000.0), ("2.5D", 2.5), ("7BD", Decimal(7))],
+)
+def test_numbers_have_the_types_that_spark_gives_them(text: str, value: object) -> None:
+    read = Cursor(text).number()
+    assert (read, type(read)) == (value, type(value))
+
+
+def test_parameters_are_found_by_name_and_by_position() -> None:
+    named = Cursor(":a", parameters=Parameters(named={"a": 1}))
+    assert named.is_at_parameter
+    assert named.parameter() == 1
+    second = Cursor("f('?', ?, ?)", start=10, parameters=Parameters(positional=[1, 2]))
+    assert second.parameter() == 2
+    with pytest.raises(InvalidInput, match="no value for the parameter :b \\(given: a\\)"):
+        Cursor(":b", parameters=Parameters(named={"a": 1})).parameter()
+    with pytest.raises(InvalidInput, match="no value for the 1. parameter"):
+        Cursor("?").parameter()
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r"'it''s'", "it's"),
+        (r"'it\'s'", "it's"),
+        (r"'\''''", "''"),
+        (r"'a\\''b'", "a\\'b"),
+        (r"""'a""b'""", 'a""b'),
+        (r'"a""b"', 'a"b'),
+        (r"r'a\n'", r"a\n"),
+        (r"'a\tb\u00e9\351\%'", "a\tbéé\\%"),
+        ("$$it's$$", "it's"),
+        ("$x$ $$ $x$", " $$ "),
+    ],
+)
+def test_string_literals_are_read_as_spark_reads_them(written: str, value: str) -> None:
+    assert Cursor(written).string() == value
+
+
+@pytest.mark.parametrize("value", ["it's", "a\\b", "${x}", "line\nbreak", "é", ""])
+def test_a_string_that_is_written_as_a_literal_is_read_back(value: str) -> None:
+    assert Cursor(literal_of(value)).string() == value
