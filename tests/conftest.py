@@ -20,7 +20,7 @@ import icefield
 from icefield.ambient import SeededAmbient
 from icefield.lake import Lake
 from tests import jvm
-from tests.effort import EFFORT, effort, sample
+from tests.effort import EFFORT, effort, is_sampled, sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -195,7 +195,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
     """Make a sample of the cases of a test, drawn by its name."""
     yield
     test, calls = metafunc.definition, metafunc._calls
-    if len(calls) > 1 and _is_sampled(metafunc.config):
+    if len(calls) > 1 and is_sampled(metafunc.config):
         excluded = _excluded_marks(metafunc.config)
         possible = [call for call in calls if excluded.isdisjoint(mark.name for mark in call.marks)]
         metafunc._calls = sample(possible, _most_of(test, len(possible)), lambda _: test.nodeid) or calls
@@ -204,13 +204,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say how much of the suite runs."""
     most = "one" if EFFORT < 1 else f"at most {CASES_OF_A_TEST}, on Spark {CASES_ON_SPARK}"
-    return f"cases of a test: {most if _is_sampled(config) else 'all'}"
-
-
-def _is_sampled(config: pytest.Config) -> bool:
-    """Return whether tests with parameters have a sample of their cases, as all that name no test, case or seed do."""
-    named = config.option.keyword or "ICEFIELD_SEEDS" in os.environ or any("::" in path for path in config.args)
-    return EFFORT <= 1 and not named
+    return f"cases of a test: {most if is_sampled(config) else 'all'}"
 
 
 def _most_of(test: pytest.Item, count: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from random import Random
 from typing import Protocol, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 DEEP_EFFORT = 20
@@ -38,6 +39,12 @@ def sample(cases: Sequence[Case], count: int, group: Group[Case] = lambda case: 
     most = at_most(count)
     chosen = [place for name, some in places.items() for place in Random(str(name)).sample(some, min(most, len(some)))]
     return [cases[place] for place in sorted(chosen)]
+
+
+def is_sampled(config: pytest.Config) -> bool:
+    """Return whether tests with parameters have a sample of their cases, as all that name no test, case or seed do."""
+    named = config.option.keyword or "ICEFIELD_SEEDS" in os.environ or any("::" in path for path in config.args)
+    return EFFORT <= 1 and not named
 
 
 def seeds(count: int, deep: int) -> range:
