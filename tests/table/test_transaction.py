@@ -243,3 +243,16 @@ def test_a_change_that_another_run_made_concurrently_leaves_no_file(
     manifests = set(table.inspect("all_manifests").to_arrow().read_all()["path"].to_pylist())
     data = set(table.inspect("all_files").to_arrow().read_all()["file_path"].to_pylist())
     assert stored == lists | manifests | data
+
+
+def test_a_transaction_without_a_block_ends_by_commit_or_rollback(lake: Lake) -> None:
+    table = lake.create_table("shop.orders", "id long")
+    kept, dropped = lake.transaction(), lake.transaction()
+    kept.table("shop.orders").append(pa.table({"id": [1]}))
+    dropped.table("shop.orders").append(pa.table({"id": [2]}))
+    dropped.rollback()
+    kept.commit()
+    assert table.scan().to_arrow().read_all()["id"].to_pylist() == [1]
+    for ended in (kept, dropped):
+        with pytest.raises(InvalidInput, match="over"):
+            ended.commit()

@@ -68,9 +68,9 @@ class Sides:
     is_partial: bool = False
 
     @classmethod
-    def of_target(cls, schema: Schema) -> "Sides":
-        """Return the side of a change without a source."""
-        return cls(schema, Schema(()), own_name(schema))
+    def of_target(cls, schema: Schema, name: str | None = None) -> "Sides":
+        """Return the side of a change without a source. name: by default one that no column has."""
+        return cls(schema, Schema(()), own_name(schema) if name is None else name)
 
     def resolve(self, requests: Sequence[ClauseRequest]) -> tuple[Clause, ...]:
         """Resolve clauses."""

@@ -12,6 +12,7 @@ from icefield.dml.change import RowChange
 from icefield.dml.clauses import Sides, resolve_assignments
 from icefield.dml.result import ChangeResult
 from icefield.dml.subqueries import resolve_subqueries
+from icefield.dml.write import TableWrite
 from icefield.engine.bind_clauses import ClauseBinder, find_spark_only
 from icefield.engine.change import Changed, ChangePlan, Clause, Effect, When
 from icefield.engine.rows import bind_filter, filter_text, is_spark
@@ -22,6 +23,7 @@ from icefield.expr.parse.ast import Predicate
 from icefield.expr.parse.sql import parse_filter
 from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import readable_schema
+from icefield.plan.plan import ScanPlan
 from icefield.types.datatypes import NestedField
 from icefield.types.metadata_columns import OF_LIVE_ROWS, is_metadata_column
 
@@ -38,10 +40,20 @@ class RowFilter:
     metadata_columns: tuple[NestedField, ...] = ()
 
 
-def change_matching(change: RowChange, where: Predicate | str | Any, values: Mapping[str, Any] | None) -> ChangeResult:
+@dataclass(frozen=True)
+class MatchingRequest:
+    """A DELETE or UPDATE as the caller wrote it. values: None to delete. target_name: the table in expressions."""
+
+    where: Predicate | str | Any
+    values: Mapping[str, Any] | None = None
+    target_name: str | None = None
+
+
+def change_matching(change: RowChange, request: MatchingRequest) -> ChangeResult:
     """Update the rows that match a filter, or delete them if there are no values."""
-    write, sides = change.write, Sides.of_target(change.write.base.schema)
-    rows = read_filter(where, sides, write.base)
+    write, values = change.write, request.values
+    sides = Sides.of_target(write.base.schema, request.target_name)
+    rows = read_filter(request.where, sides, write.base)
     assignments = () if values is None else tuple(resolve_assignments(values, sides.schema, sides.target_name))
     clause = Clause(When.MATCHED, Effect.DELETE if values is None else Effect.UPDATE, rows.rest, assignments)
     with change.timed("plan"):
@@ -56,9 +68,16 @@ def change_matching(change: RowChange, where: Predicate | str | Any, values: Map
             binder = ClauseBinder(sides.schema, settings.rows.schema, sides.target_name, moment=settings.moment)
             engine = write.engine(read.total_bytes, needs_spark=find_spark_only(binder, [clause]))
             (clause,), relations = resolve_subqueries([clause], write)
-            changed = ChangePlan(replace(plan, files=read), settings, relations, rows.metadata_columns)
+            scan = replace(plan, files=read)
+            changed = ChangePlan(scan, settings, relations, rows.metadata_columns, sides.target_name)
             done = engine.change_matching(clause, changed)
     return change.finish(plan, done, write.read_set(plan, change.verb), whole)
+
+
+def plan_matching(write: TableWrite, request: MatchingRequest) -> ScanPlan:
+    """Plan the files that a DELETE or UPDATE reads or drops."""
+    sides = Sides.of_target(write.base.schema, request.target_name)
+    return write.plan_bound(read_filter(request.where, sides, write.base).bound)
 
 
 def read_filter(where: Predicate | str | Any, sides: Sides, base: TableMetadata) -> RowFilter:

@@ -184,13 +184,14 @@ class ChangePlan:
     """The inputs of a change.
 
     scan: the files that may hold rows to change. relations: what subqueries read. metadata_columns: those that the
-    filter uses.
+    filter uses. target_name: how the expressions of a change without a source refer to the table.
     """
 
     scan: ScanPlan
     settings: ChangeSettings
     relations: Relations = field(default_factory=Relations)
     metadata_columns: tuple[NestedField, ...] = ()
+    target_name: str = TARGET
 
 
 @dataclass(frozen=True)

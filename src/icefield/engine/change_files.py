@@ -12,7 +12,6 @@ from icefield.engine.engine import Site
 from icefield.engine.row_values import BoundClause, Rows, Side
 from icefield.expr.bind.bound import Bound
 from icefield.expr.prune.residual import residual
-from icefield.expr.values.scope import own_name
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.plan import WritePlan
 from icefield.types.datatypes import NestedField
@@ -68,6 +67,6 @@ def change_files(clause: Clause, plan: ChangePlan) -> ChangeFiles:
     """Return the work of a clause. Raises NeedsSpark for an expression that only Spark evaluates."""
     schema = plan.scan.version.schema
     settings = plan.settings
-    binder = ClauseBinder(schema, settings.rows.schema, own_name(schema), moment=settings.moment)
+    binder = ClauseBinder(schema, settings.rows.schema, plan.target_name, moment=settings.moment)
     (bound,) = binder.bind([clause], clause.when)
     return ChangeFiles(schema, plan.scan.where, bound, settings, plan.metadata_columns)

@@ -15,7 +15,7 @@ from icefield.dml.equality import EQUALITY, upsert_by_equality
 from icefield.dml.head import TableHead
 from icefield.dml.merge import MergeRequest, merge, plan_merge, upsert_request
 from icefield.dml.result import ChangeResult
-from icefield.dml.update import change_matching
+from icefield.dml.update import MatchingRequest, change_matching, plan_matching
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import SPARK, EngineChoice, EngineName
 from icefield.engine.rows import hold_table, is_spark
@@ -25,6 +25,7 @@ from icefield.expr.parse.ast import Predicate
 from icefield.expr.render.describe import describe
 from icefield.expr.values.scope import SOURCE, TARGET
 from icefield.model.snapshot import Snapshot
+from icefield.plan.plan import ScanPlan
 from icefield.table.merge import MergeBuilder
 from icefield.table.scan import TableScan
 from icefield.table.upkeep import TableUpkeep
@@ -37,12 +38,13 @@ MOST_MOVES = 10  # of rows that compaction moves, before a change fails for it
 class TableChanges(TableUpkeep):
     """The part of a table handle that changes rows."""
 
-    def delete(
+    def delete(  # noqa: PLR0913 - all but one are keywords
         self,
         where: Predicate | str | Any,
         *,
         dry_run: bool = False,
         mode: str | None = None,
+        target_name: str | None = None,
         retry_conflicts: int = 0,
         idempotency_key: IdempotencyKey | None = None,
         engine: EngineName | None = None,
@@ -56,6 +58,7 @@ class TableChanges(TableUpkeep):
             dry_run: Change nothing; return what would be done.
             mode: `copy-on-write` rewrites files with deleted rows, `merge-on-read` writes delete files for them, `auto`
                 decides for each file. By default as the table's properties say.
+            target_name: How expressions refer to the table, also inside subqueries. By default `target`.
             retry_conflicts: How often to run it again on the newest version if another commit conflicts.
             idempotency_key: As in `append`.
             engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
@@ -65,7 +68,7 @@ class TableChanges(TableUpkeep):
             raise InvalidInput("delete needs a filter", hint="Pass 'TRUE' to delete all rows")
         return self._change(
             DELETE,
-            lambda change: change_matching(change, where, None),
+            lambda change: change_matching(change, MatchingRequest(where, None, target_name)),
             ChangeOptions(dry_run, mode, retry_conflicts, idempotency_key, engine),
         )
 
@@ -76,6 +79,7 @@ class TableChanges(TableUpkeep):
         *,
         dry_run: bool = False,
         mode: str | None = None,
+        target_name: str | None = None,
         retry_conflicts: int = 0,
         idempotency_key: IdempotencyKey | None = None,
         engine: EngineName | None = None,
@@ -90,15 +94,27 @@ class TableChanges(TableUpkeep):
             where: As in `delete`. By default all rows.
             dry_run: As in `delete`.
             mode: As in `delete`.
+            target_name: As in `delete`.
             retry_conflicts: As in `delete`.
             idempotency_key: As in `append`.
             engine: As in `delete`.
         """
         return self._change(
             UPDATE,
-            lambda change: change_matching(change, where, values),
+            lambda change: change_matching(change, MatchingRequest(where, values, target_name)),
             ChangeOptions(dry_run, mode, retry_conflicts, idempotency_key, engine),
         )
+
+    def explain_change(
+        self, where: Predicate | str | Any = None, *, target_name: str | None = None, engine: EngineName | None = None
+    ) -> Explanation:
+        """Explain which files `delete` or `update` reads for a filter, and what prunes the others. No file is read.
+
+        The parameters are those of `delete`.
+        """
+        write = self._begin(None, engine=engine)
+        scan = plan_matching(write, MatchingRequest(where, None, target_name))
+        return self._explained(scan, str(write.engine_use(scan.partial_files.total_bytes)))
 
     def merge(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -136,10 +152,7 @@ class TableChanges(TableUpkeep):
 
         def explain(request: MergeRequest) -> Explanation:
             planned = plan_merge(RowChange(self._begin(None, engine=engine), MERGE, mode), request)
-            scan, columns = planned.scan, tuple(f.name for f in planned.write.base.schema.fields)
-            version, where = scan.version.snapshot, describe(scan.where)
-            snapshot_id = None if version is None else version.snapshot_id
-            return Explanation(self.name, snapshot_id, where, columns, scan, str(planned.engine_use))
+            return self._explained(planned.scan, str(planned.engine_use))
 
         request = MergeRequest(held, on, (), target_name, source_name, merges_schema=merge_schema)
         return MergeBuilder(request, run, explain)
@@ -211,6 +224,11 @@ class TableChanges(TableUpkeep):
                 if losses == 0:
                     raise
                 losses -= 1
+
+    def _explained(self, scan: ScanPlan, engine: str) -> Explanation:
+        version, columns = scan.version, tuple(f.name for f in scan.version.schema.fields)
+        snapshot_id = None if version.snapshot is None else version.snapshot.snapshot_id
+        return Explanation(self.name, snapshot_id, describe(scan.where), columns, scan, engine)
 
     def _repeat(self, rows: object, run: Callable[[], Snapshot | None]) -> Snapshot | None:
         """Run a change; again if its files were rewritten concurrently, and if the rows can be read again."""

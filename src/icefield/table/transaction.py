@@ -47,11 +47,13 @@ class Transaction(StaysInProcess):
     ends. If the block raises, nothing is changed.
     """
 
-    def __init__(self, backend: Backend, *, isolation: str = SERIALIZABLE) -> None:
+    def __init__(self, backend: Backend, *, isolation: str = SERIALIZABLE, checks_sources: bool = True) -> None:
+        """Begin a transaction. checks_sources: tables that are only read must be unchanged too, if serializable."""
         if isolation not in (SERIALIZABLE, SNAPSHOT):
             raise InvalidInput(f"isolation must be {SERIALIZABLE} or {SNAPSHOT}, not {isolation!r}")
         self._backend = backend
         self._isolation = isolation
+        self._checks_sources = checks_sources
         self._heads: dict[TableName, _StagedHead] = {}
         self._is_over = False
         self.sessions = SessionChoice()
@@ -81,12 +83,22 @@ class Transaction(StaysInProcess):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end(self._commit if error is None else self._abandon)
+
+    def commit(self) -> None:
+        """Commit all changes and end the transaction, as the end of a `with` block does."""
+        self._check_open()
+        self._end(self._commit)
+
+    def rollback(self) -> None:
+        """Discard all changes and end the transaction."""
+        self._check_open()
+        self._end(self._abandon)
+
+    def _end(self, finish: Callable[[], None]) -> None:
         self._is_over = True
         try:
-            if error is not None:
-                self._abandon()
-            else:
-                self._commit()
+            finish()
         finally:
             for head in self._heads.values():
                 head.close()
@@ -155,7 +167,8 @@ class Transaction(StaysInProcess):
         if not changed:
             return
         counts = self._isolation == SERIALIZABLE
-        read = [head for head in self._heads.values() if not head.actions and head.reads.rows and counts]
+        checks_sources = counts and self._checks_sources
+        read = [head for head in self._heads.values() if not head.actions and head.reads.rows and checks_sources]
         landed = self._committer.commit([head.part(with_reads=counts) for head in (*changed, *read)])
         for head, table in zip(changed, landed, strict=False):
             head.forget_staged(table.metadata)

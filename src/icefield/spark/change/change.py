@@ -21,7 +21,6 @@ from icefield.cache.reading import ReadContext
 from icefield.engine.change import Changed, ChangePlan, Clause, Effect, RowCounts, When
 from icefield.errors import IcefieldError, InvalidInput
 from icefield.expr.bind.bound import columns_of
-from icefield.expr.values.scope import own_name
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
 from icefield.spark.change.checks import check_expressions
@@ -267,7 +266,7 @@ def pieces_of_table(
 
 def change_matching(change: SparkChange, clause: Clause) -> Changed:
     """Apply a clause to the rows of planned files that match the plan's filter, and its own condition if it has one."""
-    side = change.target(own_name(change.base.schema))
+    side = change.target(change.plan.target_name)
     own = expressions_of([clause])
     keeps = clause.effect is Effect.UPDATE
     needed = [
