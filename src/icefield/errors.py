@@ -127,7 +127,7 @@ class NeedsSpark(Unsupported):
     """An expression has a part that only Spark evaluates; `part` says which."""
 
     def __init__(self, part: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{part} needs Spark", hint=hint or "Run it with engine='spark'")
+        super().__init__(f"only Spark can evaluate {part}", hint=hint or "Run it with engine='spark'")
         self.part = part
 
 

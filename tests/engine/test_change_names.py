@@ -7,7 +7,7 @@ import pytest
 
 from icefield import col
 from icefield.engine.choose import EngineName
-from icefield.errors import InvalidFilter, InvalidInput
+from icefield.errors import InvalidFilter, InvalidInput, NeedsSpark
 from icefield.lake import Lake
 from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
@@ -124,7 +124,7 @@ def test_a_condition_may_test_structs_and_lists_for_null(lake: Lake, engine: Eng
 
 def test_errors_name_what_needs_spark(memory_lake: Lake) -> None:
     table = make_nested(memory_lake)
-    with pytest.raises(InvalidInput, match=r"only Spark can evaluate .* near 'ILIKE'\. Omit"):
+    with pytest.raises(NeedsSpark, match=r"only Spark can evaluate .* near 'ILIKE'\. Omit"):
         table.delete("id ILIKE 'a'", engine="local")
     with pytest.raises(InvalidFilter, match="no column 'x'"):
         table.delete("x IS NULL")

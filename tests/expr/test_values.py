@@ -237,7 +237,7 @@ def test_only_the_rows_that_need_a_value_can_fail(text: str, expected: list[Any]
     ],
 )  # fmt: skip
 def test_what_could_differ_is_left_to_spark(text: str) -> None:
-    with pytest.raises(NeedsSpark, match="needs Spark"):
+    with pytest.raises(NeedsSpark, match="only Spark can evaluate"):
         parse_value(text, SCOPE)
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.commit.racing import race
 
-from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput
+from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, NeedsSpark
 from icefield.lake import Lake
 from icefield.table.table import Table
 
@@ -133,7 +133,7 @@ def test_conditions_of_a_merge_cannot_have_subqueries(orders: Table) -> None:
 
 
 def test_a_subquery_needs_spark(orders: Table) -> None:
-    with pytest.raises(InvalidInput, match="only Spark can evaluate a subquery"):
+    with pytest.raises(NeedsSpark, match="only Spark can evaluate a subquery"):
         orders.delete("id IN (SELECT id FROM returns)", engine="local")
 
 

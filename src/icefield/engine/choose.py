@@ -19,7 +19,7 @@ from icefield.engine.engine import EngineUse, RowEngine
 from icefield.engine.local import LOCAL, LocalEngine
 from icefield.engine.merge_source import arrow_source_keys, open_arrow_source
 from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spark_engine
-from icefield.errors import InvalidInput
+from icefield.errors import InvalidInput, NeedsSpark
 from icefield.model.metadata import TableMetadata
 from icefield.storage.store import Store, is_reachable
 
@@ -68,10 +68,7 @@ class EngineChoice:
         needs_spark = needs_spark.removesuffix(",")  # the comma after a clause inside a sentence
         is_chosen = SPARK in (self.asked, self.sessions.engine)
         if self.asked == LOCAL or not (is_chosen or has_session(self.sessions.session)):
-            raise InvalidInput(
-                f"only Spark can evaluate {needs_spark}",
-                hint="Omit engine='local'" if self.asked == LOCAL else _CHOOSE_SPARK,
-            )
+            raise NeedsSpark(needs_spark, hint="Omit engine='local'" if self.asked == LOCAL else _CHOOSE_SPARK)
         return EngineUse(SPARK, f"only Spark can evaluate {needs_spark}")
 
     def open(self, use: EngineUse, context: ReadContext, base: TableMetadata, rows: object = None) -> RowEngine:
