@@ -56,7 +56,7 @@ INSIDE = {
     "expr": ("parse", "bind", "prune", "render", "query", "values"),
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
-    "spark": ("session", "filters", "read", "write", "change", "views", "data_source"),
+    "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
     "sql": ("syntax", "query", "schema", "rows", "commands"),
     "storage": ("object_store",),
     "types": ("values",),

@@ -32,6 +32,7 @@ INTERNAL = {
     "Lake.ambient",
     "Lake.catalog",
     "Lake.head",
+    "Lake.source",
     "Lake.store",
     "TableEvolution.steps",
     "using",

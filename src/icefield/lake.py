@@ -231,7 +231,7 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
         """
         view = parse_table_name(name)
         space = parse_namespace(default_namespace) if default_namespace is not None else view.namespace
-        definition, settings = define_view(self._source, view, ViewQuery(sql, space, schema, dict(properties or {})))
+        definition, settings = define_view(self.source, view, ViewQuery(sql, space, schema, dict(properties or {})))
         committer = ViewCommitter(self.backend, view)
         if not (replace and self.has_view(name)):
             self._make_namespace(view.namespace)
@@ -247,7 +247,7 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
 
     def view(self, name: str) -> View:
         """Open a view."""
-        view = View(self._source, parse_table_name(name))
+        view = View(self.source, parse_table_name(name))
         view.refresh()
         return view
 
@@ -323,7 +323,8 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
         return Table(head)
 
     @property
-    def _source(self) -> Source:
+    def source(self) -> Source:
+        """How the queries of views find their tables, and the Spark session that runs them."""
         return Source(self.backend, self._sessions)
 
     def _known(self, name: str) -> TableName:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
+from icefield.engine.sql import SparkSql
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import Bound
@@ -114,6 +115,10 @@ class SparkEngine(Protocol):
 
     def conform_to_view(self, frame: Any, schema: Schema, query_columns: Sequence[str] | None) -> Any:
         """Give the result of a query the columns of a view."""
+        ...
+
+    def sql(self, chosen: Any = None) -> SparkSql:
+        """Return the SQL of the chosen or active session."""
         ...
 
 

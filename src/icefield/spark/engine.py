@@ -26,6 +26,7 @@ from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
 from icefield.spark.session.liveness import liveness_of
 from icefield.spark.session.session import find_session, session
+from icefield.spark.sql.session import SessionSql
 from icefield.spark.types import schema_from_spark
 from icefield.spark.views.view import conform_to_view, run_query
 from icefield.storage.store import check_reachable
@@ -114,6 +115,10 @@ class Engine:
     def conform_to_view(self, frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
         """Give the result of a query the columns of a view."""
         return conform_to_view(frame, schema, query_columns)
+
+    def sql(self, chosen: SparkSession | None = None) -> SessionSql:
+        """Return the SQL of the chosen or active session."""
+        return SessionSql(self.session(chosen))
 
 
 ENGINE = Engine()

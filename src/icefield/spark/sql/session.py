@@ -1,0 +1,117 @@
+"""SQL of one session: `icefield.engine.sql.SparkSql`.
+
+The text of a query refers to DataFrames by generated names. In a session of this process they are temporary views for
+as long as Spark analyses the text; over Spark Connect the DataFrames are part of the query itself, which is analysed
+again for each action. Raises RefusedBySpark.
+"""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from icefield.engine.sql import RefusedBySpark, SparkText
+from icefield.spark.session.analysis_errors import logged_once
+from icefield.spark.session.session import active_in_jvm, is_remote
+from icefield.spark.sql.refusals import refusal_of
+
+
+class SessionSql:
+    """Runs SQL in a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._is_remote = is_remote(spark)
+
+    def run(self, text: SparkText) -> DataFrame:
+        """Run a statement, a query only as far as its analysis; return its DataFrame."""
+        with _refusals(text.text), logged_once():
+            if self._is_remote:
+                return self._run_remotely(text)
+            with self._views(text), active_in_jvm(self._spark):
+                return self._spark.sql(text.text, self._args(text))
+
+    def relations(self, text: str) -> list[tuple[int, int]] | None:
+        """Return where Spark's parser finds names of relations, in order; None over Spark Connect."""
+        if self._is_remote:
+            return None
+        with _refusals(text), logged_once(), active_in_jvm(self._spark):
+            return find_relations(self._spark, text)
+
+    def evaluate(self, text: SparkText) -> object:
+        """Compute the only value of a query of one row and one column."""
+        frame = self.run(text)
+        with _refusals(text.text), logged_once():
+            return frame.toArrow().column(0)[0].as_py()
+
+    def has_temporary_view(self, name: str) -> bool:
+        """Return whether the session has a temporary view of its own."""
+        try:
+            with logged_once():
+                return bool(self._spark.catalog.getTable(f"`{name.replace('`', '``')}`").isTemporary)
+        except PySparkException:
+            return False
+
+    def explain(self, frame: DataFrame, mode: str) -> str:
+        """Return the plan of a DataFrame as text."""
+        shown = io.StringIO()
+        with redirect_stdout(shown):
+            frame.explain(mode=mode)
+        return shown.getvalue().strip()
+
+    def _run_remotely(self, text: SparkText) -> DataFrame:
+        if not text.frames:
+            return self._spark.sql(text.text, self._args(text))
+        template = text.text.replace("{", "{{").replace("}", "}}")
+        for name in text.frames:
+            template = template.replace(name, f"{{{name}}}")
+        return self._spark.sql(template, self._args(text), **dict(text.frames))
+
+    def _args(self, text: SparkText) -> Any:
+        return dict(text.named) or list(text.positional) or None
+
+    @contextmanager
+    def _views(self, text: SparkText) -> Iterator[None]:
+        made: list[str] = []
+        try:
+            for name, frame in text.frames.items():
+                frame.createOrReplaceTempView(name)
+                made.append(name)
+            yield
+        finally:
+            for name in made:
+                self._spark.catalog.dropTempView(name)
+
+
+def find_relations(spark: Any, text: str) -> list[tuple[int, int]]:
+    """Return where Spark's parser finds names of relations in a query, in order."""
+    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001 - pyspark has no other way
+    found: list[tuple[int, int]] = []
+    _walk(plan, found)
+    return sorted(found)
+
+
+def _walk(plan: Any, found: list[tuple[int, int]]) -> None:
+    """Collect the places of unresolved relations in a plan, its common table expressions and its subqueries."""
+    if plan.getClass().getSimpleName() in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier"):
+        origin = plan.origin()
+        if origin.startIndex().isDefined():
+            found.append((int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1))
+    for children in (plan.children(), plan.innerChildren(), plan.subqueries()):
+        for at in range(children.size()):
+            _walk(children.apply(at), found)
+
+
+@contextmanager
+def _refusals(text: str) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise refusal_of(error, text) from error
+    except Exception as error:
+        if "StackOverflowError" in str(error):
+            raise RefusedBySpark("", "the statement is too large for Spark to parse") from error
+        raise
