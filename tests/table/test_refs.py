@@ -150,3 +150,21 @@ def test_properties_are_set_and_removed(table: Table) -> None:
     assert table.properties == {"owner": "grace"}
     with pytest.raises(InvalidInput, match=r"commit\.retry\.num-retries"):
         table.set_properties({"commit.retry.num-retries": "many"})
+
+
+def test_a_branch_moves_to_any_snapshot_and_has_the_idempotency_keys_of_its_history(table: Table) -> None:
+    first = table.snapshots()[0].snapshot_id
+    table.create_branch("other")
+    table.at("other").append(rows(3), idempotency_key="three")
+    elsewhere = table.refs()["other"].snapshot_id
+    moved = table.set_current_snapshot(elsewhere)
+    assert moved is not None
+    assert (moved.snapshot_id, ids(table)) == (elsewhere, [1, 2, 3])
+    table.append(rows(3), idempotency_key="three")
+    assert ids(table) == [1, 2, 3]
+    table.set_current_snapshot(first)
+    table.append(rows(3), idempotency_key="three")
+    assert ids(table) == [1, 2, 3]
+    assert table.snapshots()[-1].parent_snapshot_id == first
+    with pytest.raises(NoSuchSnapshot):
+        table.set_current_snapshot(12345)

@@ -9,6 +9,7 @@ from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.cache.reading import ReadContext
 from icefield.commit.actions.expire import RemoveTheseSnapshots
+from icefield.commit.actions.move_branch import MoveBranch
 from icefield.commit.actions.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
@@ -133,6 +134,10 @@ class TableHistory:
     def rollback(self, snapshot_id: int) -> Snapshot | None:
         """Move this branch back to one of its earlier snapshots."""
         return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
+
+    def set_current_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """Move this branch to any snapshot of the table, also to one that is not among its ancestors."""
+        return self._head.commit([MoveBranch(self._ref, snapshot_id)]).ref_head(self._ref)
 
     def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
         """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
