@@ -275,3 +275,28 @@ def test_a_rewrite_that_would_change_the_number_of_rows_is_refused(lake: Lake) -
         new = DataFiles.trusted(head.slice(0, 1).set_column(1, "record_count", [[count]]))
         with nullcontext() if allowed else pytest.raises(CommitError, match="a rewrite must not change rows"):
             RewrittenGroup(batch, new, None)
+
+
+def test_files_are_sorted_by_an_order_of_the_call_and_record_it_only_if_the_table_has_it(lake: Lake) -> None:
+    table = make(lake, 3)
+    done = table.compact(order_by=["id desc nulls last"])
+    assert (done.files_removed, done.files_added, done.plan.reasons) == (3, 1, {Reason.ORDER: 3})
+    assert table.scan().to_arrow().read_all()["id"].to_pylist() == list(range(299, -1, -1))
+    assert table.inspect("files").to_arrow().read_all()["sort_order_id"].to_pylist() == [0]
+    with table.evolve() as change:
+        change.set_sort_order(["id"])
+    table.compact(order_by=["id"])
+    assert table.scan().to_arrow().read_all()["id"].to_pylist() == list(range(300))
+    order_id = table.metadata.sort_order.order_id
+    assert table.inspect("files").to_arrow().read_all()["sort_order_id"].to_pylist() == [order_id]
+    with pytest.raises(InvalidInput, match="order_by is for strategy='sort'"):
+        table.compact(order_by=["id"], strategy="bin-pack")
+
+
+def test_all_files_are_rewritten_if_the_call_asks_for_it(lake: Lake) -> None:
+    table = make(lake, 1)
+    before = paths(table)
+    assert table.compact().files_removed == 0
+    done = table.compact(options={"rewrite-all": "true"})
+    assert (done.plan.reasons, before & paths(table)) == ({Reason.ASKED: 1}, set())
+    assert ids(table) == [(at,) for at in range(100)]

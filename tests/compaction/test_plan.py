@@ -179,7 +179,7 @@ def test_a_large_group_is_cut_into_tasks() -> None:
 
 
 def test_rows_that_are_put_in_order_stay_together() -> None:
-    made = plan_compaction(files_of([TARGET] * 20), np.zeros(20, np.int64), LEVELS_OF_8, 0, rewrite_all=True)
+    made = plan_compaction(files_of([TARGET] * 20), np.zeros(20, np.int64), LEVELS_OF_8, 0, every=Reason.ORDER)
     assert ([group.files.num_rows for group in made.groups], made.reasons) == ([20], {Reason.ORDER: 20})
 
 

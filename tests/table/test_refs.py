@@ -163,8 +163,9 @@ def test_a_branch_moves_to_any_snapshot_and_has_the_idempotency_keys_of_its_hist
     table.append(rows(3), idempotency_key="three")
     assert ids(table) == [1, 2, 3]
     table.set_current_snapshot(first)
-    table.append(rows(3), idempotency_key="three")
-    assert ids(table) == [1, 2, 3]
-    assert table.snapshots()[-1].parent_snapshot_id == first
+    with pytest.raises(InvalidInput, match="which is not in the history of main"):
+        table.append(rows(3), idempotency_key="three")
+    table.append(rows(4))
+    assert (ids(table), table.snapshots()[-1].parent_snapshot_id) == ([1, 2, 4], first)
     with pytest.raises(NoSuchSnapshot):
         table.set_current_snapshot(12345)

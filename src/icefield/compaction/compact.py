@@ -23,7 +23,7 @@ from icefield.commit.snapshot.moved_rows import MovedRows
 from icefield.commit.validate.references import remove_unreferenced
 from icefield.compaction.options import BIN_PACK, NO_LIMIT, CompactionLimit, CompactionRequest
 from icefield.compaction.order import check_order, find_order, split_by_partition
-from icefield.compaction.plan import CompactionPlan, FileGroup, plan_compaction, plan_newest
+from icefield.compaction.plan import CompactionPlan, FileGroup, Reason, plan_compaction, plan_newest
 from icefield.compaction.result import CompactionResult
 from icefield.dml.write import TableWrite, Verb
 from icefield.engine.engine import RowEngine
@@ -116,11 +116,11 @@ class Compaction:
                 check_order(self.request, write.base)
             if self.only is not None:
                 scan = replace(scan, files=scan.files.at(self.only))
-            rewrite_all = self.only is not None or self.request.strategy != BIN_PACK
+            every = Reason.ASKED if self.only is not None else self.request.rewrites_every
             files, spec_id = scan.files, write.base.spec.spec_id
             if self.limit.newest_only and self.limit.most_bytes is not None:
                 return scan, plan_newest(files, thresholds, spec_id, self.limit.most_bytes)
-            return scan, plan_compaction(files, delete_rows(scan), thresholds, spec_id, rewrite_all=rewrite_all)
+            return scan, plan_compaction(files, delete_rows(scan), thresholds, spec_id, every=every)
 
     def _rewrite(self, write: TableWrite, scan: ScanPlan, plan: CompactionPlan) -> int:
         """Rewrite the groups of a plan in batches; return how many were left out."""

@@ -7,7 +7,7 @@ such as `target-file-size-bytes`. Raises InvalidInput.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icefield.compaction.plan import Thresholds
+from icefield.compaction.plan import Reason, Thresholds
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.properties.check import with_options
@@ -18,6 +18,7 @@ from icefield.properties.compaction import (
     COMPACTION_MIN_FILE_BYTES,
     COMPACTION_MIN_INPUT_FILES,
 )
+from icefield.properties.property import Property, flag
 from icefield.properties.table import TARGET_FILE_SIZE_BYTES
 
 BIN_PACK, SORT, CLUSTER = "bin-pack", "sort", "cluster"
@@ -34,6 +35,7 @@ _OWN = frozenset(
         COMPACTION_COMMIT_BYTES,
     )
 )
+_REWRITE_ALL = Property("icefield.compaction.rewrite-all", flag, False, "Only an option of one call.")
 _SMALL_SHARE = 0.75  # of the target size
 _LARGE_SHARE = 1.8
 
@@ -59,12 +61,16 @@ NO_LIMIT = CompactionLimit()
 
 @dataclass(frozen=True)
 class CompactionRequest:
-    """What a caller asks for. where: a filter. options: as they were given. cluster_by: the names of columns."""
+    """What a caller asks for. where: a filter. options: as they were given. cluster_by: the names of columns.
+
+    order_by: terms of a sort order, instead of the table's.
+    """
 
     where: object = None
     strategy: str = BIN_PACK
     cluster_by: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    order_by: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -74,7 +80,8 @@ class CompactionRequest:
                 "cluster_by and strategy='cluster' belong together",
                 hint="Give the columns: cluster_by=['a', 'b']",
             )
-
+        if self.order_by and self.strategy != SORT:
+            raise InvalidInput(f"order_by is for strategy='sort', not {self.strategy!r}")
         if len({_key(name) for name in self.options}) < len(self.options):
             raise InvalidInput("an option is given twice: by its short name and by its key", hint="Give it once")
 
@@ -86,7 +93,15 @@ class CompactionRequest:
     @property
     def write_options(self) -> dict[str, str]:
         """The options of the files that are written."""
-        return {name: value for name, value in self.options.items() if _key(name) not in _OWN}
+        return {name: value for name, value in self.options.items() if _key(name) not in (*_OWN, _REWRITE_ALL.key)}
+
+    @property
+    def rewrites_every(self) -> Reason | None:
+        """Why every file is rewritten, good ones too; None if they are not."""
+        if self.strategy != BIN_PACK:
+            return Reason.ORDER
+        asked = {_key(name): value for name, value in self.options.items()}
+        return Reason.ASKED if _REWRITE_ALL.read(asked) else None
 
     def thresholds(self, base: TableMetadata) -> Thresholds:
         """Return what makes a file worth rewriting."""

@@ -1,7 +1,7 @@
 """The order of rows that a compaction asks for, and what became of each partition that was put in order."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from icefield.engine.engine import RowEngine, Site
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
-from icefield.model.sort_order import UNSORTED
+from icefield.model.sort_order import UNSORTED, SortOrder, parse_order_by
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.row_order import RowOrder, column_keys, rank_column
 from icefield.plan.partition.keys import partition_keys
@@ -30,6 +30,9 @@ SAMPLED_ROWS = 20_000
 
 def check_order(request: CompactionRequest, base: TableMetadata) -> tuple[int, ...]:
     """Return the ids of the columns to cluster by; refuse an order that the table does not have."""
+    if request.strategy == SORT and request.order_by:
+        parse_order_by(request.order_by, base.schema)
+        return ()
     if request.strategy == SORT:
         if base.sort_order.is_unsorted:
             raise InvalidInput(
@@ -52,7 +55,7 @@ def find_order(scan: ScanPlan, request: CompactionRequest, base: TableMetadata, 
     """Return the order for the rows of planned files; to cluster them, a sample of their columns is read."""
     ids = check_order(request, base)
     if not ids:
-        return RowOrder(base.sort_order)
+        return RowOrder(_sort_order(request, base) if request.order_by else base.sort_order)
     step = max(1, scan.files.num_rows // SAMPLED_FILES)
     some = scan.files.take(np.arange(0, scan.files.num_rows, step))
     most = max(1, SAMPLED_ROWS // max(1, some.num_rows))
@@ -108,6 +111,13 @@ def split_by_partition(replaced: Sequence[PlannedFiles], added: AddedFiles) -> l
         RewrittenGroup(files, added.columns.take(order[starts[code] : starts[code + 1]]), None)
         for files, code in zip(replaced, index.codes.tolist(), strict=True)
     ]
+
+
+def _sort_order(request: CompactionRequest, base: TableMetadata) -> SortOrder:
+    """Return the order that was asked for, with the id that the table has for it: files record only such orders."""
+    asked = parse_order_by(request.order_by, base.schema)
+    known = (each.order_id for each in base.sort_orders if each.fields == asked.fields)
+    return replace(asked, order_id=next(known, UNSORTED.order_id))
 
 
 def _column(schema: Schema, name: str) -> int:

@@ -41,6 +41,7 @@ class Reason(StrEnum):
     OLD_SPEC = "old spec"
     TOO_LARGE = "too large"
     ORDER = "order"
+    ASKED = "asked for"
 
 
 @dataclass(frozen=True)
@@ -140,11 +141,11 @@ class CompactionPlan:
 
 
 def plan_compaction(
-    files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int, *, rewrite_all: bool = False
+    files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int, *, every: Reason | None = None
 ) -> CompactionPlan:
     """Choose the files to rewrite. delete_rows: how many rows the deletes of each file have. spec_id: the current spec.
 
-    rewrite_all: rewrite every file, together with the others of its partition, to put their rows in order.
+    every: rewrite every file for this reason; to put rows in order, those of a partition stay together.
     """
     order = _order(files)
     files, delete_rows = files.take(order), delete_rows[order]
@@ -152,8 +153,11 @@ def plan_compaction(
     partitions: list[PartitionPlan] = []
     for start, end in _partitions(files):
         partition = files.slice(start, end - start)
-        if rewrite_all:
-            own = [FileGroup(partition, (Reason.ORDER,) * partition.num_rows)]
+        if every is Reason.ORDER:
+            own = [FileGroup(partition, (every,) * partition.num_rows)]
+        elif every is not None:
+            cuts = _cut(range(partition.num_rows), partition.file_size_in_bytes.to_numpy(), thresholds)
+            own = [FileGroup(partition.take(cut), (every,) * len(cut)) for cut in cuts]
         else:
             own = list(_plan_partition(partition, delete_rows[start:end], thresholds, spec_id))
         groups += own

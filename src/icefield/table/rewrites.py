@@ -10,6 +10,7 @@ from icefield.arguments import check_arguments
 from icefield.commit.relocate import Progress
 from icefield.compaction.delete_result import DeleteRewriteResult
 from icefield.compaction.rewrite_deletes import DeleteRewrite
+from icefield.dml.convert_deletes import convert_equality_deletes
 from icefield.dml.head import LiveHead
 from icefield.engine.choose import EngineName
 from icefield.errors import InvalidInput
@@ -17,6 +18,7 @@ from icefield.expr.parse.ast import Predicate
 from icefield.forget.forget import Forget, ForgetRequest
 from icefield.forget.result import ForgetResult
 from icefield.forget.search import parse_terms
+from icefield.model.snapshot import Snapshot
 from icefield.table.row_changes import TableChanges
 from icefield.upkeep.sweep import silent
 
@@ -47,6 +49,19 @@ class TableRewrites(TableChanges):
         """
         rewrite = DeleteRewrite(lambda: self._begin(None, engine=engine), where, convert_equality)
         return rewrite.dry_run() if dry_run else rewrite.run()
+
+    def convert_equality_deletes(
+        self, where: Predicate | str | Any = None, *, engine: EngineName | None = None
+    ) -> Snapshot | None:
+        """Replace equality deletes by position deletes or deletion vectors, for faster scans. No row changes.
+
+        Drop deletes that apply to no data file. Return None if there is nothing to do.
+
+        Args:
+            where: Convert only the deletes of files that may hold rows which match this filter.
+            engine: As in `delete`.
+        """
+        return convert_equality_deletes(self._begin(None, engine=engine), where)
 
     def forget(
         self,

@@ -21,11 +21,10 @@ from icefield.commit.actions.rewrite_manifests import RewriteManifests
 from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.compaction.compact import Compaction, OnProgress
-from icefield.compaction.options import BIN_PACK, CLUSTER, CompactionRequest
+from icefield.compaction.options import BIN_PACK, CLUSTER, SORT, CompactionRequest
 from icefield.compaction.result import CompactionResult
 from icefield.dml.add_files import Files, add_files
 from icefield.dml.change import DELETE
-from icefield.dml.convert_deletes import convert_equality_deletes
 from icefield.dml.evolution import TableEvolution
 from icefield.dml.head import preview
 from icefield.dml.write import OVERWRITE
@@ -161,6 +160,7 @@ class Table(TableRewrites, TableChecks, StaysInProcess):
         *,
         strategy: str | None = None,
         cluster_by: Sequence[str] = (),
+        order_by: Sequence[str] = (),
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
         on_progress: OnProgress | None = None,
@@ -174,34 +174,23 @@ class Table(TableRewrites, TableChecks, StaysInProcess):
         Args:
             where: Look only at files that may hold rows which match this filter.
             strategy: `bin-pack` combines small files in levels; `sort` rewrites all files by the table's sort order;
-                `cluster` by the columns of `cluster_by`. By default `bin-pack`, or `cluster` if there are such columns.
+                `cluster` by the columns of `cluster_by`. By default what the order asks for, or `bin-pack`.
             cluster_by: Two to four columns. Rows are put along a Hilbert curve, so that a filter on any of the columns
                 reads few files.
+            order_by: With `sort`, the order of this call instead of the table's, such as `["day", "id desc"]`.
             dry_run: Change nothing; return the plan.
             options: Thresholds for this call, such as `min-input-files`, instead of the table's properties
-                `icefield.compaction.*`; and write options, such as `target-file-size-bytes`.
+                `icefield.compaction.*`; write options, such as `target-file-size-bytes`; and `rewrite-all`, which
+                rewrites every file.
             on_progress: Is called after each group with a `CompactionProgress`.
             engine: As in `delete`.
         """
-        chosen = strategy or (CLUSTER if cluster_by else BIN_PACK)
-        request = CompactionRequest(where, chosen, tuple(cluster_by), options or {})
+        chosen = strategy or (CLUSTER if cluster_by else SORT if order_by else BIN_PACK)
+        request = CompactionRequest(where, chosen, tuple(cluster_by), options or {}, tuple(order_by))
         compaction = Compaction(
             lambda: self._begin(None, engine=engine), request, on_progress or (lambda _progress: None)
         )
         return compaction.dry_run() if dry_run else compaction.run()
-
-    def convert_equality_deletes(
-        self, where: Predicate | str | Any = None, *, engine: EngineName | None = None
-    ) -> Snapshot | None:
-        """Replace equality deletes by position deletes or deletion vectors, for faster scans. No row changes.
-
-        Drop deletes that apply to no data file. Return None if there is nothing to do.
-
-        Args:
-            where: Convert only the deletes of files that may hold rows which match this filter.
-            engine: As in `delete`.
-        """
-        return convert_equality_deletes(self._begin(None, engine=engine), where)
 
     def rewrite_manifests(self, *, dry_run: bool = False) -> Snapshot | None:
         """Rewrite manifests, clustered by partition and without deleted entries. Return None if all are good.
