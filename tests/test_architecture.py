@@ -50,7 +50,7 @@ ROOMS = (
 # The same inside a room: its packages, bottom-up. Modules beside them may be below or above them.
 INSIDE = {
     "catalog": ("sql", "object_store", "rest", "commit_queue"),
-    "cli": ("commands", "demo"),
+    "cli": ("commands", "sql", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
     "commit": ("validate", "operations", "snapshot", "actions"),
     "expr": ("parse", "bind", "prune", "render", "query", "values"),
@@ -135,7 +135,7 @@ DOORS = {
     ),
     "properties": ALL,
     "spark": (),
-    "sql": (),
+    "sql": ("execute", "session", "syntax.script"),
     "storage": (
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),

@@ -84,6 +84,7 @@ COMMANDS = (
     CommandOnDemand("upkeep", "icefield.cli.commands.upkeep", "Do the upkeep that tables need, worst debt first."),
     CommandOnDemand("fsck", "icefield.cli.commands.fsck", "Check that files exist and that metadata is true."),
     CommandOnDemand("report", "icefield.cli.commands.fsck", "Report what tables store, and what upkeep would gain."),
+    CommandOnDemand("sql", "icefield.cli.sql.command", "Run SQL statements, or a shell for them."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),
     CommandOnDemand("explain", "icefield.cli.commands.plans", "Explain what a query reads, and what prunes the rest."),
@@ -158,7 +159,7 @@ def _run(arguments: Sequence[str]) -> int:
         return USERS_FAULT
     except IcefieldError as error:
         _show_traceback(settings)
-        print_error(error.message, error.hint)
+        print_error(error.message, error.hint, error.excerpt)
         return USERS_FAULT
     except OutputFailed:
         raise

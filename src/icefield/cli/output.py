@@ -115,10 +115,12 @@ def talk(text: str) -> None:
     stderr_console().print(Text(safe(text, keep_lines=True)), soft_wrap=True)
 
 
-def print_error(message: str, hint: str | None = None) -> None:
-    """Print an error and its hint to stderr."""
+def print_error(message: str, hint: str | None = None, excerpt: str | None = None) -> None:
+    """Print an error, the part of a statement that it points at, and its hint to stderr."""
     console = stderr_console()
     console.print(Text.assemble(("error:", "bold red"), " ", safe(message, keep_lines=True)), soft_wrap=True)
+    if excerpt:
+        console.print(Text(safe(excerpt, keep_lines=True)), soft_wrap=True)
     if hint:
         console.print(Text.assemble(("hint:", "bold cyan"), " ", safe(hint, keep_lines=True)), soft_wrap=True)
 

@@ -105,6 +105,10 @@ class SparkEngine(Protocol):
         """Create a DataFrame from local Arrow rows, with the given schema."""
         ...
 
+    def to_arrow(self, frame: Any) -> pa.Table:
+        """Collect the rows of a DataFrame. Raises InvalidInput for an expression that fails for a row."""
+        ...
+
     def planning_executor(self, chosen: Any = None) -> PlanningExecutor | None:
         """Return the planning executor of the chosen or active session, if there is one."""
         ...

@@ -1,11 +1,15 @@
-"""Local Arrow rows as a DataFrame."""
+"""Local Arrow rows as a DataFrame, and a DataFrame as local Arrow rows. Raises InvalidInput."""
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
+from icefield.errors import InvalidInput
 from icefield.spark.read.task import to_logical_batch
+from icefield.spark.session.analysis_errors import error_of_function, error_of_value, logged_once
 from icefield.spark.session.arrow_frame import create_frame
+from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.types import logical_field
 from icefield.types.schema import Schema
 
@@ -17,3 +21,15 @@ def frame_of_arrow(spark: SparkSession, batches: pa.RecordBatchReader, schema: S
     if not converted:
         return spark.createDataFrame([], logical)
     return create_frame(spark, pa.Table.from_batches(converted), logical)
+
+
+def arrow_of_frame(frame: DataFrame) -> pa.Table:
+    """Collect the rows of a DataFrame; an expression that fails for a row is told of in one line."""
+    with logged_once(), explained_worker_errors():
+        try:
+            return frame.toArrow()
+        except PySparkException as error:
+            why = error_of_value(error) or error_of_function(error)
+            if why is None:
+                raise
+            raise InvalidInput(f"cannot evaluate the query: {why}") from error

@@ -15,7 +15,7 @@ from icefield.leases.open_frames import IsAlive
 from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import readable_schema
 from icefield.plan.plan import ScanPlan
-from icefield.spark.arrow_rows import frame_of_arrow
+from icefield.spark.arrow_rows import arrow_of_frame, frame_of_arrow
 from icefield.spark.change import source
 from icefield.spark.data_source.data_source import register
 from icefield.spark.filters.filters import filter_text
@@ -101,6 +101,10 @@ class Engine:
     ) -> DataFrame:
         """Create a DataFrame from local Arrow rows."""
         return frame_of_arrow(self.session(chosen), batches, schema)
+
+    def to_arrow(self, frame: DataFrame) -> pa.Table:
+        """Collect the rows of a DataFrame."""
+        return arrow_of_frame(frame)
 
     def planning_executor(self, chosen: SparkSession | None = None) -> SparkCluster | None:
         """Return the planning executor of the chosen or active session, if there is one."""

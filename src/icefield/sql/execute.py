@@ -29,6 +29,7 @@ from icefield.types.arrow import schema_from_arrow
 Parser = Callable[[Cursor], Statement]
 PARSERS: Mapping[str, Parser] = {**QUERIES, **DEFINITIONS, **CHANGES, **COMMANDS}
 
+_EXPLAIN_MODES = ("extended", "codegen", "cost", "formatted")
 _PLAN = pa.schema([pa.field("plan", pa.string())])
 
 
@@ -51,6 +52,10 @@ class Statements:
         chosen = None if engine is None else check_engine(engine)
         run = Run(self._session, _parameters(args), frames, chosen, is_dry_run)
         return self._returned(self.run(text, run), run)
+
+    def open(self, text: str, args: Mapping[str, Any] | None = None, engine: EngineName | None = None) -> Rows | Any:
+        """Run one statement; return rows of this process as they are, without a Spark session."""
+        return self.run(text, Run(self._session, _parameters(args), {}, engine))
 
     def execute_script(
         self,
@@ -96,12 +101,20 @@ class Explain:
         return Rows.of(_PLAN, [[self.statement.explain(run, self.mode)]])
 
 
+def is_query(text: str) -> bool:
+    """Return whether a statement is a query, or EXPLAIN of one."""
+    cursor = Cursor(text)
+    if cursor.accept("explain"):
+        cursor.accept_any(*_EXPLAIN_MODES)
+    return cursor.peek() in QUERIES
+
+
 def parse_statement(cursor: Cursor) -> Statement:
     """Parse one statement; a semicolon may end it."""
     if cursor.is_at_end:
         raise InvalidInput("there is no statement", hint="Give one SQL statement")
     if cursor.accept("explain"):
-        mode = cursor.accept_any("extended", "codegen", "cost", "formatted") or "simple"
+        mode = cursor.accept_any(*_EXPLAIN_MODES) or "simple"
         start = cursor.place
         return Explain(parse_statement(cursor), mode, start)
     word = cursor.peek()

@@ -2,10 +2,10 @@
 
 import rich_click as click
 
-from icefield.cli.commands.query import GRID_ROWS, WRITERS, Rows
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import as_of_option, select_option, table_argument, where_option
 from icefield.cli.output import talk
+from icefield.cli.row_output import GRID_ROWS, WRITERS, Rows
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.plan.versions import AsOf
 

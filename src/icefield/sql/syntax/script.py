@@ -8,17 +8,25 @@ from icefield.sql.syntax.place import Place
 
 
 def split_script(text: str) -> Iterator[str]:
-    """Yield the statements of a script, each without its semicolon; empty ones are left out."""
+    """Yield the statements of a script, each without its semicolon; empty ones are left out.
+
+    Blanks stand for what is before a statement, so that errors name its line in the script.
+    """
     start: int | None = None
     for token in lex(text):
         if token.text == ";":
             if start is not None:
-                yield text[start : token.start]
+                yield _with_blanks(text, start, token.start)
             start = None
         elif start is None:
             start = token.start
     if start is not None:
-        yield text[start:]
+        yield _with_blanks(text, start, len(text))
+
+
+def _with_blanks(text: str, start: int, end: int) -> str:
+    place = Place(text, start, end)
+    return "\n" * (place.line - 1) + " " * place.column + place.text
 
 
 def check_single(text: str) -> int:

@@ -1,0 +1,57 @@
+"""Run SQL statements on the engine that suits them, and return their rows as Arrow data.
+
+With the engine `auto`, queries run on Spark, and all other statements in this process, unless only Spark can evaluate
+them. Spark is started once, by the first statement that needs it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pyarrow as pa
+
+from icefield.cli.output import stderr_console
+from icefield.cli.progress import show_wait
+from icefield.engine.choose import AUTO, SPARK, EngineName
+from icefield.engine.local import LOCAL
+from icefield.engine.rows import has_session, load_spark_engine
+from icefield.errors import NeedsSpark
+from icefield.lake import Lake
+from icefield.sql.execute import Statements, is_query
+from icefield.sql.session import Rows
+
+
+class StatementRunner:
+    """Runs statements of one lake, one after another; a transaction that one of them began stays open."""
+
+    def __init__(self, lake: Lake, engine: EngineName, parameters: Mapping[str, object]) -> None:
+        self.lake = lake
+        self._engine = engine
+        self._parameters = dict(parameters)
+        self._statements = Statements(lake)
+
+    def run(self, text: str, most: int = 0) -> pa.RecordBatchReader | None:
+        """Run a statement and return its rows; of a query at most so many and one more. None: it returns no columns."""
+        result = self._open(text)
+        if isinstance(result, Rows):
+            table = result.table
+        elif isinstance(result, pa.Table):
+            table = result
+        else:
+            table = load_spark_engine().to_arrow(result.limit(most + 1) if most else result)
+        return table.to_reader() if table.num_columns else None
+
+    def _open(self, text: str) -> Any:
+        if self._engine != AUTO:
+            return self._on(text, self._engine)
+        if is_query(text):
+            return self._on(text, SPARK)
+        try:
+            return self._on(text, cast(EngineName, LOCAL))
+        except NeedsSpark:
+            return self._on(text, SPARK)
+
+    def _on(self, text: str, engine: EngineName) -> Any:
+        if engine == SPARK and not has_session() and stderr_console().is_terminal:
+            with show_wait("Starting Spark"):
+                _ = self.lake.spark
+        return self._statements.open(text, self._parameters, engine)
