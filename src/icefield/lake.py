@@ -5,7 +5,6 @@ Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEm
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,17 +12,17 @@ from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
-from icefield.commit.actions.create import create_table, register_table
+from icefield.commit.actions.create import TableDefinition, register_table
 from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.locations import check_table_locations
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import MovedLake, Relocation, plan_relocation, relocate
 from icefield.commit.validate.ownership import claim_of, guard_of
-from icefield.commit.view import ViewCommitter
 from icefield.dml.head import LiveHead
+from icefield.dml.new_table import NewTable
 from icefield.engine.choose import EngineName, check_engine
-from icefield.engine.rows import SessionChoice, load_spark_engine
+from icefield.engine.rows import SessionChoice, as_schema, hold_rows, load_spark_engine
 from icefield.errors import (
     AlreadyExists,
     InvalidInput,
@@ -39,14 +38,14 @@ from icefield.plan.versions import AsOf
 from icefield.properties.table import SERIALIZABLE
 from icefield.storage.location import check_inside, join_location, parse_location
 from icefield.storage.store import StaysInProcess, Store
-from icefield.table.definition import define_table
+from icefield.table.definition import all_optional, define_like, define_table
 from icefield.table.drops import LakeDrops
 from icefield.table.fsck import LakeChecks
 from icefield.table.lake_sql import LakeSql
 from icefield.table.lake_upkeep import LakeUpkeep
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
-from icefield.view import Source, View, ViewQuery, define_view, redefine_view
+from icefield.view import LakeViews, Source
 
 # Opens the same lake in another process; it can be pickled.
 LakeOpener = Callable[[], "Lake"]
@@ -54,7 +53,7 @@ MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder i
 
 
 @check_arguments
-class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
+class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(self, backend: Backend, warehouse: str) -> None:
@@ -137,10 +136,65 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
                 format_version=format_version,
             )
             return known
-        place = self._new_location(table, location)
-        self._make_namespace(table.namespace)
-        created = create_table(self.backend, table, place, definition)
-        return self._handle(table, created)
+        return self._create(table, location, definition, None)
+
+    def create_table_as(  # noqa: PLR0913 - one parameter per option
+        self,
+        name: str,
+        rows: object,
+        *,
+        partition_by: Sequence[str] = (),
+        order_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        format_version: int | None = None,
+        replace: bool = False,
+        engine: EngineName | None = None,
+    ) -> Table:
+        """Create a table with the columns of some rows, all optional, and these rows in it, as one commit.
+
+        Others see the table with its rows, or not at all. If the rows cannot be written, nothing is left.
+
+        Args:
+            rows: A Spark DataFrame or Arrow data, as in `Table.append`.
+            replace: If the table exists, replace it as `Table.replace` does, in the same commit.
+            engine: As in `Table.append`.
+
+        The other parameters are those of `create_table`.
+        """
+        table, taken = parse_table_name(name), hold_rows(rows)
+        schema = all_optional(as_schema(taken))
+        if replace and self.has_table(name):
+            with self._transaction() as change:
+                known = change.table(name)
+                known.replace(
+                    schema,
+                    partition_by=partition_by,
+                    order_by=order_by,
+                    properties=properties,
+                    format_version=format_version,
+                )
+                known.append(taken, engine=engine)
+            return self._open(table)
+        version = FORMAT_VERSION if format_version is None else format_version
+        definition = define_table(schema, partition_by, order_by, properties, version)
+        refuse_taken(table, self.catalog.find(table))
+        return self._create(table, location, definition, lambda new: new.append(taken, engine=engine))
+
+    def create_table_like(
+        self, name: str, source: str, *, properties: Mapping[str, str] | None = None, location: str | None = None
+    ) -> Table:
+        """Create an empty table with the columns, partition fields, sort order and properties of another one.
+
+        Args:
+            name: The new table.
+            source: The table to take them from.
+            properties: More properties, or other values of them.
+            location: As in `create_table`.
+        """
+        table = parse_table_name(name)
+        definition = define_like(self.table(source).metadata, properties)
+        return self._create(table, location, definition, None)
 
     def table(self, name: str) -> Table:
         """Open a table."""
@@ -211,64 +265,6 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
         plan = plan_relocation(self.catalog, self.store, self.warehouse, old)
         return plan if dry_run else relocate(self.catalog, self.store, plan, progress)
 
-    def create_view(
-        self,
-        name: str,
-        sql: str,
-        *,
-        schema: object | None = None,
-        default_namespace: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        replace: bool = False,
-    ) -> View:
-        """Create a view: a named query over tables and views.
-
-        Args:
-            sql: A SELECT in Spark's dialect.
-            schema: Names and types of the columns. With a schema, Spark is not started to determine them.
-            default_namespace: For names without a namespace. By default that of the view.
-            replace: Replace the view if it exists.
-        """
-        view = parse_table_name(name)
-        space = parse_namespace(default_namespace) if default_namespace is not None else view.namespace
-        definition, settings = define_view(self.source, view, ViewQuery(sql, space, schema, dict(properties or {})))
-        committer = ViewCommitter(self.backend, view)
-        if not (replace and self.has_view(name)):
-            self._make_namespace(view.namespace)
-            try:
-                committer.create(self._new_location(view, None), definition, settings)
-                return self.view(name)
-            except AlreadyExists:
-                if not replace:
-                    raise
-        known = self.view(name)
-        committer.edit(partial(redefine_view, definition, settings), known.metadata.view_uuid)
-        return known
-
-    def view(self, name: str) -> View:
-        """Open a view."""
-        view = View(self.source, parse_table_name(name))
-        view.refresh()
-        return view
-
-    def has_view(self, name: str) -> bool:
-        """Return whether a view exists."""
-        found = self.catalog.find(parse_table_name(name))
-        return found is not None and found.kind is Kind.VIEW
-
-    def views(self, namespace: str | None = None) -> list[str]:
-        """List the views of one namespace, or of all, by full name."""
-        return self._list(self.catalog.list_views, namespace)
-
-    def drop_view(self, name: str) -> None:
-        """Remove a view from the catalog. Its files are kept."""
-        view = parse_table_name(name)
-        self.catalog.swap([PointerSwap(view, self.catalog.pointer(view, Kind.VIEW), None, Kind.VIEW)])
-
-    def rename_view(self, name: str, new_name: str) -> None:
-        """Rename a view."""
-        self.catalog.rename_view(parse_table_name(name), parse_table_name(new_name))
-
     def transaction(self, *, isolation: str = SERIALIZABLE) -> Transaction:
         """Begin a transaction over several tables: they are read at one moment, and committed together.
 
@@ -279,9 +275,7 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
                 "this catalog swaps one pointer at a time, so it does not support multi-table transactions",
                 hint="Commit the tables one after another, or use a catalog in a database",
             )
-        transaction = Transaction(self.backend, isolation=isolation)
-        transaction.sessions = self._sessions
-        return transaction
+        return self._transaction(isolation)
 
     def drop_namespace(self, name: str) -> None:
         """Drop an empty namespace."""
@@ -311,6 +305,27 @@ class Lake(LakeDrops, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
 
     def __repr__(self) -> str:
         return f"Lake({self.warehouse!r})"
+
+    def _transaction(self, isolation: str = SERIALIZABLE) -> Transaction:
+        transaction = Transaction(self.backend, isolation=isolation)
+        transaction.sessions = self._sessions
+        return transaction
+
+    def _create(
+        self,
+        table: TableName,
+        location: str | None,
+        definition: TableDefinition,
+        fill: Callable[[Table], object] | None,
+    ) -> Table:
+        place = self._new_location(table, location)
+        self._make_namespace(table.namespace)
+        new = NewTable(self.backend, table, place, definition, self._sessions)
+        if fill is not None:
+            fill(Table(new))
+        if new.created is None:
+            new.commit([])
+        return self._handle(table, new.created)
 
     def _open(self, name: TableName) -> Table:
         table = self._handle(name)

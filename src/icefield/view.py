@@ -7,20 +7,24 @@ yet prune files by metadata.
 Raises NotFound, NoSuchTable, Unsupported (no query in Spark's dialect), InvalidInput, SchemaMismatch, CorruptFile.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from icefield.arguments import check_arguments
 from icefield.backend import Backend
-from icefield.catalog.catalog import Kind
+from icefield.catalog.catalog import Kind, PointerSwap
 from icefield.commit.operations.choose import view_operations_of
 from icefield.commit.operations.views import LoadedView, ViewOperations
+from icefield.commit.view import ViewCommitter
 from icefield.dml.head import LiveHead, TableHead
 from icefield.dml.subqueries import resolve_relation
 from icefield.engine.rows import SessionChoice, as_schema, load_spark_engine
-from icefield.errors import InvalidInput, NoSuchTable, NotFound, Unsupported
+from icefield.errors import AlreadyExists, InvalidInput, NoSuchTable, NotFound, Unsupported
 from icefield.expr.query.select import parse_query
-from icefield.model.names import Namespace, TableName
+from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
 from icefield.model.view import (
     SqlRepresentation,
     VersionLogEntry,
@@ -32,6 +36,7 @@ from icefield.model.view import (
 )
 from icefield.storage.store import StaysInProcess
 from icefield.table.table import Table
+from icefield.types.datatypes import NestedField
 from icefield.types.schema import Schema, assign_fresh_ids
 
 SPARK = "spark"
@@ -113,6 +118,14 @@ class View(StaysInProcess):
         """Return a Spark DataFrame of the query's rows. Nothing is read until it is used."""
         return Reading(self._source).frame(self._name)
 
+    def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
+        """Set and remove properties of the view."""
+
+        def edit(base: ViewMetadata, now_ms: int) -> ViewMetadata:
+            return set_properties(base, updates, removals)
+
+        ViewCommitter(self._source.backend, self._name).edit(edit, self._load().metadata.view_uuid)
+
     def refresh(self) -> ViewMetadata:
         """Load the newest metadata and return it."""
         return self._load().metadata
@@ -136,6 +149,7 @@ class ViewQuery:
     default_namespace: Namespace
     schema: object | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str | None] | None = None
 
 
 def define_view(source: Source, name: TableName, query: ViewQuery) -> tuple[ViewDefinition, dict[str, str]]:
@@ -147,14 +161,20 @@ def define_view(source: Source, name: TableName, query: ViewQuery) -> tuple[View
     properties = dict(query.properties)
     if query.schema is None:
         frame = Reading(source, (name,)).query(query.sql, query.default_namespace)
-        fields = as_schema(frame).fields
-        schema = assign_fresh_ids(Schema(tuple(replace(f, required=False) for f in fields)))
+        fields = tuple(replace(each, required=False) for each in as_schema(frame).fields)
+        schema = assign_fresh_ids(Schema(fields if query.columns is None else _renamed(fields, query.columns)))
         if not any("," in column for column in frame.columns):
             properties.setdefault(QUERY_COLUMNS, ",".join(frame.columns))
     else:
         schema = assign_fresh_ids(as_schema(query.schema))
     representations = (SqlRepresentation(query.sql, SPARK),)
     return ViewDefinition(schema, representations, query.default_namespace, summary=SUMMARY), properties
+
+
+def _renamed(fields: Sequence[NestedField], columns: Mapping[str, str | None]) -> tuple[NestedField, ...]:
+    if len(fields) != len(columns):
+        raise InvalidInput(f"the view names {len(columns)} columns, and its query has {len(fields)}")
+    return tuple(replace(f, name=name, doc=doc) for f, (name, doc) in zip(fields, columns.items(), strict=True))
 
 
 def spark_sql_of(name: TableName, version: ViewVersion) -> str:
@@ -265,3 +285,88 @@ def redefine_view(
     """Replace the query of a view."""
     # The column names of the old query do not describe the new one.
     return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)
+
+
+@check_arguments
+class LakeViews(ABC):
+    """The part of a lake that deals with views."""
+
+    backend: Backend
+
+    @property
+    @abstractmethod
+    def source(self) -> Source:
+        """How the queries of views find their tables, and the Spark session that runs them."""
+
+    @abstractmethod
+    def _new_location(self, table: TableName, location: str | None) -> str | None:
+        """Return the location of a new table or view, or None if the catalog chooses it."""
+
+    @abstractmethod
+    def _make_namespace(self, namespace: Namespace) -> None:
+        """Create a namespace if it does not exist."""
+
+    @abstractmethod
+    def _list(self, listing: Callable[[Namespace], list[TableName]], namespace: str | None) -> list[str]:
+        """List the names of one namespace, or of all."""
+
+    def create_view(  # noqa: PLR0913 - one parameter per option
+        self,
+        name: str,
+        sql: str,
+        *,
+        schema: object | None = None,
+        columns: Mapping[str, str | None] | None = None,
+        default_namespace: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        replace: bool = False,
+    ) -> View:
+        """Create a view: a named query over tables and views.
+
+        Args:
+            sql: A SELECT in Spark's dialect.
+            schema: Names and types of the columns. With a schema, Spark is not started to determine them.
+            columns: Names for the columns of the query, in order, each with a description or None.
+            default_namespace: For names without a namespace. By default that of the view.
+            replace: Replace the view if it exists.
+        """
+        view = parse_table_name(name)
+        space = parse_namespace(default_namespace) if default_namespace is not None else view.namespace
+        query = ViewQuery(sql, space, schema, dict(properties or {}), columns)
+        definition, settings = define_view(self.source, view, query)
+        committer = ViewCommitter(self.backend, view)
+        if not (replace and self.has_view(name)):
+            self._make_namespace(view.namespace)
+            try:
+                committer.create(self._new_location(view, None), definition, settings)
+                return self.view(name)
+            except AlreadyExists:
+                if not replace:
+                    raise
+        known = self.view(name)
+        committer.edit(partial(redefine_view, definition, settings), known.metadata.view_uuid)
+        return known
+
+    def view(self, name: str) -> View:
+        """Open a view."""
+        view = View(self.source, parse_table_name(name))
+        view.refresh()
+        return view
+
+    def has_view(self, name: str) -> bool:
+        """Return whether a view exists."""
+        found = self.backend.catalog.find(parse_table_name(name))
+        return found is not None and found.kind is Kind.VIEW
+
+    def views(self, namespace: str | None = None) -> list[str]:
+        """List the views of one namespace, or of all, by full name."""
+        return self._list(self.backend.catalog.list_views, namespace)
+
+    def drop_view(self, name: str) -> None:
+        """Remove a view from the catalog. Its files are kept."""
+        view = parse_table_name(name)
+        self.backend.catalog.swap([PointerSwap(view, self.backend.catalog.pointer(view, Kind.VIEW), None, Kind.VIEW)])
+
+    def rename_view(self, name: str, new_name: str) -> None:
+        """Rename a view."""
+        self.backend.catalog.rename_view(parse_table_name(name), parse_table_name(new_name))

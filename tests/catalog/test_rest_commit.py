@@ -66,6 +66,22 @@ def table(lake: Lake) -> Table:
     return lake.create_table("a.t", "id long not null")
 
 
+@pytest.mark.parametrize("lands", [True, False])
+def test_a_table_is_created_with_its_rows_although_an_answer_is_lost(
+    server: RestServer, lake: Lake, lands: bool
+) -> None:
+    made = lake.create_table_as("a.u", rows(1, 2))
+    assert (ids_of(made), len(made.snapshots())) == ([1, 2], 1)
+    server.fail("POST", "/tables/t", lose_reply if lands else lose_request)
+    if lands:
+        assert ids_of(lake.create_table_as("a.t", rows(3))) == [3]
+    else:
+        with pytest.raises(CommitStateUnknown):
+            lake.create_table_as("a.t", rows(3))
+    with pytest.raises(AlreadyExists):
+        lake.create_table_as("a.u", rows(3))
+
+
 def others(server: RestServer, action: Callable[[Table], object]) -> None:
     """Let somebody else change the table."""
     with open_lake(server, seed=99) as lake:

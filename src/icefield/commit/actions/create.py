@@ -1,18 +1,22 @@
 """Create a table: write its first metadata, and register it under an unused name.
 
+A table may be staged first: it exists nowhere until it is created, possibly with its first rows, in one swap.
+
 Raises AlreadyExists, Unsupported (format version), NoSuchNamespace, LocationRefused; no file is left behind then.
 CommitStateUnknown: the response was lost, and the outcome is unknown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from icefield.ambient import Ambient
 from icefield.backend import Backend
+from icefield.commit.action import Action, ProposedChange, WriteContext
 from icefield.commit.actions.location import check_paths
 from icefield.commit.attempt import begin_attempt
+from icefield.commit.loop import NO_FILES, OwnFiles, propose_all
 from icefield.commit.operations.choose import operations_of
-from icefield.commit.operations.tables import PointerTableOperations, TableVersion
+from icefield.commit.operations.tables import PointerTableOperations, Proposal, TableVersion
 from icefield.commit.validate.references import remove_quietly
 from icefield.errors import AlreadyExists, CommitConflict, InvalidInput
 from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
@@ -36,17 +40,26 @@ class TableDefinition:
     format_version: int = FORMAT_VERSION
 
 
-def create_table(backend: Backend, name: TableName, location: str | None, definition: TableDefinition) -> TableVersion:
-    """Create an empty table at a new location; None if the catalog chooses it."""
+def stage_table(backend: Backend, name: TableName, location: str | None, definition: TableDefinition) -> TableMetadata:
+    """Return the first metadata of a table at a new location; None if the catalog chooses it."""
     check_definition(definition)
     check_paths(definition.properties, backend.store)
-    metadata = _first_metadata(definition, location or "", backend.ambient)
+    return operations_of(backend).stage(name, location, _first_metadata(definition, location or "", backend.ambient))
+
+
+def create_table(
+    backend: Backend, name: TableName, staged: TableMetadata, actions: Sequence[Action] = (), own: OwnFiles = NO_FILES
+) -> TableVersion:
+    """Create a staged table, with the result of actions; remove their files if it was certainly not created."""
     attempt = begin_attempt(backend.store)
+    changes: list[ProposedChange] = []
     try:
-        return operations_of(backend).create(name, location, metadata, attempt)
+        metadata = propose_all(actions, staged, WriteContext.of(backend, attempt.store), changes)
+        return operations_of(backend).create(Proposal(name, TableVersion(staged, ""), changes, metadata), attempt)
     except BaseException as error:
         if not attempt.may_have_landed(error):
-            remove_quietly(backend.store, attempt.written)
+            reusable = [location for action in actions for location in action.reusable_files()]
+            remove_quietly(backend.store, [*attempt.written, *own.locations, *reusable])
         if isinstance(error, CommitConflict):
             raise AlreadyExists(f"table {name} was concurrently created by another writer") from error
         raise

@@ -77,9 +77,12 @@ class RestTableOperations:
                 report_commit(self.server.tables, proposal)
         return made
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
-        staged = self.server.tables.stage(table, location, metadata)
-        change = TableChange(table, [AssertCreate()], creation_updates(staged))
+    def stage(self, table: TableName, location: str | None, metadata: TableMetadata) -> TableMetadata:
+        return self.server.tables.stage(table, location, metadata)
+
+    def create(self, proposal: Proposal, attempt: Attempt) -> TableVersion:
+        table, staged = proposal.table, proposal.base.metadata
+        change = TableChange(table, [AssertCreate()], [*creation_updates(staged), *proposal.updates])
         key = self._new_key()
         attempt.is_sent = True
 

@@ -87,8 +87,12 @@ class TableOperations(Protocol):
         """
         ...
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
-        """Commit the first version of a table; without a location, at one that the catalog chooses."""
+    def stage(self, table: TableName, location: str | None, metadata: TableMetadata) -> TableMetadata:
+        """Return the first metadata of a table that `create` creates; None: at a location that the catalog chooses."""
+        ...
+
+    def create(self, proposal: Proposal, attempt: Attempt) -> TableVersion:
+        """Commit the first version of a table: its base was staged, and the changes of the proposal are applied."""
         ...
 
 
@@ -138,7 +142,11 @@ class PointerTableOperations:
         attempt.is_landed = True
         return made
 
-    def create(self, table: TableName, location: str | None, metadata: TableMetadata, attempt: Attempt) -> TableVersion:
+    def stage(self, table: TableName, location: str | None, metadata: TableMetadata) -> TableMetadata:
+        return metadata
+
+    def create(self, proposal: Proposal, attempt: Attempt) -> TableVersion:
+        table, metadata = proposal.table, proposal.metadata
         claim = claim_of(metadata.table_uuid, metadata.location, metadata.properties)
         guard = guard_of(self.backend.store, table, claim)
         guard(self.backend.catalog.entries())
