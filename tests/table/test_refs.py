@@ -1,5 +1,7 @@
 """Branches and tags: written apart, seen apart, published at once."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -86,11 +88,38 @@ def test_refs_are_made_at_any_version_and_dropped(table: Table) -> None:
 
 
 @pytest.mark.parametrize("rule", [{"max_age": 1}, {"max_ref_age_ms": 0}, {"min_snapshots_to_keep": "1"}])
-def test_rules_that_make_no_sense_are_refused(table: Table, rule: dict[str, int]) -> None:
+def test_rules_that_make_no_sense_are_refused(table: Table, rule: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         table.create_branch("b", **rule)
     with pytest.raises(InvalidInput, match="a tag has no rule"):
         table.create_tag("t", min_snapshots_to_keep=1)
+
+
+def test_a_branch_that_is_replaced_moves_and_keeps_its_rules(table: Table) -> None:
+    first = table.metadata.current_snapshot_id
+    table.append(rows(3))
+    table.create_branch("b", at=first, max_ref_age_ms=5, min_snapshots_to_keep=2)
+    table.create_branch("b", replace=True, max_ref_age_ms=7)
+    found = table.refs()["b"]
+    assert (found.max_ref_age_ms, found.min_snapshots_to_keep) == (7, 2)
+    assert ids(table.at("b")) == [1, 2, 3]
+    table.create_tag("g", replace=True)
+    table.create_tag("g", at=first, replace=True)
+    assert table.refs()["g"].snapshot_id == first
+    with pytest.raises(InvalidInput, match="it is a tag, not a branch"):
+        table.create_branch("g", replace=True)
+
+
+def test_a_branch_of_an_empty_table_begins_with_an_empty_snapshot(lake: Lake) -> None:
+    table = lake.create_table("t.empty", "id long")
+    table.create_branch("b", max_ref_age_ms=9)
+    table.at("b").append(rows(1))
+    assert (ids(table.at("b")), ids(table)) == ([1], [])
+    assert table.refs()["b"].max_ref_age_ms == 9
+    with pytest.raises(AlreadyExists):
+        table.create_branch("b")
+    table.publish("b")
+    assert ids(table) == [1]
 
 
 def test_an_empty_table_has_nothing_to_name(lake: Lake) -> None:

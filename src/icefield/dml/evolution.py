@@ -25,6 +25,7 @@ from icefield.types.evolve import (
     Position,
     add_column,
     drop_column,
+    drop_identifier_fields,
     make_optional,
     move_column,
     rename_column,
@@ -34,7 +35,7 @@ from icefield.types.evolve import (
     union_by_name,
     update_column_type,
 )
-from icefield.types.schema import Schema
+from icefield.types.schema import Schema, split_name
 from icefield.types.text import parse_type
 from icefield.types.values.python import python_default
 from icefield.types.versions import check_schema_version
@@ -49,6 +50,11 @@ class TableEvolution:
     def __init__(self, base: TableMetadata) -> None:
         self._draft = Draft(base)
         self.steps: list[Step] = []
+
+    @property
+    def schema(self) -> Schema:
+        """The columns after the steps so far."""
+        return self._draft.schema
 
     def add_column(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -65,7 +71,8 @@ class TableEvolution:
         """Add a column. Dots in the name lead into structs, lists and maps.
 
         Args:
-            name: The name of the column, such as `note` or `address.country`.
+            name: The name of the column, such as `note` or `address.country`; a name of its own that has a dot is
+                written in backticks.
             kind: Its type, as text or as a type object.
             doc: A description.
             default: The value for existing rows, and for new rows that do not name the column (format version 3).
@@ -74,7 +81,7 @@ class TableEvolution:
             after: Put it after this column.
             before: Put it before this column.
         """
-        path, _, last = name.rpartition(".")
+        path, last = split_name(name)
         parsed = parse_type(kind) if isinstance(kind, str) else kind
         column = NewColumn(last, parsed, required, doc, _default(name, default, parsed))
         position = _position(first=first, after=after, before=before)
@@ -125,6 +132,11 @@ class TableEvolution:
         """Set the columns that identify a row. `Table.upsert` uses them as its key."""
         chosen = tuple(names)
         self._change_schema(lambda draft: set_identifier_fields(draft.schema, chosen))
+
+    def drop_identifier_fields(self, names: Iterable[str]) -> None:
+        """Remove columns from those that identify a row."""
+        chosen = tuple(names)
+        self._change_schema(lambda draft: drop_identifier_fields(draft.schema, chosen))
 
     def union_by_name(self, schema: object) -> None:
         """Add the columns that only the given schema or DataFrame has, and widen those that are wider there."""

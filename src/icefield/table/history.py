@@ -10,7 +10,7 @@ from icefield.arguments import check_arguments
 from icefield.cache.reading import ReadContext
 from icefield.commit.actions.expire import RemoveTheseSnapshots
 from icefield.commit.actions.move_branch import MoveBranch
-from icefield.commit.actions.refs import CreateRef, DropRef, FastForward, RollBack, make_ref
+from icefield.commit.actions.refs import BeginEmptyBranch, CreateRef, DropRef, FastForward, RollBack, make_ref
 from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
 from icefield.errors import NoSuchSnapshot
@@ -42,6 +42,11 @@ class TableHistory:
     def name(self) -> str:
         """The full name, such as `shop.orders`."""
         return str(self._head.name)
+
+    @property
+    def head(self) -> TableHead:
+        """Where the handle loads its metadata, which then does not count as a read of rows, and commits."""
+        return self._head
 
     @property
     def metadata(self) -> TableMetadata:
@@ -96,25 +101,29 @@ class TableHistory:
         """Return the branches and tags by name."""
         return dict(self.metadata.refs)
 
-    def create_branch(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+    def create_branch(self, name: str, *, at: AsOf | None = None, replace: bool = False, **retention: int) -> None:
         """Create a branch that starts at the head of this one, or at another version.
+
+        The branch of a table without snapshots starts with an empty one.
 
         Args:
             name: The name of the branch.
             at: The version to start at: a snapshot id, a time, or a branch or tag.
+            replace: If the branch exists, move it there. It keeps the retention rules that are not given.
             retention: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
         """
-        self._create_ref(name, RefKind.BRANCH, at, retention)
+        self._create_ref(name, RefKind.BRANCH, at, retention, replaces=replace)
 
-    def create_tag(self, name: str, *, at: AsOf | None = None, **retention: int) -> None:
+    def create_tag(self, name: str, *, at: AsOf | None = None, replace: bool = False, **retention: int) -> None:
         """Create a tag: a name for one version.
 
         Args:
             name: The name of the tag.
             at: The version to tag: a snapshot id, a time, or a branch or tag. By default the head of this branch.
+            replace: If the tag exists, move it there. It keeps the retention rules that are not given.
             retention: `max_ref_age_ms`.
         """
-        self._create_ref(name, RefKind.TAG, at, retention)
+        self._create_ref(name, RefKind.TAG, at, retention, replaces=replace)
 
     def drop_branch(self, name: str) -> None:
         """Drop a branch. Its snapshots are kept until they expire."""
@@ -147,11 +156,16 @@ class TableHistory:
         """Load the newest metadata for calls that do not read rows, or that record the read themselves."""
         return self._head.load().metadata
 
-    def _create_ref(self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int]) -> None:
+    def _create_ref(
+        self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int], *, replaces: bool
+    ) -> None:
         snapshot = self._point(self._load(), at).snapshot
+        if snapshot is None and kind is RefKind.BRANCH:
+            self._head.commit([BeginEmptyBranch(name, make_ref(0, kind, retention))])
+            return
         if snapshot is None:
             raise NoSuchSnapshot(f"cannot create {name!r}: the table has no snapshots", hint="Write to it first")
-        self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention))])
+        self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention), replaces)])
 
     def _reading(
         self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE, columns: Iterable[int] = ()

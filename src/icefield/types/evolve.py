@@ -189,6 +189,16 @@ def set_identifier_fields(schema: Schema, names: Iterable[str]) -> Schema:
     return replace(schema, identifier_field_ids=tuple(sorted({schema.find_field(n).field_id for n in names})))
 
 
+def drop_identifier_fields(schema: Schema, names: Iterable[str]) -> Schema:
+    """Remove columns from those that identify a row."""
+    gone = {schema.find_field(name).field_id: name for name in names}
+    for field_id, name in gone.items():
+        if field_id not in schema.identifier_field_ids:
+            known = ", ".join(schema.name_of(i) for i in schema.identifier_field_ids) or "none"
+            raise InvalidInput(f"{name!r} is not an identifier field (identifier fields: {known})")
+    return replace(schema, identifier_field_ids=tuple(i for i in schema.identifier_field_ids if i not in gone))
+
+
 def union_by_name(schema: Schema, other: Schema, draw_id: Callable[[], int], format_version: int = 2) -> Schema:
     """Add the columns that only another schema has, by name and at any depth; promote types and make columns optional.
 

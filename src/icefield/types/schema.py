@@ -196,6 +196,19 @@ class Schema:
             raise InvalidInput(f"identifier field {field.name!r} must be required")
 
 
+def split_name(name: str) -> tuple[str, str]:
+    """Split the name of a column into that of its parent, empty for the table, and its own; backticks protect dots.
+
+    >>> split_name("address.country"), split_name("note"), split_name("`a`.`b.c`")
+    (('address', 'country'), ('', 'note'), ('`a`', 'b.c'))
+    """
+    if not _QUOTED_PATH.fullmatch(name):
+        path, _, last = name.rpartition(".")
+        return path, last
+    *above, last = (found.group() for found in QUOTED.finditer(name))
+    return ".".join(above), last[1:-1].replace("``", "`")
+
+
 def check_dotted_names(schema: Schema) -> None:
     """Refuse a new schema in which two fields have the same dotted name: other engines could not open the table."""
     seen: dict[str, tuple[str, ...]] = {}

@@ -6,11 +6,13 @@ Raises InvalidInput, NoSuchSnapshot, AlreadyExists, and ConcurrentChange if hist
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from icefield.commit.action import ProposedChange, WriteContext
+from icefield.commit.action import CommitTarget, ProposedChange, WriteContext
+from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
+from icefield.commit.snapshot.summary import NOTHING
 from icefield.commit.validate.key_history import begin_branch, forget_branches, forget_undone, take_over
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotRef
+from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
 from icefield.model.updates import (
     AssertRefSnapshotId,
     AssertTableUUID,
@@ -25,7 +27,10 @@ BRANCH_RULES = ("min_snapshots_to_keep", "max_snapshot_age_ms", *TAG_RULES)
 
 @dataclass(frozen=True)
 class CreateRef:
-    """Creates or replaces a ref; `ref.snapshot_id` must be in the table. An existing name needs `replace`."""
+    """Creates a ref; `ref.snapshot_id` must be in the table. An existing name needs `replaces`.
+
+    A ref that is replaced keeps its kind, and the retention rules that the new one does not have.
+    """
 
     name: str
     ref: SnapshotRef
@@ -38,9 +43,41 @@ class CreateRef:
             raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         if self.name == MAIN:
             raise InvalidInput(f"{MAIN} already exists; it moves by writes, rollback or publish")
-        is_branch = self.ref.kind is RefKind.BRANCH
+        ref = self.ref if known is None else self._replacing(known)
+        is_branch = ref.kind is RefKind.BRANCH
         memory = begin_branch(base, self.name, snapshot) if is_branch else forget_branches(base, [self.name])
-        return _change(base, self.name, SetSnapshotRef(self.name, self.ref), *memory)
+        return _change(base, self.name, SetSnapshotRef(self.name, ref), *memory)
+
+    def _replacing(self, known: SnapshotRef) -> SnapshotRef:
+        if known.kind is not self.ref.kind:
+            raise InvalidInput(f"cannot replace {self.name!r}: it is a {known.kind}, not a {self.ref.kind}")
+        given = {rule: getattr(self.ref, rule) for rule in BRANCH_RULES if getattr(self.ref, rule) is not None}
+        return replace(known, snapshot_id=self.ref.snapshot_id, **given)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class BeginEmptyBranch:
+    """Creates a branch of a table without snapshots: its first snapshot has no files, as in Iceberg Java.
+
+    ref: its retention rules; the snapshot of it does not count.
+    """
+
+    name: str
+    ref: SnapshotRef
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if (known := base.refs.get(self.name)) is not None:
+            raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
+        snapshot_id = context.ambient.random_id()
+        draft = SnapshotDraft(
+            snapshot_id, Operation.APPEND, [], NOTHING, target=CommitTarget(self.name), begins_branch=True
+        )
+        change = propose_snapshot(draft, base, context)
+        ref = SetSnapshotRef(self.name, replace(self.ref, snapshot_id=snapshot_id))
+        return replace(change, updates=[*change.updates, ref])
 
     def reusable_files(self) -> Sequence[str]:
         return ()

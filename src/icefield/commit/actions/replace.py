@@ -125,7 +125,8 @@ def _renumbered(field: NestedField, draft: Draft, ids: dict[int, int]) -> Nested
     known = None if known_id is None else draft.base.schema.by_id[known_id]
     if known is not None and isinstance(field.type, PrimitiveType) and known.type == field.type:
         ids[field.field_id] = known.field_id
-        return replace(field, field_id=known.field_id)
+        # Rows of other branches may lack the column: what they read does not change.
+        return replace(field, field_id=known.field_id, initial_default=known.initial_default)
     return renumber((field,), draft.draw_column_id, ids)[0]
 
 

@@ -35,7 +35,7 @@ class SnapshotDraft:
 
     new: manifests that it adds. kept: rows of the parent's manifest list to keep; None keeps all.
     target: the branch whose head it becomes, and its idempotency key. extra: more keys for the summary. header: more
-    keys for the header of the manifest list.
+    keys for the header of the manifest list. begins_branch: the branch does not exist yet.
     """
 
     snapshot_id: int
@@ -50,6 +50,7 @@ class SnapshotDraft:
     target: CommitTarget = ON_MAIN
     extra: Mapping[str, str] = field(default_factory=dict)
     header: Mapping[str, str] = field(default_factory=dict)
+    begins_branch: bool = False
 
     def changes(self) -> dict[str, int]:
         """Count the changes, under their summary keys."""
@@ -72,7 +73,7 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, context: WriteCo
     check_branch(base, ref)
     noted = draft.target.summary(base)
     more = remember(base, ref, noted)
-    parent = base.ref_head(ref)
+    parent = None if draft.begins_branch else base.ref_head(ref)
     parent_id = parent.snapshot_id if parent else None
     sequence_number = base.next_sequence_number
     first_row_id = base.next_row_id if base.has_row_ids else None
