@@ -104,3 +104,14 @@ def test_string_literals_are_read_as_spark_reads_them(written: str, value: str) 
 @pytest.mark.parametrize("value", ["it's", "a\\b", "${x}", "line\nbreak", "é", ""])
 def test_a_string_that_is_written_as_a_literal_is_read_back(value: str) -> None:
     assert Cursor(literal_of(value)).string() == value
+
+
+def test_a_name_may_be_in_a_text_or_a_parameter() -> None:
+    cursor = Cursor("IDENTIFIER('shop.' || :t) x", parameters=Parameters(named={"t": "`my table`"}))
+    name = cursor.name()
+    assert (name.parts, name.place.text, cursor.peek()) == (("shop", "my table"), "IDENTIFIER('shop.' || :t)", "x")
+    with pytest.raises(InvalidInput, match="'a b' is not a name"):
+        Cursor("IDENTIFIER('a b')").name()
+    with pytest.raises(InvalidInput, match="is not a text"):
+        Cursor("IDENTIFIER(?)", parameters=Parameters(positional=[1])).name()
+    assert Cursor("identifier.t").name().parts == ("identifier", "t")

@@ -136,8 +136,10 @@ class Cursor:
         return token.name
 
     def name(self, what: str = "a name") -> Name:
-        """Read a name of one or more parts, joined by dots."""
+        """Read a name of one or more parts, joined by dots, or IDENTIFIER of a text that has it."""
         first = self._at
+        if self.accept("identifier", "("):
+            return self._name_in_text(first)
         parts = [self.identifier(what)]
         while self.is_at(".") and (after := self.token(1)) is not None and after.is_name:
             self._at += 1
@@ -261,6 +263,24 @@ class Cursor:
     ) -> IcefieldError:
         """Return an error that points at a place, by default at the next token."""
         return (place or self.place).error(message, hint=hint, kind=kind)
+
+    def _name_in_text(self, first: int) -> Name:
+        """Read a name that is the value of strings and markers, which `||` may join."""
+        inside = self._at
+        found: list[Any] = []
+        while not found or self.accept("||"):
+            found.append(self.parameter() if self.is_at_parameter else self.string("a string or a parameter"))
+        written = self._between(inside, self._at)
+        self.expect(")")
+        if not all(isinstance(each, str) for each in found):
+            raise self.error("the name in IDENTIFIER is not a text", written)
+        try:
+            text = Cursor("".join(found))
+            name = text.name()
+            text.expect_end()
+        except IcefieldError as error:
+            raise self.error(f"{''.join(found)!r} is not a name: {error.message}", written) from error
+        return Name(name.parts, self._between(first, self._at))
 
     def _is(self, ahead: int, word: str) -> bool:
         at = self._at + ahead
