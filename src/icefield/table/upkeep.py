@@ -18,7 +18,7 @@ from icefield.policy.inline import compact_inline
 from icefield.table.history import TableHistory
 from icefield.upkeep.expire import expire_snapshots
 from icefield.upkeep.leases import HeldLease, list_leases
-from icefield.upkeep.orphans import remove_orphans
+from icefield.upkeep.orphans import MOST_LOCATIONS, remove_orphans
 from icefield.upkeep.result import ExpiryResult, OrphanResult, SweepResult
 from icefield.upkeep.sweep import silent, sweep
 
@@ -63,6 +63,7 @@ class TableUpkeep(TableHistory):
         older_than: datetime.timedelta | None = None,
         unsafe: bool = False,
         dry_run: bool = False,
+        most_locations: int = MOST_LOCATIONS,
         progress: Progress = silent,
     ) -> OrphanResult:
         """Mark files in the table's directories that nothing refers to, to be deleted after the grace period.
@@ -74,9 +75,17 @@ class TableUpkeep(TableHistory):
                 `icefield.gc.orphan-age-ms`, which is also the least.
             unsafe: Allow an age below a day, although other engines may be writing.
             dry_run: Return what would be marked, and change nothing.
+            most_locations: How many of the files the result names.
             progress: Called with each file that is deleted.
         """
-        return remove_orphans(self._live(), older_than=older_than, unsafe=unsafe, dry_run=dry_run, progress=progress)
+        return remove_orphans(
+            self._live(),
+            older_than=older_than,
+            unsafe=unsafe,
+            dry_run=dry_run,
+            most_locations=most_locations,
+            progress=progress,
+        )
 
     def sweep(self, *, dry_run: bool = False, progress: Progress = silent) -> SweepResult:
         """Delete marked files whose grace period is over, unless they are in use again or held by a lease.

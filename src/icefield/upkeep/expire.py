@@ -22,7 +22,7 @@ from icefield.upkeep.checks import check_enabled
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired
 from icefield.upkeep.result import ExpiryResult
-from icefield.upkeep.sweep import LeaseCheck, check_owner, silent, sweep
+from icefield.upkeep.sweep import LeaseCheck, check_owner, count_kinds, silent, sweep
 
 
 def expire_snapshots(
@@ -100,5 +100,6 @@ def _describe(
         refs,
         found.num_rows,
         found.total_bytes,
+        count_kinds(found),
         **more,  # type: ignore[arg-type]
     )

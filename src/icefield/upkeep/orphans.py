@@ -43,7 +43,7 @@ from icefield.upkeep.sweep import check_leases, count_kinds, look_until_settled,
 _TEMPORARY_AGE_MS = 3600 * 1000  # a temporary file is in use for as long as one small write takes
 _BATCH = 10_000
 T = TypeVar("T")
-_SHOWN = 1_000
+MOST_LOCATIONS = 1_000
 
 
 def remove_orphans(
@@ -52,6 +52,7 @@ def remove_orphans(
     older_than: datetime.timedelta | None = None,
     unsafe: bool = False,
     dry_run: bool = False,
+    most_locations: int = MOST_LOCATIONS,
     progress: Progress = silent,
 ) -> OrphanResult:
     """Mark the orphan files of a table, and delete those marked earlier whose grace period is over."""
@@ -67,7 +68,6 @@ def remove_orphans(
         mark = write_mark(store, head.backend.ambient, folder, metadata.table_uuid, ORPHAN, orphans)
     if not dry_run:
         note_search(head.backend, found.version.metadata)
-    few = orphans.num_rows <= _SHOWN
     return OrphanResult(
         str(head.name),
         dry_run,
@@ -79,7 +79,7 @@ def remove_orphans(
         found.young,
         found.foreign,
         mark,
-        tuple(orphans.sort_by("location").location.to_pylist()) if few else (),
+        tuple(orphans.slice(0, most_locations).sort_by("location").location.to_pylist()),
         None if dry_run else sweep(head, progress=progress),
     )
 

@@ -65,6 +65,7 @@ class ExpiryResult:
         refs: Branches and tags past their maximum age.
         files_marked: Files that no snapshot needs any more, to be deleted after the grace period.
         bytes_marked: Their size, where it is known.
+        kinds: How many files of each kind.
         mark: The name of the mark that lists them; None if there are none.
         swept: What was deleted of earlier marks whose grace period is over; None for a dry run.
         unfinished: What failed after the snapshots were removed. The files are kept; `sweep` deletes those that are
@@ -77,6 +78,7 @@ class ExpiryResult:
     refs: tuple[str, ...] = ()
     files_marked: int = 0
     bytes_marked: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
     mark: str | None = None
     swept: SweepResult | None = None
     unfinished: str | None = None
@@ -114,7 +116,7 @@ class OrphanResult:
         young: Unreferenced files that are younger than the age that was asked for.
         foreign: Unreferenced files without a name that a writer of tables gives; they are never deleted.
         mark: The name of the mark that lists them; None if there are none.
-        locations: The files, if there are at most 1,000.
+        locations: The files; at most 1,000, unless the call says otherwise.
         swept: What was deleted of earlier marks whose grace period is over; None for a dry run.
     """
 
