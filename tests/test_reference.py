@@ -34,6 +34,7 @@ INTERNAL = {
     "Lake.head",
     "Lake.source",
     "Lake.store",
+    "Table.head",
     "TableEvolution.steps",
     "using",
     "noting",

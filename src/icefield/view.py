@@ -210,6 +210,7 @@ class Reading:
         self._inside = list(inside)
         self._pinned = pinned or {}
         self._opened: dict[TableName, _Opened] = {}
+        self._views: dict[TableName, ViewMetadata] = {}
 
     def frame(self, name: TableName) -> Any:
         """Open a table or view as a DataFrame."""
@@ -219,6 +220,22 @@ class Reading:
     def opened(self) -> frozenset[TableName]:
         """The tables and views that were opened, directly or by views."""
         return frozenset(self._opened)
+
+    def tables_of(self, name: TableName) -> list[TableName]:
+        """Return the tables that a view reads, directly or by other views."""
+        found: list[TableName] = []
+        seen, waiting = {name}, [name]
+        while waiting:
+            view = waiting.pop()
+            version, catalog = self._view(view).current_version, self._source.backend.catalog
+            query = parse_query(spark_sql_of(view, version))
+            for parts in query.tables:
+                each = resolve_relation(catalog, parts, version.default_namespace)
+                known = None if each in seen else catalog.find(each)
+                seen.add(each)
+                if known is not None:
+                    (found if known.kind is Kind.TABLE else waiting).append(each)
+        return found
 
     def query(self, sql: str, default_namespace: Namespace) -> Any:
         """Open a query as a DataFrame; names of one part are looked up in the default namespace."""
@@ -243,9 +260,14 @@ class Reading:
         self._check_way(name)
         self._inside.append(name)
         try:
-            return self._open_view(name, source.views.load(name).metadata)
+            return self._open_view(name, self._view(name))
         finally:
             self._inside.pop()
+
+    def _view(self, name: TableName) -> ViewMetadata:
+        if name not in self._views:
+            self._views[name] = self._source.views.load(name).metadata
+        return self._views[name]
 
     def _open_view(self, name: TableName, metadata: ViewMetadata) -> _Opened:
         version = metadata.current_version

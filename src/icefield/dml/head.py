@@ -114,3 +114,18 @@ class LiveHead:
         head = LiveHead(self.backend, name)
         head.sessions = self.sessions
         return head
+
+
+class PinnedHead(LiveHead):
+    """A table as it was when it was loaded, together with others; a commit starts from there.
+
+    at: when it was loaded, on the monotonic clock.
+    """
+
+    def __init__(self, backend: Backend, name: TableName, version: TableVersion, at: float) -> None:
+        super().__init__(backend, name, version)
+        self._version = version
+        self.pinned_at = at
+
+    def load(self) -> TableVersion:
+        return self._version

@@ -36,8 +36,11 @@ class SparkSql(Protocol):
         """Run a statement, a query only as far as its analysis; return its DataFrame. Raises RefusedBySpark."""
         ...
 
-    def relations(self, text: str) -> list[tuple[int, int]] | None:
-        """Return where Spark's parser finds names of relations, in order; None if it cannot be asked."""
+    def relations(self, text: str) -> list[str] | None:
+        """Return the names of relations that Spark's parser finds, each as `[a, b]`; None if it cannot be asked.
+
+        Raises RefusedBySpark for a text that is not a query.
+        """
         ...
 
     def evaluate(self, text: SparkText) -> object:

@@ -6,6 +6,7 @@ again for each action. Raises RefusedBySpark.
 """
 
 import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
@@ -34,8 +35,8 @@ class SessionSql:
             with self._views(text), active_in_jvm(self._spark):
                 return self._spark.sql(text.text, self._args(text))
 
-    def relations(self, text: str) -> list[tuple[int, int]] | None:
-        """Return where Spark's parser finds names of relations, in order; None over Spark Connect."""
+    def relations(self, text: str) -> list[str] | None:
+        """Return the names of relations that Spark's parser finds, each as `[a, b]`; None over Spark Connect."""
         if self._is_remote:
             return None
         with _refusals(text), logged_once(), active_in_jvm(self._spark):
@@ -86,23 +87,24 @@ class SessionSql:
                 self._spark.catalog.dropTempView(name)
 
 
-def find_relations(spark: Any, text: str) -> list[tuple[int, int]]:
-    """Return where Spark's parser finds names of relations in a query, in order."""
-    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001 - pyspark has no other way
-    found: list[tuple[int, int]] = []
-    _walk(plan, found)
-    return sorted(found)
+def find_relations(spark: Any, text: str) -> list[str]:
+    """Return the names of relations that Spark's parser finds in a query, each as `[a, b]`."""
+    parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - pyspark has no other way to it
+    nodes = json.loads(parser.parsePlan(text).toJSON())
+    found: list[str] = []
+    _collect(nodes, found)
+    return found
 
 
-def _walk(plan: Any, found: list[tuple[int, int]]) -> None:
-    """Collect the places of unresolved relations in a plan, its common table expressions and its subqueries."""
-    if plan.getClass().getSimpleName() in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier"):
-        origin = plan.origin()
-        if origin.startIndex().isDefined():
-            found.append((int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1))
-    for children in (plan.children(), plan.innerChildren(), plan.subqueries()):
-        for at in range(children.size()):
-            _walk(children.apply(at), found)
+def _collect(value: Any, found: list[str]) -> None:
+    """Collect the names in a plan, its common table expressions and its subqueries."""
+    if isinstance(value, dict):
+        if str(value.get("class", "")).endswith(".UnresolvedRelation"):
+            found.append(str(value["multipartIdentifier"]))
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            _collect(each, found)
 
 
 @contextmanager

@@ -1,8 +1,31 @@
 """The parsers of queries, by the first word of a statement."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from icefield.sql.session import Statement
+from icefield.sql.query.read import open_query
+from icefield.sql.session import Run, Statement
 from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.place import Place
 
-QUERIES: Mapping[str, Callable[[Cursor], Statement]] = {}
+
+@dataclass(frozen=True)
+class Query:
+    """A query, which Spark reads."""
+
+    place: Place
+
+    def run(self, run: Run) -> Any:
+        """Open it as a DataFrame, whose rows are read when it is used."""
+        return open_query(run, self.place)
+
+
+def parse_query(cursor: Cursor) -> Query:
+    """Parse a query: all that follows."""
+    return Query(cursor.rest())
+
+
+QUERIES: Mapping[str, Callable[[Cursor], Statement]] = dict.fromkeys(
+    ("select", "with", "values", "table", "from", "("), parse_query
+)

@@ -1,0 +1,46 @@
+"""Errors of Spark about a query, as errors that point at the author's text."""
+
+import re
+
+from icefield.engine.sql import RefusedBySpark
+from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
+from icefield.sql.query.rewrite import Rewritten
+from icefield.sql.session import Run
+from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.place import Place
+
+_NO_RELATION = "TABLE_OR_VIEW_NOT_FOUND"
+_GENERATED = re.compile(r"`?(?:icefield_[0-9a-f]{32}_\d+_x*|_pyspark_connect_temp_view_[0-9a-f]{32})`?\.?")
+_HINT = re.compile(r"\.? Did you mean one of the following\? \[(.*)\]")
+
+
+def error_of(run: Run, refused: RefusedBySpark, rewritten: Rewritten) -> IcefieldError:
+    """Return what Spark says about a text, at the place that it comes from."""
+    place = _place_of(refused, rewritten)
+    if refused.condition.startswith(_NO_RELATION) and place is not None:
+        cursor = Cursor(place.source, place.start, place.end)
+        token = cursor.token()
+        if token is not None and token.is_name:
+            return run.missing(cursor.name())
+    message, hint = without_generated(refused.message), None
+    if found := _HINT.search(message):
+        message, hint = message[: found.start()], f"Did you mean {found[1]}?"
+    said = f"[{refused.condition}] {message}" if refused.condition else message
+    kind = NoSuchTable if refused.condition.startswith(_NO_RELATION) else InvalidInput
+    return (place or rewritten.origin).error(said, hint=hint, kind=kind)
+
+
+def without_generated(text: str) -> str:
+    """Return a text of Spark without the names that stand for DataFrames."""
+    return _GENERATED.sub("", text)
+
+
+def _place_of(refused: RefusedBySpark, rewritten: Rewritten) -> Place | None:
+    if refused.start is None or refused.stop is None:
+        return None
+    place = rewritten.place(refused.start, refused.stop)
+    if place.end > place.start:
+        return place
+    # A position without a length is that of a token.
+    cursor = Cursor(place.source, place.start, rewritten.origin.end)
+    return cursor.place

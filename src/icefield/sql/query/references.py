@@ -1,0 +1,175 @@
+"""What the names in a query refer to: tables of the lake, views, temporary views, DataFrames, or relations of Spark.
+
+    orders                  a temporary view, else the table of the current namespace
+    shop.orders, lake.shop.orders, shop.orders.files, shop.orders.branch_b        relations of the lake
+    parquet.`/a/b`, spark_catalog.db.t, and what else the lake does not have      left to Spark
+
+Raises NoSuchTable, NoSuchSnapshot, Unsupported, InvalidInput; all point at the name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from icefield.arguments import whole_number
+from icefield.catalog.catalog import Kind
+from icefield.engine.local import LOCAL
+from icefield.engine.rows import load_spark_engine
+from icefield.errors import InvalidInput, NoSuchSnapshot, Unsupported
+from icefield.expr.bind.bound import Bound
+from icefield.expr.query.lexer import lex
+from icefield.model.metadata import TableMetadata
+from icefield.model.names import TableName
+from icefield.model.snapshot import RefKind
+from icefield.plan.versions import AsOf, ResolvedVersion, parse_moment, resolve_version
+from icefield.sql.query.constants import constant_value, time_value
+from icefield.sql.query.shape import Mention, Travel
+from icefield.sql.session import Relation, Run
+from icefield.sql.syntax.cursor import Cursor, Name
+from icefield.sql.syntax.place import pointing_at
+from icefield.table.table import Table
+
+GLOBAL = "global_temp"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A mention of a table, view or metadata table of the lake, and the rows of it that are read.
+
+    index: its place among the mentions. name: what stands for it in the text for Spark. as_of: the version that the
+    query names. where, columns: what is enough to read; all rows and the columns of the table if None.
+    """
+
+    index: int
+    mention: Mention
+    parts: tuple[str, ...]
+    name: str
+    relation: Relation
+    as_of: AsOf | None = None
+    table: Table | None = None
+    where: Bound | None = None
+    columns: Sequence[str] | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows of a table are read, not of a view or of metadata."""
+        return self.relation.kind is Kind.TABLE and self.relation.inspects is None
+
+    @property
+    def _as_of(self) -> AsOf | None:
+        return self.as_of if self.as_of is not None else self.relation.ref
+
+    @property
+    def version(self) -> ResolvedVersion:
+        """The version of the table that is read."""
+        assert self.table is not None
+        return resolve_version(self.table.head.load().metadata, self._as_of)
+
+    def frame(self) -> Any:
+        """Open it as a DataFrame."""
+        assert self.table is not None
+        as_of = self._as_of
+        with pointing_at(self.mention.place):
+            if self.relation.inspects is not None:
+                return self.table.inspect(self.relation.inspects, as_of=as_of).to_spark()
+            return self.table.scan(self.where, self.columns, as_of).to_spark()
+
+
+def name_of(run: Run, mention: Mention) -> Name:
+    """Return the name of a mention: as written, or the value of IDENTIFIER(...)."""
+    if mention.argument is None:
+        return Name(mention.parts, mention.name_place)
+    cursor = Cursor(mention.argument.source, mention.argument.start, mention.argument.end, run.parameters)
+    value = constant_value(run, cursor)
+    cursor.expect_end()
+    if not isinstance(value, str):
+        raise mention.argument.error(f"IDENTIFIER takes a text, not {value!r}", kind=InvalidInput)
+    tokens = list(lex(value))
+    is_name = bool(tokens) and all(t.is_name if at % 2 == 0 else t.text == "." for at, t in enumerate(tokens))
+    if not is_name or len(tokens) % 2 == 0:
+        raise mention.argument.error(f"{value!r} is not the name of a table", kind=InvalidInput)
+    return Name(tuple(token.name for token in tokens[::2]), mention.name_place)
+
+
+def find_temporary(run: Run, parts: tuple[str, ...]) -> str | None:
+    """Return the key of the lake's temporary view that a name refers to."""
+    key = ".".join(parts).lower()
+    is_possible = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() == GLOBAL)
+    return key if is_possible and key in run.session.temporary_views else None
+
+
+def find_relation_of(run: Run, name: Name) -> Relation | None:
+    """Return what a name refers to in the lake; None for what is left to Spark."""
+    found = run.find(name)
+    if found is None or len(name.parts) > 1 or run.engine == LOCAL:
+        return found
+    # The session's temporary views hide tables of the current namespace.
+    is_hidden = load_spark_engine().sql(run.lake.spark).has_temporary_view(name.parts[0])
+    return None if is_hidden else found
+
+
+def resolve_travel(run: Run, relation: Relation, travel: Travel | None) -> AsOf | None:
+    """Return the version that a clause names: a snapshot id, a time, or a ref."""
+    if travel is None:
+        return None
+    if relation.kind is Kind.VIEW:
+        raise travel.place.error("a view has no versions to read", kind=Unsupported)
+    if relation.ref is not None:
+        raise travel.place.error("a branch or tag is a version already", kind=InvalidInput)
+    cursor = Cursor(travel.value.source, travel.value.start, travel.value.end, run.parameters)
+    if travel.is_time:
+        return time_value(run, cursor)
+    value = constant_value(run, cursor)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise travel.value.error(
+            f"a version is a snapshot id or the name of a branch or tag, not {value!r}",
+            hint="Use TIMESTAMP AS OF for a time" if isinstance(value, datetime) else None,
+            kind=InvalidInput,
+        )
+    return value
+
+
+def pin(reference: Reference, table: Table) -> Reference:
+    """Return a reference with its table; raise an error if the version that it names does not exist."""
+    metadata = table.head.load().metadata
+    return replace(_at_version(reference, metadata), table=table)
+
+
+def _at_version(reference: Reference, metadata: TableMetadata) -> Reference:
+    relation, travel = reference.relation, reference.mention.travel
+    if relation.ref is not None:
+        ref = metadata.refs.get(relation.ref)
+        wanted = RefKind.TAG if relation.is_tag else RefKind.BRANCH
+        if ref is None or ref.kind is not wanted:
+            kind = "tag" if relation.is_tag else "branch"
+            known = ", ".join(name for name, each in metadata.refs.items() if each.kind is wanted) or "none"
+            raise reference.mention.place.error(
+                f"{relation.name} has no {kind} {relation.ref!r} (there is: {known})", kind=NoSuchSnapshot
+            )
+    if travel is None or reference.as_of is None:
+        return reference
+    with pointing_at(travel.value):
+        as_of = reference.as_of
+        if isinstance(as_of, str) and as_of not in metadata.refs:
+            as_of = _snapshot_of_text(as_of, relation.name, metadata)
+        resolve_version(metadata, as_of)
+        return replace(reference, as_of=as_of)
+
+
+def _snapshot_of_text(text: str, table: TableName, metadata: TableMetadata) -> int:
+    number = whole_number(text)
+    if number is not None and metadata.snapshots.find(number) is not None:
+        return number
+    known = ", ".join(metadata.refs) or "none"
+    raise NoSuchSnapshot(
+        f"{table} has no snapshot, branch or tag {text!r} (branches and tags: {known})", hint=_hint_of_time(text)
+    )
+
+
+def _hint_of_time(text: str) -> str | None:
+    try:
+        parse_moment(text, "it")
+    except InvalidInput:
+        return None
+    return "Use TIMESTAMP AS OF for a time"
