@@ -4,97 +4,60 @@ All tables of a statement are loaded in one call, those of its views too. The ro
 the versions are fixed now. Raises the errors of names and versions, and what Spark says about the text, at its place.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from icefield.catalog.catalog import Kind
 from icefield.engine.local import LOCAL
-from icefield.engine.rows import is_spark, load_spark_engine
+from icefield.engine.rows import load_spark_engine
 from icefield.engine.sql import RefusedBySpark, SparkSql, SparkText
-from icefield.errors import IcefieldError, InvalidInput, NeedsSpark, Unsupported
+from icefield.errors import NeedsSpark, Unsupported
 from icefield.expr.query.lexer import lex
 from icefield.model.names import TableName
 from icefield.sql.query.errors import error_of
-from icefield.sql.query.mentions import Part, find_mentions
+from icefield.sql.query.hidden import edits_of_stars, with_hidden_columns
+from icefield.sql.query.mentions import Part
+from icefield.sql.query.names import QueryNames, Resolution, given_value
 from icefield.sql.query.pins import Pins
-from icefield.sql.query.references import Reference, find_relation_of, find_temporary, name_of, pin, resolve_travel
-from icefield.sql.query.rewrite import Edit, Replaced, Rewritten, edits_of, frame_name, rewrite
-from icefield.sql.query.shape import Mention, Shape
+from icefield.sql.query.references import Reference, pin
+from icefield.sql.query.rewrite import Edit, Replaced, Rewritten, edits_of, rewrite
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Name
 from icefield.sql.syntax.place import Place, pointing_at
 from icefield.sql.syntax.strings import literal_of
 from icefield.view import Reading
 
-_MAX_DEPTH = 50
+# Opens a reference as a DataFrame.
+FrameOf = Callable[[Reference], Any]
 
 
 def open_query(run: Run, place: Place, pins: Pins | None = None) -> Any:
     """Open a query as a DataFrame: all its tables at one moment, only files that its filters need."""
-    return Opening(run, pins).query(place)
+    opening = Opening(run, pins)
+    return opening.open(opening.names(place))
 
 
 def open_relation(run: Run, name: Name, pins: Pins | None = None) -> Any:
     """Open a table, view, branch, tag or metadata table as a DataFrame."""
-    return Opening(run, pins).query(name.place, Part.RELATION)
-
-
-@dataclass(frozen=True)
-class QueryNames:
-    """A query whose names are resolved.
-
-    By the index of a mention: parts: its name. below: the query of a temporary view. frames: a DataFrame that the
-    caller gave. references: mentions of the lake.
-    """
-
-    origin: Place
-    shape: Shape
-    parts: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    references: list[Reference] = field(default_factory=list)
-    below: "dict[int, QueryNames]" = field(default_factory=dict)
-    frames: dict[int, Any] = field(default_factory=dict)
-
-    def all_references(self) -> Iterator[Reference]:
-        """Yield the references of the query, and of the temporary views in it."""
-        yield from self.references
-        for each in self.below.values():
-            yield from each.all_references()
+    opening = Opening(run, pins)
+    return opening.open(opening.names(name.place, Part.RELATION))
 
 
 class Opening:
-    """One statement that opens queries: every name in it is resolved once, all tables are of one moment."""
+    """One statement that opens queries: every name in it is resolved once, and all tables are of one moment."""
 
     def __init__(self, run: Run, pins: Pins | None = None) -> None:
         self._run = run
         self._pins = pins or Pins(run)
         self._openers: dict[TableName, Callable[[], Any]] = {}
         self._reading = Reading(run.lake.source, pinned=self._openers)
-        self._scope = run.lake.ambient.random_uuid().hex
-        self._count = 0
+        self._resolution = Resolution(run)
 
-    def query(self, place: Place, part: Part = Part.QUERY) -> Any:
-        """Open a query, or one relation, as a DataFrame."""
-        if self._run.engine == LOCAL:
-            raise place.error("a query", kind=NeedsSpark)
-        names = self.resolve(place, part)
-        self.pin(names)
-        return self.open(names, part)
-
-    def resolve(self, place: Place, part: Part = Part.QUERY, inside: tuple[str, ...] = ()) -> QueryNames:
-        """Find out what the names of a query refer to; nothing is loaded yet."""
-        shape = find_mentions(place, part)
-        if shape.writes is not None:
-            at = Place(place.source, shape.writes.start, shape.writes.end)
-            raise at.error("a query cannot insert rows", hint="Begin the statement with INSERT", kind=Unsupported)
-        found = QueryNames(place, shape)
-        for index, mention in enumerate(shape.mentions):
-            self._resolve_mention(found, index, mention, inside)
-        return found
-
-    def pin(self, names: QueryNames) -> None:
-        """Fix the versions of all tables that a query reads, those of views too, at one moment."""
+    def names(self, place: Place, part: Part = Part.QUERY) -> QueryNames:
+        """Resolve the names of a query, and fix the versions of all tables that it reads at one moment."""
+        names = self._resolution.resolve(place, part)
         every = list(names.all_references())
         tables = [each.relation.name for each in every if each.relation.kind is Kind.TABLE]
         for view in (each for each in every if each.relation.kind is Kind.VIEW):
@@ -103,70 +66,76 @@ class Opening:
             self._openers |= {name: partial(self._open_table, name) for name in below}
             tables += below
         self._pins.load(tables)
-        _pin_all(names, self._pins)
+        self._fix(names)
+        return names
 
-    def open(self, names: QueryNames, part: Part = Part.QUERY) -> Any:
-        """Give the text to Spark."""
-        text, rewritten = self._spark_text(names, part)
+    def open(self, names: QueryNames) -> Any:
+        """Open a query whose names are resolved as a DataFrame."""
+        if self._run.engine == LOCAL:
+            raise names.origin.error("a query", kind=NeedsSpark)
+        self.check(names)
+        return self.analyse(names, self._frame_of)
+
+    def analyse(self, names: QueryNames, frame_of: FrameOf) -> Any:
+        """Give the text to Spark, with a DataFrame for each reference."""
+        rewritten = self.rewritten(names)
+        frames = {each.name: frame_of(each) for each in names.references}
+        frames |= {each.name: self.analyse(each.query, frame_of) for each in names.temporary}
+        frames |= {each.name: each.frame for each in names.given}
+        run = self._run
+        text = SparkText(rewritten.text, frames, run.parameters.named, _remaining_values(run, rewritten))
         try:
             return self._sql.run(text)
         except RefusedBySpark as refused:
-            raise error_of(self._run, refused, rewritten) from refused
+            raise error_of(run, refused, rewritten, names.left) from refused
+
+    def check(self, names: QueryNames) -> None:
+        """Refuse a text in which Spark's parser finds other relations, if that can be asked."""
+        rewritten = self.rewritten(names)
+        try:
+            found = self._sql.relations(rewritten.text)
+        except RefusedBySpark as refused:
+            raise error_of(self._run, refused, rewritten, names.left) from refused
+        if found is None:
+            return
+        generated = [each.name for each in (*names.references, *names.temporary, *names.given)]
+        left = [name.parts for name in names.left]
+        expected = Counter(f"[{', '.join(parts)}]" for parts in (*((name,) for name in generated), *left))
+        expected += Counter(f"[{name}]" for name in names.shape.common)
+        surplus = Counter(found) - expected
+        if surplus:
+            raise names.origin.error(
+                f"cannot tell which tables the query reads: Spark finds {', '.join(surplus)}",
+                hint="Write names that are also keywords in backquotes",
+                kind=Unsupported,
+            )
+
+    def rewritten(self, names: QueryNames) -> Rewritten:
+        """Return the text for Spark, in which generated names stand for relations."""
+        catalog = self._run.lake.catalog.name
+        replaced = [
+            *(Replaced(each.mention, each.name, _full_name(each, catalog)) for each in names.references),
+            *(Replaced(each.mention, each.name, each.parts) for each in names.temporary),
+            *(Replaced(each.mention, each.name, ()) for each in names.given),
+        ]
+        edits = [*edits_of(names.shape, replaced), *edits_of_stars(names.shape, names.references)]
+        edits += self._edits_of_values(names)
+        if names.part is Part.RELATION:
+            edits.append(Edit(names.origin.start, names.origin.start, "SELECT * FROM "))
+        return rewrite(names.origin, edits)
 
     @property
     def _sql(self) -> SparkSql:
         return load_spark_engine().sql(self._run.lake.spark)
 
-    def _resolve_mention(self, found: QueryNames, index: int, mention: Mention, inside: tuple[str, ...]) -> None:
-        run = self._run
-        if mention.frame is not None:
-            found.frames[index] = _frame_of(run, mention)
-            return
-        name = name_of(run, mention)
-        found.parts[index] = name.parts
-        if (key := find_temporary(run, name.parts)) is not None:
-            if mention.travel is not None:
-                raise mention.travel.place.error("a temporary view has no versions to read", kind=Unsupported)
-            if key in inside or len(inside) > _MAX_DEPTH:
-                raise mention.place.error(f"the temporary view {key} reads itself", kind=InvalidInput)
-            text = run.session.temporary_views[key]
-            found.below[index] = self.resolve(Place(text, 0, len(text)), inside=(*inside, key))
-            return
-        with pointing_at(mention.name_place):
-            relation = find_relation_of(run, name)
-        if relation is not None:
-            as_of = resolve_travel(run, relation, mention.travel)
-            self._count += 1
-            generated = frame_name(self._scope, self._count)
-            found.references.append(Reference(index, mention, name.parts, generated, relation, as_of))
-
-    def _spark_text(self, names: QueryNames, part: Part) -> tuple[SparkText, Rewritten]:
-        catalog = self._run.lake.catalog.name
-        frames: dict[str, Any] = {}
-        replaced: list[Replaced] = []
-        for reference in names.references:
-            frames[reference.name] = self._frame_of(reference)
-            full = _full_name(reference, catalog)
-            replaced.append(Replaced(reference.mention, reference.name, full))
-        for index, below in names.below.items():
-            frames[name := self._new_name()] = self.open(below)
-            replaced.append(Replaced(names.shape.mentions[index], name, names.parts[index]))
-        for index, frame in names.frames.items():
-            frames[name := self._new_name()] = frame
-            replaced.append(Replaced(names.shape.mentions[index], name, ()))
-        edits = [*edits_of(names.shape, replaced), *self._values(names)]
-        if part is Part.RELATION:
-            edits.append(Edit(names.origin.start, names.origin.start, "SELECT * FROM "))
-        rewritten = rewrite(names.origin, edits)
-        positional = _remaining(self._run, rewritten)
-        return SparkText(rewritten.text, frames, self._run.parameters.named, positional), rewritten
-
-    def _new_name(self) -> str:
-        self._count += 1
-        return frame_name(self._scope, self._count)
-
-    def _open_table(self, name: TableName) -> Any:
-        return self._pins.table(name).scan().to_spark()
+    def _fix(self, names: QueryNames) -> None:
+        """Give references their tables, and the columns that the query needs of them."""
+        for at, each in enumerate(names.references):
+            if each.relation.kind is Kind.TABLE:
+                fixed = pin(each, self._pins.table(each.relation.name))
+                names.references[at] = with_hidden_columns(fixed, names.shape)
+        for temporary in names.temporary:
+            self._fix(temporary.query)
 
     def _frame_of(self, reference: Reference) -> Any:
         if reference.relation.kind is Kind.TABLE:
@@ -174,23 +143,15 @@ class Opening:
         with pointing_at(reference.mention.place):
             return self._reading.frame(reference.relation.name)
 
-    def _values(self, names: QueryNames) -> Iterator[Edit]:
+    def _open_table(self, name: TableName) -> Any:
+        return self._pins.table(name).scan().to_spark()
+
+    def _edits_of_values(self, names: QueryNames) -> Iterator[Edit]:
         """Write values that the caller gave as `{name}`."""
         for token in names.shape.values:
             place = Place(names.origin.source, token.start, token.end)
-            if token.name not in self._run.frames:
-                raise _unknown_frame(self._run, token.name, place)
             with pointing_at(place):
-                yield Edit(token.start - 1, token.end + 1, literal_of(self._run.frames[token.name]))
-
-
-def _pin_all(names: QueryNames, pins: Pins) -> None:
-    names.references[:] = [
-        pin(each, pins.table(each.relation.name)) if each.relation.kind is Kind.TABLE else each
-        for each in names.references
-    ]
-    for below in names.below.values():
-        _pin_all(below, pins)
+                yield Edit(token.start - 1, token.end + 1, literal_of(given_value(self._run, token.name, place)))
 
 
 def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
@@ -201,26 +162,7 @@ def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
     return (*full, reference.parts[-1]) if is_within else full
 
 
-def _frame_of(run: Run, mention: Mention) -> Any:
-    assert mention.frame is not None
-    if mention.frame not in run.frames:
-        raise _unknown_frame(run, mention.frame, mention.place)
-    frame = run.frames[mention.frame]
-    if not is_spark(frame) or not hasattr(frame, "sparkSession"):
-        raise mention.place.error(
-            f"{mention.frame} must be a Spark DataFrame to be read, not {type(frame).__name__}", kind=InvalidInput
-        )
-    return frame
-
-
-def _unknown_frame(run: Run, name: str, place: Place) -> IcefieldError:
-    known = ", ".join(run.frames) or "none"
-    return place.error(
-        f"no DataFrame {name!r} was given (given: {known})", hint=f"Call sql(..., {name}=frame)", kind=InvalidInput
-    )
-
-
-def _remaining(run: Run, rewritten: Rewritten) -> list[Any]:
+def _remaining_values(run: Run, rewritten: Rewritten) -> Sequence[Any]:
     """Return the values of the `?` markers that are left in a text."""
     values = run.parameters.positional
     if not values:
