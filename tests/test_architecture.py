@@ -57,7 +57,7 @@ INSIDE = {
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
     "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
-    "sql": ("syntax", "query", "schema", "rows", "commands"),
+    "sql": ("syntax", "query", "schema", "rows", "procedures", "commands"),
     "storage": ("object_store",),
     "types": ("values",),
 }

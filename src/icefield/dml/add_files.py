@@ -73,12 +73,17 @@ def describe_files(
 ) -> FilesToAdd:
     """Describe files from their footers; a directory means all Parquet files below it."""
     rules = import_settings(metadata, partition or {})
-    locations = list(_locations(store, files))
+    locations = list_files(store, files)
     _check_once(locations)
     with ThreadPoolExecutor(THREADS) as pool:
         described = list(pool.map(lambda location: describe_file(store, location, rules), locations))
     columns = as_columns(described, metadata.spec, metadata.schema)
     return FilesToAdd(columns, all(file.has_ids for file in described))
+
+
+def list_files(store: Store, files: Files) -> list[str]:
+    """Return the locations of files; a directory means all Parquet files below it."""
+    return list(_locations(store, files))
 
 
 def _locations(store: Store, files: Files) -> Iterator[str]:

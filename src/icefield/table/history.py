@@ -9,8 +9,15 @@ from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
 from icefield.cache.reading import ReadContext
 from icefield.commit.actions.expire import RemoveTheseSnapshots
-from icefield.commit.actions.move_branch import MoveBranch
-from icefield.commit.actions.refs import BeginEmptyBranch, CreateRef, DropRef, FastForward, RollBack, make_ref
+from icefield.commit.actions.refs import (
+    BeginEmptyBranch,
+    CreateRef,
+    DropRef,
+    FastForward,
+    MoveBranch,
+    RollBack,
+    make_ref,
+)
 from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
 from icefield.errors import NoSuchSnapshot

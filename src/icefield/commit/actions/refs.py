@@ -6,7 +6,7 @@ Raises InvalidInput, NoSuchSnapshot, AlreadyExists, and ConcurrentChange if hist
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from icefield.commit.action import CommitTarget, ProposedChange, WriteContext
+from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
 from icefield.commit.snapshot.summary import NOTHING
 from icefield.commit.validate.key_history import begin_branch, forget_branches, forget_undone, take_over
@@ -146,6 +146,25 @@ class RollBack:
             )
         memory = forget_undone(base, self.branch, target)
         return _change(base, self.branch, _moved(base, self.branch, target), *memory)
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class MoveBranch:
+    """Moves a branch to any snapshot of the table; its idempotency keys are those of the branch that has it."""
+
+    branch: str
+    snapshot_id: int
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        target = base.snapshot_by_id(self.snapshot_id)
+        known = base.refs.get(self.branch)
+        if known is not None and known.snapshot_id == target.snapshot_id:
+            return NOTHING_TO_DO
+        moved = _moved(base, self.branch, target)
+        return _change(base, self.branch, moved, *begin_branch(base, self.branch, target))
 
     def reusable_files(self) -> Sequence[str]:
         return ()

@@ -1,0 +1,1 @@
+"""Procedures of CALL: those of Iceberg's Spark runtime, by its names, arguments and results, and our own."""
