@@ -1,29 +1,30 @@
 """Errors of Spark about a query, as errors that point at the author's text."""
 
 import re
+from collections.abc import Sequence
 
 from icefield.engine.sql import RefusedBySpark
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
 from icefield.sql.query.rewrite import Rewritten
 from icefield.sql.session import Run
-from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
 
-_NO_RELATION = "TABLE_OR_VIEW_NOT_FOUND"
+_NO_RELATION = ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND")
 _GENERATED = re.compile(r"`?(?:icefield_[0-9a-f]{32}_\d+_x*|_pyspark_connect_temp_view_[0-9a-f]{32})`?\.?")
-_HINT = re.compile(r"\.? Did you mean one of the following\? \[(.*)\]")
+_SUGGESTIONS = re.compile(r"\.? Did you mean one of the following\? \[(.*)\]")
 
 
-def error_of(run: Run, refused: RefusedBySpark, rewritten: Rewritten) -> IcefieldError:
-    """Return what Spark says about a text, at the place that it comes from."""
+def error_of(run: Run, refused: RefusedBySpark, rewritten: Rewritten, left: Sequence[Name] = ()) -> IcefieldError:
+    """Return what Spark says about a text, at the place that it comes from. left: names that are Spark's to resolve."""
     place = _place_of(refused, rewritten)
-    if refused.condition.startswith(_NO_RELATION) and place is not None:
-        cursor = Cursor(place.source, place.start, place.end)
-        token = cursor.token()
-        if token is not None and token.is_name:
-            return run.missing(cursor.name())
+    if refused.condition.startswith(_NO_RELATION):
+        named = [name for name in left if ".".join(f"`{part}`" for part in name.parts) in refused.message]
+        at = [name for name in left if place is not None and name.place.start == place.start]
+        if at or named:
+            return run.missing((at or named)[0])
     message, hint = without_generated(refused.message), None
-    if found := _HINT.search(message):
+    if found := _SUGGESTIONS.search(message):
         message, hint = message[: found.start()], f"Did you mean {found[1]}?"
     said = f"[{refused.condition}] {message}" if refused.condition else message
     kind = NoSuchTable if refused.condition.startswith(_NO_RELATION) else InvalidInput
@@ -42,5 +43,4 @@ def _place_of(refused: RefusedBySpark, rewritten: Rewritten) -> Place | None:
     if place.end > place.start:
         return place
     # A position without a length is that of a token.
-    cursor = Cursor(place.source, place.start, rewritten.origin.end)
-    return cursor.place
+    return Cursor(place.source, place.start, rewritten.origin.end).place

@@ -15,7 +15,7 @@ from enum import Enum
 from icefield.expr.query.functions import words
 from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
 from icefield.sql.query.constants import read_value
-from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Travel
+from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Star, Travel
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
 
@@ -71,7 +71,7 @@ class _Finder:
         self.mentions: list[Mention] = []
         self.common: list[str] = []
         self.qualified: list[Qualified] = []
-        self.stars: list[tuple[Lexeme, Scope]] = []
+        self.stars: list[Star] = []
         self.values: list[Lexeme] = []
         self.writes: Lexeme | None = None
 
@@ -99,7 +99,7 @@ class _Finder:
             word, text = self._keyword(at), self._tokens[at].text
             if begins and word == "table" and self._is_name(at + 1):
                 at = self._table(at + 1, common, scope)
-            elif word == "from" and not self._is_distinct(at):
+            elif word == "from" and not self._is_distinct(at) and self._word(at + 1) != "from":
                 in_from, at = True, self.relation(at + 1, common, scope)
             elif word == "join" or (text == "," and in_from):
                 at = self.relation(at + 1, common, scope)
@@ -127,7 +127,7 @@ class _Finder:
             self.values.append(self._tokens[at + 1])
             return at + 3
         if token.text == "*" and self._begins_star(at):
-            self.stars.append((token, scope))
+            self.stars.append(self._star(at, scope))
         if token.text == ":" and self._is_name(at + 1):
             return at + 2
         if token.word == "as" and self._is_name(at + 1):
@@ -143,9 +143,13 @@ class _Finder:
         if len(parts) > 1 or is_star or is_hint or parts[0].name.startswith("_"):
             self.qualified.append(Qualified(parts, scope, is_hint, is_star, is_call))
         if is_star:
-            self.stars.append((self._tokens[end + 1], scope))
+            self.stars.append(self._star(end + 1, scope, tuple(part.name.lower() for part in parts)))
             return end + 2
         return end
+
+    def _star(self, at: int, scope: Scope, owner: tuple[str, ...] = ()) -> Star:
+        has_list = self._word(at + 1) == "except" and self._text(at + 2) == "("
+        return Star(self._tokens[at], scope, owner, self._tokens[at + 2].end if has_list else None)
 
     def _hint(self, at: int, common: Names, scope: Scope) -> int:
         while at < len(self._tokens) and self._tokens[at].text != "*/":

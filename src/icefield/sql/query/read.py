@@ -78,16 +78,21 @@ class Opening:
 
     def analyse(self, names: QueryNames, frame_of: FrameOf) -> Any:
         """Give the text to Spark, with a DataFrame for each reference."""
-        rewritten = self.rewritten(names)
-        frames = {each.name: frame_of(each) for each in names.references}
-        frames |= {each.name: self.analyse(each.query, frame_of) for each in names.temporary}
-        frames |= {each.name: each.frame for each in names.given}
-        run = self._run
-        text = SparkText(rewritten.text, frames, run.parameters.named, _remaining_values(run, rewritten))
+        rewritten, run = self.rewritten(names), self._run
+        text = SparkText(
+            rewritten.text, self.frames(names, frame_of), run.parameters.named, _remaining_values(run, rewritten)
+        )
         try:
             return self._sql.run(text)
         except RefusedBySpark as refused:
             raise error_of(run, refused, rewritten, names.left) from refused
+
+    def frames(self, names: QueryNames, frame_of: FrameOf | None = None) -> dict[str, Any]:
+        """Open what a text names, by the names that stand for it in the text for Spark."""
+        frame_of = frame_of or self._frame_of
+        frames = {each.name: frame_of(each) for each in names.references}
+        frames |= {each.name: self.analyse(each.query, frame_of) for each in names.temporary}
+        return frames | {each.name: each.frame for each in names.given}
 
     def check(self, names: QueryNames) -> None:
         """Refuse a text in which Spark's parser finds other relations, if that can be asked."""
@@ -98,7 +103,8 @@ class Opening:
             raise error_of(self._run, refused, rewritten, names.left) from refused
         if found is None:
             return
-        generated = [each.name for each in (*names.references, *names.temporary, *names.given)]
+        generated = [each.name for each in names.references]
+        generated += [each.name for each in names.temporary] + [each.name for each in names.given]
         left = [name.parts for name in names.left]
         expected = Counter(f"[{', '.join(parts)}]" for parts in (*((name,) for name in generated), *left))
         expected += Counter(f"[{name}]" for name in names.shape.common)

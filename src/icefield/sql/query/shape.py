@@ -58,16 +58,25 @@ class Qualified:
 
 
 @dataclass(frozen=True)
+class Star:
+    """A `*` that stands for columns. owner: the relation before it. excepts: where its list of exceptions begins."""
+
+    token: Lexeme
+    scope: Scope
+    owner: tuple[str, ...] = ()
+    excepts: int | None = None
+
+
+@dataclass(frozen=True)
 class Shape:
     """What was found in a query.
 
-    common: names of common table expressions. stars: each `*` of a list of columns, with its scope. values: each
-    `{name}` that is no relation. writes: an INSERT.
+    common: names of common table expressions. values: each `{name}` that is no relation. writes: an INSERT.
     """
 
     mentions: tuple[Mention, ...] = ()
     common: tuple[str, ...] = ()
     qualified: tuple[Qualified, ...] = ()
-    stars: tuple[tuple[Lexeme, Scope], ...] = ()
+    stars: tuple[Star, ...] = ()
     values: tuple[Lexeme, ...] = ()
     writes: Lexeme | None = None
