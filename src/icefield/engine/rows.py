@@ -109,6 +109,14 @@ class SparkEngine(Protocol):
         """Collect the rows of a DataFrame. Raises InvalidInput for an expression that fails for a row."""
         ...
 
+    def attach(self, session: Any, lake: Any, namespace: str | None) -> Any:
+        """Enter tables of a lake in Spark's own catalog: an `icefield.table.lake_sql.Attached`."""
+        ...
+
+    def detach(self, session: Any, lake: Any, namespace: str | None) -> list[str]:
+        """Remove tables of a lake from Spark's own catalog."""
+        ...
+
     def planning_executor(self, chosen: Any = None) -> PlanningExecutor | None:
         """Return the planning executor of the chosen or active session, if there is one."""
         ...

@@ -16,6 +16,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.plan.partition.values import readable_schema
 from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import arrow_of_frame, frame_of_arrow
+from icefield.spark.attach import attach_tables, detach_tables
 from icefield.spark.change import source
 from icefield.spark.data_source.data_source import register
 from icefield.spark.filters.filters import filter_text
@@ -30,6 +31,7 @@ from icefield.spark.sql.session import SessionSql
 from icefield.spark.types import schema_from_spark
 from icefield.spark.views.view import conform_to_view, run_query
 from icefield.storage.store import check_reachable
+from icefield.table.lake_sql import Attached
 from icefield.types.schema import Schema
 
 
@@ -105,6 +107,14 @@ class Engine:
     def to_arrow(self, frame: DataFrame) -> pa.Table:
         """Collect the rows of a DataFrame."""
         return arrow_of_frame(frame)
+
+    def attach(self, session: SparkSession, lake: Lake, namespace: str | None) -> Attached:
+        """Enter tables of a lake in Spark's own catalog."""
+        return attach_tables(session, lake, namespace)
+
+    def detach(self, session: SparkSession, lake: Lake, namespace: str | None) -> list[str]:
+        """Remove tables of a lake from Spark's own catalog."""
+        return detach_tables(session, lake, namespace)
 
     def planning_executor(self, chosen: SparkSession | None = None) -> SparkCluster | None:
         """Return the planning executor of the chosen or active session, if there is one."""

@@ -1,19 +1,31 @@
 """SQL over the tables of a lake; the statements are in `icefield.sql`, which is imported on first use."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 from icefield.arguments import check_arguments
 from icefield.engine.choose import EngineName
+from icefield.engine.rows import SessionChoice, load_spark_engine
 
 EXECUTE = "icefield.sql.execute"
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What `lake.attach` did: the tables that Spark's catalog has now, and why it does not have the others."""
+
+    tables: tuple[str, ...]
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 @check_arguments
 class LakeSql:
     """The part of a lake that runs SQL."""
+
+    _sessions: SessionChoice
 
     def sql(
         self,
@@ -49,6 +61,29 @@ class LakeSql:
         The parameters are those of `sql`.
         """
         return list(self._statements.execute_script(text, args, frames, engine))
+
+    def attach(self, spark: Any = None, namespace: str | None = None) -> Attached:
+        """Enter tables of the lake in Spark's own catalog, so that plain `spark.sql` and `spark.table` find them.
+
+        They can be read and appended to (`INSERT INTO`), no more. A query reads the newest version of each table on its
+        own, and all its files: filters do not skip any. Spark refuses other statements, but not `ALTER TABLE` and
+        `DROP TABLE`, which change only the entry in Spark's catalog. `sql` has none of these limits.
+
+        Columns are those of this moment; call it again after a change of tables or schemas. Raises AlreadyExists if
+        Spark's catalog has another table of such a name.
+
+        Args:
+            spark: The session; by default that of the lake.
+            namespace: Only the tables of this namespace.
+        """
+        engine = load_spark_engine()
+        attached: Attached = engine.attach(engine.session(spark or self._sessions.session), self, namespace)
+        return attached
+
+    def detach(self, spark: Any = None, namespace: str | None = None) -> list[str]:
+        """Remove the entries that `attach` made from Spark's catalog, and return their names."""
+        engine = load_spark_engine()
+        return engine.detach(engine.session(spark or self._sessions.session), self, namespace)
 
     @cached_property
     def _statements(self) -> Any:
