@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
@@ -107,6 +108,20 @@ class SparkEngine(Protocol):
 
     def to_arrow(self, frame: Any) -> pa.Table:
         """Collect the rows of a DataFrame. Raises InvalidInput for an expression that fails for a row."""
+        ...
+
+    def rows_to_insert(
+        self, frame: Any, columns: Sequence[str], schema: Schema, constants: Mapping[str, str], *, by_position: bool
+    ) -> Any:
+        """Return the rows of a query as rows that can be appended to a table, by the rules of store assignment.
+
+        columns: the column of the table for each column of the frame. constants: further columns, as SQL text.
+        by_position: fields of structs are matched by position, not by name.
+        """
+        ...
+
+    def explained(self, verb: str) -> AbstractContextManager[None]:
+        """Raise errors of expressions and values in a block as InvalidInput."""
         ...
 
     def attach(self, session: Any, lake: Any, namespace: str | None) -> Any:

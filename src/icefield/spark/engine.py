@@ -1,6 +1,7 @@
 """The interface of the Spark room to tables: one object, imported on first use."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +19,8 @@ from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import arrow_of_frame, frame_of_arrow
 from icefield.spark.attach import attach_tables, detach_tables
 from icefield.spark.change import source
+from icefield.spark.change.change import explained_analysis
+from icefield.spark.change.insert import rows_to_insert
 from icefield.spark.data_source.data_source import register
 from icefield.spark.filters.filters import filter_text
 from icefield.spark.planning import SparkCluster, planning_executor
@@ -107,6 +110,17 @@ class Engine:
     def to_arrow(self, frame: DataFrame) -> pa.Table:
         """Collect the rows of a DataFrame."""
         return arrow_of_frame(frame)
+
+    def rows_to_insert(
+        self, frame: DataFrame, columns: Sequence[str], schema: Schema, constants: Mapping[str, str], *, by_position: bool
+    ) -> DataFrame:
+        """Return the rows of a query as rows that can be appended to a table."""
+        with explained_analysis("insert"):
+            return rows_to_insert(frame, columns, schema, constants, by_position=by_position)
+
+    def explained(self, verb: str) -> AbstractContextManager[None]:
+        """Raise errors of expressions and values in a block as InvalidInput."""
+        return explained_analysis(verb)
 
     def attach(self, session: SparkSession, lake: Lake, namespace: str | None) -> Attached:
         """Enter tables of a lake in Spark's own catalog."""

@@ -1,0 +1,213 @@
+"""INSERT INTO and INSERT OVERWRITE.
+
+    INSERT [WITH SCHEMA EVOLUTION] INTO [TABLE] name [PARTITION (...)] [(columns) | BY NAME] query
+    INSERT [WITH SCHEMA EVOLUTION] INTO [TABLE] name [(columns) | BY NAME] REPLACE WHERE condition | USING (...) query
+    INSERT OVERWRITE [PARTITIONS] [TABLE] name [PARTITION (...)] [(columns) | BY NAME] query
+
+Rows that are literals are written without Spark.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from icefield.dml.write import OVERWRITE
+from icefield.engine.local import LOCAL
+from icefield.engine.rows import load_spark_engine
+from icefield.errors import NeedsSpark, Unsupported
+from icefield.sql.query.mentions import find_mentions
+from icefield.sql.query.read import open_query
+from icefield.sql.rows.defaults import with_defaults
+from icefield.sql.rows.expressions import pointing_into
+from icefield.sql.rows.insert_columns import InsertColumns, check_required, parse_insert_columns, wrong_width
+from icefield.sql.rows.partition import (
+    PartitionValue,
+    parse_partition,
+    partition_columns,
+    partition_filter,
+    partition_literals,
+)
+from icefield.sql.rows.replace import NewRows, Replaces, is_dynamic
+from icefield.sql.rows.target import Target, at_one_moment, filter_text
+from icefield.sql.rows.values import LiteralColumns, ValueRows, check_width, parse_values
+from icefield.sql.session import Rows, Run
+from icefield.sql.syntax.cursor import Cursor, Name
+from icefield.sql.syntax.place import Place, pointing_at
+from icefield.table.table import Table
+
+_BEGIN_QUERIES = ("select", "values", "with", "from", "table", "map", "reduce")
+
+
+@dataclass(frozen=True)
+class Insert:
+    """An INSERT. where: the condition of REPLACE WHERE. equal: the columns of REPLACE USING."""
+
+    cursor: Cursor
+    name: Name
+    replaces: Replaces
+    partition: tuple[PartitionValue, ...]
+    columns: InsertColumns
+    query: Place
+    where: Place | None = None
+    equal: tuple[Name, ...] = ()
+    merges_schema: bool = False
+
+    def run(self, run: Run) -> Rows:
+        """Write the rows, and return what was done."""
+        with self._moment(run) as inside:
+            table = inside.table(self.name, "insert into")
+            rows = self._rows(inside, table)
+            with pointing_into(self.query, *(() if self.where is None else (self.where,))):
+                return self._write(NewRows(inside, table, rows, self.merges_schema))
+
+    def explain(self, run: Run, mode: str) -> str:
+        """Return what would be replaced, and the files in which it is."""
+        table = run.table(self.name, "insert into")
+        if self._kind(run) in (Replaces.NONE, Replaces.PARTITIONS, Replaces.EQUAL):
+            removed = {
+                Replaces.NONE: "no row is replaced",
+                Replaces.PARTITIONS: "the partitions that get rows are replaced",
+                Replaces.EQUAL: f"rows with equal {', '.join(map(str, self.equal))} are replaced",
+            }[self._kind(run)]
+            return f"insert into {table.name}: {removed}"
+        return f"insert into {table.name}, replacing\n{table.explain_change(self._filter(run, table))}"
+
+    def _moment(self, run: Run) -> AbstractContextManager[Run]:
+        """Return the moment of the statement: appended rows need none, because nothing of the table is replaced."""
+        reads = self.replaces is Replaces.EQUAL or find_mentions(self.query).mentions
+        if self.replaces is Replaces.NONE or not reads:
+            return nullcontext(run)
+        assert OVERWRITE.isolation is not None
+        return at_one_moment(run, self.name, OVERWRITE.isolation)
+
+    def _write(self, new: NewRows) -> Rows:
+        match self._kind(new.run):
+            case Replaces.NONE:
+                return new.append()
+            case Replaces.PARTITIONS:
+                return new.overwrite_partitions()
+            case Replaces.EQUAL:
+                fields = InsertColumns(self.equal).expected(new.table.schema, ())
+                return new.replace_equal([f.name for f in fields])
+            case _:
+                return new.overwrite(self._filter(new.run, new.table))
+
+    def _kind(self, run: Run) -> Replaces:
+        is_static = bool(self.partition) and all(each.value is not None for each in self.partition)
+        if self.replaces is not Replaces.ALL or not is_dynamic(run):
+            return self.replaces
+        return self._dynamic(run, is_static=is_static)
+
+    def _dynamic(self, run: Run, *, is_static: bool) -> Replaces:
+        """Return what mode `dynamic` replaces: a partition that PARTITION names wholly is replaced in either mode."""
+        fields = run.table(self.name).spec.fields
+        return Replaces.ALL if is_static and len(self.partition) == len(fields) else Replaces.PARTITIONS
+
+    def _filter(self, run: Run, table: Table) -> str | None:
+        if self.where is None:
+            return partition_filter(run, table, self.cursor, self.partition) if self.partition else None
+        wording = Target(self.name).wording(run, table)
+        with pointing_into(self.where):
+            return filter_text(wording.text(self.cursor, self.where), table.schema, wording.zone)
+
+    def _rows(self, run: Run, table: Table) -> Any:
+        schema = table.schema
+        partition = [each for each in self.partition if each.value is not None]
+        partition_columns(table, self.partition)
+        fixed = partition_columns(table, partition)
+        expected = self.columns.expected(schema, fixed)
+        if self.columns.by_name is None:
+            check_required([f.name for f in (*expected, *fixed)], schema, self._columns_place)
+            values = parse_values(self.cursor, self.query)
+            if values is not None:
+                names = [f.name for f in expected]
+                check_width(values, len(names), wrong_width("{found}", names))
+                try:
+                    return self._literals(run, table, values)
+                except NeedsSpark:
+                    if run.engine == LOCAL:
+                        raise
+        if run.engine == LOCAL:
+            raise self.query.error("a query", kind=NeedsSpark)
+        by_position = self.columns.by_name is None
+        frame = open_query(run, with_defaults(self.cursor, self.query, expected if by_position else ()))
+        with pointing_at(self.query):
+            columns = self.columns.placed(frame.columns, schema, fixed, merges_schema=self.merges_schema)
+            check_required([*columns, *(f.name for f in fixed)], schema, self._columns_place)
+            literals = partition_literals(run, self.cursor, partition)
+            constants = {f.name: str(text) for f, text in zip(fixed, literals, strict=True)}
+            return load_spark_engine().rows_to_insert(frame, columns, schema, constants, by_position=by_position)
+
+    def _literals(self, run: Run, table: Table, values: ValueRows) -> Any:
+        partition = [each for each in self.partition if each.value is not None]
+        fixed = partition_columns(table, partition)
+        columns = LiteralColumns(run, self.cursor)
+        rows = columns.table(values, self.columns.expected(table.schema, fixed))
+        for field, each in zip(fixed, partition, strict=True):
+            assert each.value is not None
+            rows = rows.append_column(field.name, columns.constant(each.value, field, rows.num_rows))
+        return rows
+
+    @property
+    def _columns_place(self) -> Place:
+        if self.columns.names:
+            first, last = self.columns.names[0].place, self.columns.names[-1].place
+            return Place(first.source, first.start, last.end)
+        return self.columns.by_name or self.query
+
+
+def parse_insert(cursor: Cursor) -> Insert:
+    """Parse INSERT."""
+    cursor.expect("insert")
+    merges_schema = cursor.accept("with", "schema", "evolution")
+    replaces = Replaces.NONE
+    if cursor.expect_any("into", "overwrite") == "overwrite":
+        if cursor.is_at("directory") or cursor.is_at("local", "directory"):
+            raise cursor.error("INSERT OVERWRITE writes to tables, not to directories", kind=Unsupported)
+        replaces = Replaces.PARTITIONS if _accept_partitions(cursor) else Replaces.ALL
+    if cursor.is_at("table") and _begins_name(cursor, 1):
+        cursor.expect("table")
+    name = cursor.name("the table to insert into")
+    partition = parse_partition(cursor) if cursor.is_at("partition") else ()
+    if cursor.is_at("if", "not", "exists"):
+        raise cursor.error("INSERT with IF NOT EXISTS is not supported", kind=Unsupported)
+    columns = parse_insert_columns(cursor)
+    where, equal = None, tuple[Name, ...]()
+    if replaces is Replaces.NONE and cursor.accept("replace"):
+        if cursor.expect_any("where", "using") == "where":
+            replaces, where = Replaces.MATCHING, _condition(cursor)
+        else:
+            replaces, equal = Replaces.EQUAL, _equal_columns(cursor)
+        columns = columns if columns != InsertColumns() else parse_insert_columns(cursor)
+    return Insert(cursor, name, replaces, partition, columns, cursor.rest(), where, equal, merges_schema)
+
+
+def _accept_partitions(cursor: Cursor) -> bool:
+    """Read our word PARTITIONS, unless it is the name of the table."""
+    is_word = cursor.is_at("partitions") and (cursor.peek(1) == "table" or _begins_name(cursor, 1))
+    return is_word and cursor.accept("partitions")
+
+
+def _begins_name(cursor: Cursor, ahead: int) -> bool:
+    """Return whether a name follows, and not the query."""
+    token = cursor.token(ahead)
+    return token is not None and token.is_name and token.word not in (*_BEGIN_QUERIES, "partition", "by", "replace")
+
+
+def _equal_columns(cursor: Cursor) -> tuple[Name, ...]:
+    cursor.expect("(")
+    found = [cursor.name("a column")]
+    while not cursor.accept(")"):
+        cursor.expect(",")
+        found.append(cursor.name("a column"))
+    return tuple(found)
+
+
+def _condition(cursor: Cursor) -> Place:
+    """Read a condition up to the query; FROM may be a part of `IS DISTINCT FROM`."""
+    place = cursor.until(*_BEGIN_QUERIES, what="a condition")
+    while cursor.is_at("from") and place.text.lower().endswith("distinct"):
+        cursor.take()
+        cursor.until(*_BEGIN_QUERIES, what="a condition")
+        place = cursor.since(place.start)
+    return place

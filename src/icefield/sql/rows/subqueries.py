@@ -1,0 +1,99 @@
+"""The expressions of a statement, with the relations of their subqueries opened at the moment of the statement.
+
+    DELETE FROM shop.orders o WHERE o.id IN (SELECT id FROM returns VERSION AS OF 12)
+      ->  o.id IN (SELECT id FROM icefield_… AS `returns`)
+
+The row-level engine evaluates SQL text, in which DataFrames have names: temporary views, which exist until the end of
+the statement. Names resolve as in queries, and to versions of the same moment.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from icefield.dml.write import Verb
+from icefield.engine.local import LOCAL
+from icefield.errors import IcefieldError, NeedsSpark
+from icefield.sql.query.errors import without_generated
+from icefield.sql.query.mentions import Part, find_mentions
+from icefield.sql.query.read import Opening
+from icefield.sql.query.rewrite import Edit
+from icefield.sql.rows.expressions import Wording
+from icefield.sql.rows.target import Target, at_one_moment
+from icefield.sql.session import Run
+from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.place import Place
+
+
+@dataclass(frozen=True)
+class Subqueries:
+    """The expressions of a statement, whose relations are open.
+
+    run: the statement, in a transaction of its own if it reads relations. edits: of each expression, by its start.
+    """
+
+    run: Run
+    cursor: Cursor
+    edits: dict[int, list[Edit]] = field(default_factory=dict)
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls, run: Run, target: Target, verb: Verb, cursor: Cursor, places: Sequence[Place], *, more: bool = False
+    ) -> "Iterator[Subqueries]":
+        """Open what the subqueries of expressions read, until the end of the block, which commits the statement.
+
+        more: the statement reads other relations, too.
+        """
+        nested = [place for place in places if _has_subquery(run, place)]
+        if not nested and not more:
+            yield cls(run, cursor)
+            return
+        assert verb.isolation is not None
+        with at_one_moment(run, target.name, verb.isolation) as inside:
+            opened = cls(inside, cursor)
+            with _temporary_views(opened.open(nested)), _without_generated_names():
+                yield opened
+
+    def open(self, places: Sequence[Place]) -> dict[str, Any]:
+        """Resolve the names in expressions, all of them before any is opened; return DataFrames by their names."""
+        opening, frames = Opening(self.run), dict[str, Any]()
+        resolved = [opening.names(place, Part.EXPRESSION) for place in places]
+        for place, names in zip(places, resolved, strict=True):
+            self.edits[place.start] = list(opening.rewritten(names).edits)
+            frames |= opening.frames(names)
+        return frames
+
+    def text(self, place: Place, wording: Wording) -> str:
+        """Return an expression for the engine."""
+        return wording.text(self.cursor, place, self.edits.get(place.start, ()))
+
+
+def _has_subquery(run: Run, place: Place) -> bool:
+    mentions = find_mentions(place, Part.EXPRESSION).mentions
+    if mentions and run.engine == LOCAL:
+        raise mentions[0].place.error("a subquery", kind=NeedsSpark)
+    return bool(mentions)
+
+
+@contextmanager
+def _temporary_views(frames: dict[str, Any]) -> Iterator[None]:
+    made: list[str] = []
+    try:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(name)
+            made.append(name)
+        yield
+    finally:
+        for name in made:
+            frames[name].sparkSession.catalog.dropTempView(name)
+
+
+@contextmanager
+def _without_generated_names() -> Iterator[None]:
+    try:
+        yield
+    except IcefieldError as error:
+        error.message = without_generated(error.message)
+        raise

@@ -1,0 +1,172 @@
+"""INSERT ... VALUES of literals, without Spark: rows as Arrow data, with the types of the table's columns.
+
+    VALUES (1, 'ann', DATE '2026-01-01'), (2, DEFAULT, NULL)
+
+Spark gives each column of VALUES one type, and then assigns it to the column of the table. So all values of a column
+must have one type here, or be exact numbers for a column of numbers. Anything else is left to Spark.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from icefield.engine.local import LOCAL
+from icefield.errors import NeedsSpark, SchemaMismatch
+from icefield.expr.query.lexer import Lexeme, LexemeKind
+from icefield.expr.values.assign import bind_assignment
+from icefield.expr.values.bind import parse_value
+from icefield.expr.values.scope import Moment, Scope
+from icefield.sql.rows.expressions import Wording, tokens_of
+from icefield.sql.rows.target import session_zone
+from icefield.sql.session import Run
+from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.place import Place, pointing_at
+from icefield.types.arrow import arrow_field, arrow_type
+from icefield.types.datatypes import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    Type,
+    UnknownType,
+)
+
+_LITERALS = frozenset({LexemeKind.STRING, LexemeKind.RAW, LexemeKind.NUMBER, LexemeKind.BINARY})
+_WORDS = frozenset({"true", "false", "null", "default"})
+_TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
+_EXACT = (IntegerType, LongType, DecimalType)
+_NUMBERS = (*_EXACT, FloatType, DoubleType)
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class ValueRows:
+    """The rows of VALUES: the place of each value."""
+
+    rows: tuple[tuple[Place, ...], ...]
+    places: tuple[Place, ...]
+
+
+def parse_values(cursor: Cursor, place: Place) -> ValueRows | None:
+    """Read `VALUES (...), ...`; None for any other query, such as VALUES with an alias."""
+    inside = cursor.inside(place)
+    if not inside.accept("values"):
+        return None
+    rows, places = list[tuple[Place, ...]](), list[Place]()
+    while True:
+        start = inside.position
+        if inside.is_at("("):
+            rows.append(tuple(_items(inside, inside.parenthesized())))
+        elif inside.is_at_end:
+            return None
+        else:
+            rows.append((inside.until(","),))
+        places.append(inside.since(start))
+        if inside.is_at_end:
+            return ValueRows(tuple(rows), tuple(places))
+        if not inside.accept(","):
+            return None
+
+
+def _items(cursor: Cursor, place: Place) -> Iterator[Place]:
+    inside = cursor.inside(place)
+    while not inside.is_at_end:
+        yield inside.until(",", what="a value")
+        if inside.accept(",") and inside.is_at_end:
+            raise inside.expected("a value")
+
+
+def is_default(place: Place) -> bool:
+    """Return whether a value is the word DEFAULT."""
+    return [token.word for token in tokens_of(place)] == [DEFAULT]
+
+
+@dataclass(frozen=True)
+class LiteralColumns:
+    """Turns values into columns of a table."""
+
+    run: Run
+    cursor: Cursor
+
+    def table(self, values: ValueRows, fields: Sequence[NestedField]) -> pa.Table:
+        """Return rows with these columns of the table. Raises NeedsSpark for what only Spark can evaluate."""
+        columns = [self._column([row[at] for row in values.rows], field) for at, field in enumerate(fields)]
+        return pa.Table.from_arrays(
+            columns, schema=pa.schema([arrow_field(replace(f, required=False)) for f in fields])
+        )
+
+    def constant(self, place: Place, field: NestedField, rows: int) -> pa.Array:
+        """Return a column of one value."""
+        return pa.concat_arrays([self._cell(place, field)] * rows) if rows else pa.array([], arrow_type(field.type))
+
+    def _column(self, places: Sequence[Place], field: NestedField) -> pa.Array:
+        self._check_types(places, field)
+        cells = [self._cell(place, field) for place in places]
+        return pa.concat_arrays(cells) if cells else pa.array([], arrow_type(field.type))
+
+    def _cell(self, place: Place, field: NestedField) -> pa.Array:
+        inside = self.cursor.inside(place)
+        if inside.is_at_parameter:
+            value = inside.parameter()
+            if inside.is_at_end and isinstance(value, list | dict | tuple):
+                return _nested(value, field, place)
+        with pointing_at(place):
+            bound = bind_assignment(self._text(place), field, self._scope, field.name)
+            return bound.evaluate({}, 1)
+
+    def _check_types(self, places: Sequence[Place], field: NestedField) -> None:
+        """Refuse values whose common type only Spark knows, and anything but literals if Spark may be asked."""
+        kinds: list[Type] = []
+        for place in places:
+            tokens = tokens_of(place)
+            is_marker = self.cursor.inside(place).is_at_parameter
+            if self.run.engine != LOCAL and not is_marker and not _is_literal(tokens):
+                raise NeedsSpark(f"the expression {place.text}")
+            if is_default(place) or (is_marker and not isinstance(field.type, PrimitiveType)):
+                continue
+            with pointing_at(place):
+                kinds.append(parse_value(self._text(place), self._scope).type)
+        known = {kind for kind in kinds if not isinstance(kind, UnknownType)}
+        are_exact = all(isinstance(kind, _EXACT) for kind in known) and isinstance(field.type, _NUMBERS)
+        if len(known) > 1 and not are_exact:
+            shown = ", ".join(sorted(str(kind) for kind in known))
+            raise places[0].error(f"the common type of {shown}", kind=NeedsSpark)
+
+    def _text(self, place: Place) -> str:
+        return Wording((), zone=session_zone(self.run)).text(self.cursor, place)
+
+    @property
+    def _scope(self) -> Scope:
+        now = self.run.lake.ambient.now_ms()
+        return Scope((), moment=Moment(now * 1000, None))
+
+
+def _nested(value: object, field: NestedField, place: Place) -> pa.Array:
+    try:
+        return pa.array([value], arrow_type(field.type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        message = f"the parameter is not a value of column {field.name!r} of type {field.type}: {error}"
+        raise place.error(message, kind=SchemaMismatch) from error
+
+
+def _is_literal(tokens: Sequence[Lexeme]) -> bool:
+    words = [token.word for token in tokens]
+    match len(tokens):
+        case 1:
+            return tokens[0].kind in _LITERALS or words[0] in _WORDS
+        case 2:
+            is_signed = tokens[0].text in ("-", "+") and tokens[1].kind is LexemeKind.NUMBER
+            return is_signed or (words[0] in _TYPED and tokens[1].kind is LexemeKind.STRING)
+        case _:
+            return False
+
+
+def check_width(values: ValueRows, width: int, message: str) -> None:
+    """Refuse rows that do not have as many values as there are columns."""
+    for row, place in zip(values.rows, values.places, strict=True):
+        if len(row) != width:
+            raise place.error(message.format(found=len(row)), kind=SchemaMismatch)
