@@ -57,7 +57,7 @@ INSIDE = {
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
     "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
-    "sql": ("syntax", "query", "schema", "rows", "procedures", "commands"),
+    "sql": ("syntax", "filters", "query", "schema", "rows", "procedures", "commands"),
     "storage": ("object_store",),
     "types": ("values",),
 }
@@ -74,7 +74,7 @@ DOORS = {
         *("avro.container", "manifest.columns", "manifest.decode", "manifest.encode", "manifest.header", "rows"),
         *("manifest.inherit", "manifest.list", "manifest.list_schema", "manifest.rewrite", "manifest.rows"),
         "manifest.schema",
-        *("json.*", "puffin.deletion_vector", "puffin.puffin"),
+        *("json.*", "puffin.deletion_vector", "puffin.puffin", "puffin.theta_sketch"),
     ),
     "commit": (
         *("action", "attempt", "load", "loop", "open_write", "relocate", "view", "actions.*", "snapshot.manifests"),

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
+from icefield.engine.probe import Probe
 from icefield.engine.sql import SparkSql
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
@@ -132,6 +133,10 @@ class SparkEngine(Protocol):
         """Remove tables of a lake from Spark's own catalog."""
         ...
 
+    def probe(self, chosen: Any = None) -> Probe:
+        """Return what asks the chosen or active session about queries."""
+        ...
+
     def planning_executor(self, chosen: Any = None) -> PlanningExecutor | None:
         """Return the planning executor of the chosen or active session, if there is one."""
         ...
@@ -178,7 +183,9 @@ def filter_text(column: Any) -> str:
 
 
 def bind_filter(where: Predicate | str | Any, schema: Schema) -> Bound:
-    """Bind a filter, which may be a Spark Column."""
+    """Bind a filter, which may be a Spark Column; one that is bound stays as it is."""
+    if isinstance(where, Bound):
+        return where
     return bind(filter_text(where) if is_spark(where) else where, schema)
 
 

@@ -30,6 +30,7 @@ from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
 from icefield.spark.session.liveness import liveness_of
 from icefield.spark.session.session import find_session, session
+from icefield.spark.sql.probe import SessionProbe
 from icefield.spark.sql.session import SessionSql
 from icefield.spark.types import schema_from_spark
 from icefield.spark.views.view import conform_to_view, run_query
@@ -136,6 +137,10 @@ class Engine:
 
     def query(
         self, query: Query, frames: Mapping[Parts, DataFrame], scope: str, chosen: SparkSession | None = None
+    def probe(self, chosen: SparkSession | None = None) -> SessionProbe:
+        """Return what asks the chosen or active session about queries."""
+        return SessionProbe(self.session(chosen))
+
     ) -> DataFrame:
         """Analyse a query in which each name refers to a DataFrame."""
         return run_query(self.session(chosen), query, frames, scope)

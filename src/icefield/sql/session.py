@@ -4,7 +4,7 @@ A `SqlSession` belongs to a `Lake` handle, not to a Spark session, so that two l
 interfere. A `Run` is one statement: its text, its parameters and DataFrames, and the engine of its queries.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
@@ -14,6 +14,7 @@ import pyarrow as pa
 from icefield.catalog.catalog import Kind
 from icefield.dml.subqueries import find_relation
 from icefield.engine.choose import EngineName
+from icefield.engine.probe import ProbedPlan
 from icefield.errors import IcefieldError, NoSuchTable, Unsupported
 from icefield.inspect.metadata_tables import METADATA_TABLES
 from icefield.lake import Lake
@@ -46,6 +47,8 @@ class SqlSession(StaysInProcess):
     namespace: Namespace = ()
     transaction: Transaction | None = None
     temporary_views: dict[str, str] = field(default_factory=dict)
+    cached: dict[str, Any] = field(default_factory=dict)
+    probed: dict[Hashable, ProbedPlan] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

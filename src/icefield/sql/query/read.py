@@ -5,7 +5,8 @@ the versions are fixed now. Raises the errors of names and versions, and what Sp
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from icefield.engine.local import LOCAL
 from icefield.engine.rows import load_spark_engine
 from icefield.engine.sql import RefusedBySpark, SparkSql, SparkText
 from icefield.errors import NeedsSpark, Unsupported
+from icefield.expr.bind.bound import Bound
 from icefield.expr.query.lexer import lex
 from icefield.model.names import TableName
 from icefield.sql.query.errors import error_of
@@ -21,6 +23,7 @@ from icefield.sql.query.hidden import edits_of_stars, with_hidden_columns
 from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import QueryNames, Resolution, given_value
 from icefield.sql.query.pins import Pins
+from icefield.sql.query.prune import plan_filters
 from icefield.sql.query.references import Reference, pin
 from icefield.sql.query.rewrite import Edit, Replaced, Rewritten, edits_of, rewrite
 from icefield.sql.session import Run
@@ -74,7 +77,14 @@ class Opening:
         if self._run.engine == LOCAL:
             raise names.origin.error("a query", kind=NeedsSpark)
         self.check(names)
+        self.prune(names)
         return self.analyse(names, self._frame_of)
+
+    def prune(self, names: QueryNames) -> None:
+        """Find out which rows of its tables a query can need, and let its references read no others."""
+        references = list(names.all_references())
+        filters = plan_filters(self._run, references, partial(self._analyse_instead, names))
+        self._filter(names, dict(zip([each.name for each in references], filters, strict=True)))
 
     def analyse(self, names: QueryNames, frame_of: FrameOf) -> Any:
         """Give the text to Spark, with a DataFrame for each reference."""
@@ -145,6 +155,26 @@ class Opening:
 
     def _frame_of(self, reference: Reference) -> Any:
         if reference.relation.kind is Kind.TABLE:
+    def _filter(self, names: QueryNames, filters: Mapping[str, Bound | None]) -> None:
+        names.references[:] = [replace(each, where=filters[each.name]) for each in names.references]
+        for temporary in names.temporary:
+            self._filter(temporary.query, filters)
+
+    def _analyse_instead(self, names: QueryNames, frames: Mapping[str, Any]) -> Any:
+        """Give the text to Spark, with other DataFrames for some references."""
+        return self.analyse(names, lambda each: frames[each.name] if each.name in frames else self._frame_of(each))
+
+    def _prune(self, names: QueryNames) -> None:
+        """Give references the filters that the query implies for them."""
+        every = list(names.all_references())
+        if any(each.columns is not None for each in every):
+            return
+        filters = plan_filters(self._run, every, lambda frames: self.analyse(names, partial(self._instead, frames)))
+        _filter(names, {each.name: where for each, where in zip(every, filters, strict=True)})
+
+    def _instead(self, frames: Mapping[str, Any], reference: Reference) -> Any:
+        return frames[reference.name] if reference.name in frames else self._frame_of(reference)
+
             return reference.frame()
         with pointing_at(reference.mention.place):
             return self._reading.frame(reference.relation.name)
@@ -164,6 +194,23 @@ def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
     """Return the whole name of a relation, with which columns may begin."""
     name = reference.relation.name
     full = (catalog, *name.namespace, name.name)
+def _filter(names: QueryNames, filters: Mapping[str, Bound | None]) -> None:
+    names.references[:] = [replace(each, where=filters[each.name]) for each in names.references]
+    for temporary in names.temporary:
+        _filter(temporary.query, filters)
+
+
+def cache_key(names: QueryNames) -> str | None:
+    """Return the key under which the rows of a single relation are cached; None for a relation of Spark."""
+    if names.temporary:
+        return names.temporary[0].key
+    if not names.references:
+        return None
+    if names.references[0].relation.kind is Kind.VIEW:
+        raise names.origin.error("a view cannot be cached", hint="Cache a temporary view of it", kind=Unsupported)
+    return names.references[0].cache_key
+
+
     is_within = reference.relation.inspects is not None or reference.relation.ref is not None
     return (*full, reference.parts[-1]) if is_within else full
 

@@ -28,6 +28,7 @@ from icefield.sql.query.shape import Mention, Travel
 from icefield.sql.session import Relation, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import pointing_at
+from icefield.table.scan import TableScan
 from icefield.table.table import Table
 
 GLOBAL = "global_temp"
@@ -73,7 +74,12 @@ class Reference:
         with pointing_at(self.mention.place):
             if self.relation.inspects is not None:
                 return self.table.inspect(self.relation.inspects, as_of=as_of).to_spark()
-            return self.table.scan(self.where, self.columns, as_of).to_spark()
+            return self.scan(self.where, self.columns).to_spark()
+
+    def scan(self, where: Bound | None = None, columns: Sequence[str] | None = None) -> TableScan:
+        """Plan a read of the version."""
+        assert self.table is not None
+        return self.table.scan(where, columns, self._as_of)
 
 
 def name_of(run: Run, mention: Mention) -> Name:

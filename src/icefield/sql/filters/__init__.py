@@ -1,0 +1,1 @@
+"""What the conditions of a query say about its tables, as filters for planning."""
