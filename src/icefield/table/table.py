@@ -12,13 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from icefield.arguments import check_arguments
-from icefield.codec.json.statistics import decode_statistics
 from icefield.commit.actions.evolve import EvolveTable, UpgradeTable
 from icefield.commit.actions.location import ChangeLocation
 from icefield.commit.actions.properties import ChangeProperties
 from icefield.commit.actions.replace import ReplaceTable
 from icefield.commit.actions.rewrite_manifests import RewriteManifests
-from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
 from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.compaction.compact import Compaction, OnProgress
 from icefield.compaction.options import BIN_PACK, CLUSTER, SORT, CompactionRequest
@@ -35,7 +33,6 @@ from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
 from icefield.inspect.source import Inspected
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Snapshot
-from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 from icefield.plan.changes import find_snapshot_range, load_changed_files
 from icefield.plan.versions import AsOf, resolve_version
 from icefield.properties.check import check_new_properties
@@ -48,11 +45,12 @@ from icefield.table.inspection import TableInspection
 from icefield.table.read_lease import ReadLease, find_committed
 from icefield.table.rewrites import TableRewrites
 from icefield.table.scan import TableScan
+from icefield.table.statistics import TableStatistics
 from icefield.upkeep.adding import check_not_marked
 
 
 @check_arguments
-class Table(TableRewrites, TableChecks, StaysInProcess):
+class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
     """A handle on one table: reads, writes and changes it.
 
     `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on
@@ -343,18 +341,6 @@ class Table(TableRewrites, TableChecks, StaysInProcess):
     def count(self, *, engine: EngineName | None = None) -> int:
         """Count all rows, from metadata where that is possible."""
         return self.scan().count(engine=engine)
-
-    def statistics(self) -> list[StatisticsFile]:
-        """List the statistics files of the table's snapshots."""
-        return [decode_statistics(entry) for entry in self.metadata.statistics]
-
-    def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
-        """Set the statistics file of a snapshot. It replaces another one of the same kind."""
-        self._head.commit([SetStatisticsFile(file)])
-
-    def remove_statistics(self, snapshot_id: int) -> None:
-        """Remove the statistics of a snapshot from the metadata. The files are kept."""
-        self._head.commit([RemoveStatisticsFiles(snapshot_id)])
 
     def set_location(self, location: str) -> None:
         """Set the location for new files. Existing files stay where they are."""
