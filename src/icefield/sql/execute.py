@@ -25,6 +25,7 @@ from icefield.sql.syntax.cursor import Cursor, Parameters
 from icefield.sql.syntax.place import Place, point_at
 from icefield.sql.syntax.script import check_single, split_script
 from icefield.types.arrow import schema_from_arrow
+from icefield.types.schema import Schema
 
 Parser = Callable[[Cursor], Statement]
 PARSERS: Mapping[str, Parser] = {**QUERIES, **DEFINITIONS, **CHANGES, **COMMANDS}
@@ -82,7 +83,7 @@ class Statements:
             return result
         if run.engine == LOCAL:
             return result.table
-        schema = schema_from_arrow(result.table.schema)
+        schema = schema_from_arrow(result.table.schema) if result.table.num_columns else Schema(())
         return load_spark_engine().from_arrow(result.table.to_reader(), schema, run.lake.spark)
 
 

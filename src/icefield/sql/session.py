@@ -41,7 +41,7 @@ class Relation:
 
 @dataclass
 class SqlSession(StaysInProcess):
-    """What lasts from one statement to the next."""
+    """What lasts from one statement to the next. cached: DataFrames whose rows Spark keeps, by what they read."""
 
     lake: Lake
     namespace: Namespace = ()

@@ -1,7 +1,7 @@
 """Errors of Spark about a query, as errors that point at the author's text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from icefield.engine.sql import RefusedBySpark
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
@@ -11,7 +11,8 @@ from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
 
 _NO_RELATION = ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND")
-_GENERATED = re.compile(r"`?(?:icefield_[0-9a-f]{32}_\d+_x*|_pyspark_connect_temp_view_[0-9a-f]{32})`?\.?")
+_GENERATED = re.compile(r"`?(icefield_[0-9a-f]{32}_\d+_x*|_pyspark_connect_temp_view_[0-9a-f]{32})`?(\.?)")
+_NO_VALUE = "UNBOUND_SQL_PARAMETER"
 _SUGGESTIONS = re.compile(r"\.? Did you mean one of the following\? \[(.*)\]")
 
 
@@ -23,6 +24,8 @@ def error_of(run: Run, refused: RefusedBySpark, rewritten: Rewritten, left: Sequ
         at = [name for name in left if place is not None and name.place.start == place.start]
         if at or named:
             return run.missing((at or named)[0])
+    if refused.condition == _NO_VALUE and place is not None:
+        return _no_value(run, place)
     message, hint = without_generated(refused.message), None
     if found := _SUGGESTIONS.search(message):
         message, hint = message[: found.start()], f"Did you mean {found[1]}?"
@@ -31,9 +34,16 @@ def error_of(run: Run, refused: RefusedBySpark, rewritten: Rewritten, left: Sequ
     return (place or rewritten.origin).error(said, hint=hint, kind=kind)
 
 
-def without_generated(text: str) -> str:
-    """Return a text of Spark without the names that stand for DataFrames."""
-    return _GENERATED.sub("", text)
+def without_generated(text: str, known: Mapping[str, str] | None = None) -> str:
+    """Return a text of Spark without the names that stand for DataFrames, or with those that they stand for."""
+    names = known or {}
+    return _GENERATED.sub(lambda found: names[found[1]] + found[2] if found[1] in names else "", text)
+
+
+def _no_value(run: Run, place: Place) -> IcefieldError:
+    parameters = run.parameters
+    known = ", ".join(f":{name}" for name in parameters.named) or f"{len(parameters.positional)} for ?"
+    return place.error(f"the parameter {place.text} has no value (given: {known})", kind=InvalidInput)
 
 
 def _place_of(refused: RefusedBySpark, rewritten: Rewritten) -> Place | None:

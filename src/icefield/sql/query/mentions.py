@@ -123,6 +123,8 @@ class _Finder:
             return self._group(at, common, scope, is_hint=is_hint)
         if token.text == "/*+" or (token.text == "*/" and is_hint):
             return self._hint(at + 1, common, scope) if token.text == "/*+" else at + 1
+        if token.text == "$" and self._text(at + 1) == "{":
+            return at + 2  # a variable that Spark substitutes
         if token.text == "{" and self._is_name(at + 1) and self._text(at + 2) == "}":
             self.values.append(self._tokens[at + 1])
             return at + 3

@@ -26,6 +26,7 @@ class Temporary:
     """A mention of a temporary view of the lake."""
 
     mention: Mention
+    key: str
     parts: tuple[str, ...]
     name: str
     query: "QueryNames"
@@ -86,7 +87,7 @@ class Resolution:
         name = name_of(run, mention)
         if (key := find_temporary(run, name.parts)) is not None:
             query = self._below(key, mention, inside)
-            found.temporary.append(Temporary(mention, name.parts, self._new_name(), query))
+            found.temporary.append(Temporary(mention, key, name.parts, self._new_name(), query))
             return
         with pointing_at(mention.name_place):
             relation = find_relation_of(run, name)

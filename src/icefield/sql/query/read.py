@@ -7,7 +7,7 @@ the versions are fixed now. Raises the errors of names and versions, and what Sp
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from icefield.catalog.catalog import Kind
@@ -18,7 +18,7 @@ from icefield.errors import NeedsSpark, Unsupported
 from icefield.expr.bind.bound import Bound
 from icefield.expr.query.lexer import lex
 from icefield.model.names import TableName
-from icefield.sql.query.errors import error_of
+from icefield.sql.query.errors import error_of, without_generated
 from icefield.sql.query.hidden import edits_of_stars, with_hidden_columns
 from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import QueryNames, Resolution, given_value
@@ -80,9 +80,20 @@ class Opening:
         self.prune(names)
         return self.analyse(names, self._frame_of)
 
+    def explain(self, names: QueryNames, mode: str) -> str:
+        """Return Spark's plan of a query, and what is read of each table."""
+        known = {each.name: ".".join(each.parts) for each in names.all_references()}
+        plan = without_generated(self._sql.explain(self.open(names), mode), known)
+        tables = [
+            str(each.scan(each.where, each.columns).explain()) for each in names.all_references() if each.is_table
+        ]
+        return "\n\n".join([plan, *tables])
+
     def prune(self, names: QueryNames) -> None:
         """Find out which rows of its tables a query can need, and let its references read no others."""
         references = list(names.all_references())
+        if any(each.columns is not None for each in references):
+            return  # the columns of placeholders are those of tables, without metadata columns
         filters = plan_filters(self._run, references, partial(self._analyse_instead, names))
         self._filter(names, dict(zip([each.name for each in references], filters, strict=True)))
 
@@ -101,7 +112,9 @@ class Opening:
         """Open what a text names, by the names that stand for it in the text for Spark."""
         frame_of = frame_of or self._frame_of
         frames = {each.name: frame_of(each) for each in names.references}
-        frames |= {each.name: self.analyse(each.query, frame_of) for each in names.temporary}
+        for each in names.temporary:
+            kept = self._run.session.cached.get(each.key)
+            frames[each.name] = self.analyse(each.query, frame_of) if kept is None else kept
         return frames | {each.name: each.frame for each in names.given}
 
     def check(self, names: QueryNames) -> None:
@@ -119,7 +132,7 @@ class Opening:
         expected = Counter(f"[{', '.join(parts)}]" for parts in (*((name,) for name in generated), *left))
         expected += Counter(f"[{name}]" for name in names.shape.common)
         surplus = Counter(found) - expected
-        if surplus:
+        if surplus and names.part is not Part.EXPRESSION:
             raise names.origin.error(
                 f"cannot tell which tables the query reads: Spark finds {', '.join(surplus)}",
                 hint="Write names that are also keywords in backquotes",
@@ -140,7 +153,7 @@ class Opening:
             edits.append(Edit(names.origin.start, names.origin.start, "SELECT * FROM "))
         return rewrite(names.origin, edits)
 
-    @property
+    @cached_property
     def _sql(self) -> SparkSql:
         return load_spark_engine().sql(self._run.lake.spark)
 
@@ -153,8 +166,6 @@ class Opening:
         for temporary in names.temporary:
             self._fix(temporary.query)
 
-    def _frame_of(self, reference: Reference) -> Any:
-        if reference.relation.kind is Kind.TABLE:
     def _filter(self, names: QueryNames, filters: Mapping[str, Bound | None]) -> None:
         names.references[:] = [replace(each, where=filters[each.name]) for each in names.references]
         for temporary in names.temporary:
@@ -164,18 +175,11 @@ class Opening:
         """Give the text to Spark, with other DataFrames for some references."""
         return self.analyse(names, lambda each: frames[each.name] if each.name in frames else self._frame_of(each))
 
-    def _prune(self, names: QueryNames) -> None:
-        """Give references the filters that the query implies for them."""
-        every = list(names.all_references())
-        if any(each.columns is not None for each in every):
-            return
-        filters = plan_filters(self._run, every, lambda frames: self.analyse(names, partial(self._instead, frames)))
-        _filter(names, {each.name: where for each, where in zip(every, filters, strict=True)})
-
-    def _instead(self, frames: Mapping[str, Any], reference: Reference) -> Any:
-        return frames[reference.name] if reference.name in frames else self._frame_of(reference)
-
-            return reference.frame()
+    def _frame_of(self, reference: Reference) -> Any:
+        if reference.relation.kind is Kind.TABLE:
+            cached = self._run.session.cached
+            is_kept = bool(cached) and reference.columns is None and reference.cache_key in cached
+            return cached[reference.cache_key] if is_kept else reference.frame()
         with pointing_at(reference.mention.place):
             return self._reading.frame(reference.relation.name)
 
@@ -190,16 +194,6 @@ class Opening:
                 yield Edit(token.start - 1, token.end + 1, literal_of(given_value(self._run, token.name, place)))
 
 
-def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
-    """Return the whole name of a relation, with which columns may begin."""
-    name = reference.relation.name
-    full = (catalog, *name.namespace, name.name)
-def _filter(names: QueryNames, filters: Mapping[str, Bound | None]) -> None:
-    names.references[:] = [replace(each, where=filters[each.name]) for each in names.references]
-    for temporary in names.temporary:
-        _filter(temporary.query, filters)
-
-
 def cache_key(names: QueryNames) -> str | None:
     """Return the key under which the rows of a single relation are cached; None for a relation of Spark."""
     if names.temporary:
@@ -211,6 +205,10 @@ def cache_key(names: QueryNames) -> str | None:
     return names.references[0].cache_key
 
 
+def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
+    """Return the whole name of a relation, with which columns may begin."""
+    name = reference.relation.name
+    full = (catalog, *name.namespace, name.name)
     is_within = reference.relation.inspects is not None or reference.relation.ref is not None
     return (*full, reference.parts[-1]) if is_within else full
 

@@ -67,6 +67,13 @@ class Reference:
         assert self.table is not None
         return resolve_version(self.table.head.load().metadata, self._as_of)
 
+    @property
+    def cache_key(self) -> str:
+        """What the rows of a table depend on: the table, its version, and what is read of it."""
+        version, relation = self.version, self.relation
+        snapshot = None if version.snapshot is None else version.snapshot.snapshot_id
+        return f"{relation.name}@{snapshot}@{version.schema.schema_id}@{relation.inspects or ''}"
+
     def frame(self) -> Any:
         """Open it as a DataFrame."""
         assert self.table is not None

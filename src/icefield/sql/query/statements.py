@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icefield.sql.query.read import open_query
+from icefield.sql.query.cached import CACHE_STATEMENTS
+from icefield.sql.query.read import Opening, open_query
+from icefield.sql.query.spark_statements import SPARK_STATEMENTS
 from icefield.sql.session import Run, Statement
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
@@ -20,12 +22,19 @@ class Query:
         """Open it as a DataFrame, whose rows are read when it is used."""
         return open_query(run, self.place)
 
+    def explain(self, run: Run, mode: str) -> str:
+        """Return Spark's plan, and what is read of each table."""
+        opening = Opening(run)
+        return opening.explain(opening.names(self.place), mode)
+
 
 def parse_query(cursor: Cursor) -> Query:
     """Parse a query: all that follows."""
     return Query(cursor.rest())
 
 
-QUERIES: Mapping[str, Callable[[Cursor], Statement]] = dict.fromkeys(
-    ("select", "with", "values", "table", "from", "("), parse_query
-)
+QUERIES: Mapping[str, Callable[[Cursor], Statement]] = {
+    **dict.fromkeys(("select", "with", "values", "table", "from", "("), parse_query),
+    **SPARK_STATEMENTS,
+    **CACHE_STATEMENTS,
+}

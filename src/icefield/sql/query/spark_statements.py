@@ -1,0 +1,54 @@
+"""Statements about the Spark session itself, which Spark runs: SET, RESET, variables, functions, jars.
+
+    SET VAR newest = (SELECT max(id) FROM shop.orders)
+
+Their subqueries may read tables of the lake. Raises Unsupported without Spark, and what Spark says, at its place.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icefield.engine.local import LOCAL
+from icefield.errors import Unsupported
+from icefield.sql.query.mentions import Part
+from icefield.sql.query.read import Opening
+from icefield.sql.session import Run, Statement
+from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.place import Place
+
+
+@dataclass(frozen=True)
+class SparkStatement:
+    """A statement that Spark runs as it is written, except for the tables that its subqueries read."""
+
+    place: Place
+
+    def run(self, run: Run) -> Any:
+        """Run it in the lake's session."""
+        if run.engine == LOCAL:
+            raise self.place.error("only Spark can run this statement", kind=Unsupported, hint="Leave out the engine")
+        opening = Opening(run)
+        return opening.open(opening.names(self.place, Part.EXPRESSION))
+
+
+def parse_left_to_spark(cursor: Cursor, start: int | None = None) -> SparkStatement:
+    """Leave a statement to Spark. start: where it begins, if a part of it was read."""
+    begin = cursor.position if start is None else start
+    cursor.rest()
+    return SparkStatement(cursor.since(begin))
+
+
+def parse_execute(cursor: Cursor) -> Statement:
+    """Refuse EXECUTE IMMEDIATE, whose text may name any table."""
+    raise cursor.error(
+        "EXECUTE IMMEDIATE is not supported: which tables its text reads is not known",
+        hint="Give the text to sql() itself, with parameters",
+        kind=Unsupported,
+    )
+
+
+SPARK_STATEMENTS: Mapping[str, Callable[[Cursor], Statement]] = {
+    **dict.fromkeys(("set", "reset", "declare", "add", "list"), parse_left_to_spark),
+    "execute": parse_execute,
+}
