@@ -79,7 +79,7 @@ class Rows:
         return self.table.column(name)
 
     def __contains__(self, name: str) -> bool:
-        return name in self.table.column_names
+        return bool(self.table.schema.get_field_index(name) >= 0)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("rows are columns; iterate over to_pylist()")
@@ -108,10 +108,12 @@ class Rows:
             if np.count_nonzero(chosen[first : first + count]) == count:
                 # In small tables only: a slice of a large one would keep all of its rows in memory.
                 return self.slice(first, int(count))
-        return self.filter(pa.array(chosen))
+        return self.trusted(self.table.filter(pa.array(chosen)))
 
     def filter(self, chosen: pa.Array | pa.ChunkedArray) -> Self:
         """Return the rows for which a condition is true."""
+        if len(chosen) <= FEW and not chosen.null_count:
+            return self.choose(chosen.to_numpy(zero_copy_only=False))
         return self.trusted(self.table.filter(chosen))
 
     def take(self, indices: pa.Array | npt.NDArray[np.int64] | Sequence[int]) -> Self:
@@ -132,7 +134,7 @@ class Rows:
         """Return the rows with some columns replaced."""
         table = self.table
         for name, column in columns.items():
-            table = table.set_column(table.column_names.index(name), name, column)
+            table = table.set_column(table.schema.get_field_index(name), name, column)
         return self.trusted(table)
 
     def extended(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> Self:

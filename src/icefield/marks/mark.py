@@ -136,7 +136,7 @@ def encode_files(files: TableFiles, table: uuid.UUID, reason: str) -> bytes:
 
 def _decode(data: bytes, location: str, table: uuid.UUID) -> TableFiles:
     try:
-        read = pq.read_table(pa.BufferReader(data))
+        read = pq.ParquetFile(pa.BufferReader(data)).read()
         header = read.schema.metadata or {}
         files = TableFiles(read.cast(FILES_SCHEMA))
     except (pa.ArrowException, TypeError, ValueError, OSError) as error:

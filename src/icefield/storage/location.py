@@ -14,6 +14,7 @@ Raises InvalidInput for text that is not a location, LocationRefused for one tha
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from icefield.errors import InvalidInput, LocationRefused
 
@@ -36,6 +37,7 @@ class Location:
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
+@lru_cache(maxsize=1024)
 def parse_location(text: str) -> Location:
     """Parse a location; `/x`, `file:/x` and `file:///x` are the same local file."""
     if "\0" in text:

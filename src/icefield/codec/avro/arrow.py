@@ -29,6 +29,7 @@ _PLAIN_TYPES = {
 _TIMESTAMP_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}
 
 
+@lru_cache(maxsize=256)
 def arrow_type(value: Value) -> pa.DataType:
     """Return the Arrow type of an Avro type with its logical type; unknown logical types are ignored."""
     match value.kind, value.logical:

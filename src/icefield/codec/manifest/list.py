@@ -32,13 +32,14 @@ from icefield.codec.avro.container import (
 from icefield.codec.avro.decode import Decoded, decode, pack_rows
 from icefield.codec.avro.encode import encode_rows
 from icefield.codec.avro.program import Program
-from icefield.codec.avro.schema import ROOT_ID, parse_schema
+from icefield.codec.avro.schema import ROOT_ID
 from icefield.codec.manifest.header import DATA_MANIFEST
 from icefield.codec.manifest.list_schema import (
     FIELDS,
     MANIFEST_LIST_ARROW_SCHEMA,
     SUMMARY_IDS,
     list_program,
+    list_record,
     list_schema_json,
 )
 from icefield.codec.manifest.rows import Manifests
@@ -173,8 +174,7 @@ def _encode_rows(manifests: Manifests, version: int) -> tuple[bytes, list[int]]:
     rows = _conform(manifests.table)
     _check_rows(rows, version)
     columns = {(ROOT_ID, known.field_id): rows[known.name].combine_chunks() for known in FIELDS if known.is_in(version)}
-    schema = parse_schema(list_schema_json(version).encode(), {})
-    raw, row_ends = encode_rows(schema, columns, rows.num_rows)
+    raw, row_ends = encode_rows(list_record(version), columns, rows.num_rows)
     return raw, row_ends.tolist()
 
 
@@ -191,9 +191,9 @@ def _conform(rows: pa.Table) -> pa.Table:
     """Order and cast columns by the schema; missing ones are null."""
     if rows.schema == MANIFEST_LIST_ARROW_SCHEMA:
         return rows
+    given = frozenset(rows.column_names)
     columns = {
-        known.name: rows[known.name] if known.name in rows.column_names else pa.nulls(rows.num_rows, known.kind)
-        for known in FIELDS
+        known.name: rows[known.name] if known.name in given else pa.nulls(rows.num_rows, known.kind) for known in FIELDS
     }
     try:
         return pa.table(columns).cast(MANIFEST_LIST_ARROW_SCHEMA)

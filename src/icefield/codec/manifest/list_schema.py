@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 import pyarrow as pa
 
 from icefield.codec.avro.program import Program, Wanted, compile_program
-from icefield.codec.avro.schema import ROOT_ID, parse_schema
+from icefield.codec.avro.schema import ROOT_ID, Record, parse_schema
 from icefield.codec.manifest.known_fields import Known, field_json
 
 FIELD_SUMMARY = pa.struct(
@@ -58,6 +58,12 @@ def list_schema_json(version: int) -> str:
     """Render the Avro schema of a manifest list."""
     fields = [field_json(f, version) for f in FIELDS if f.is_in(version)]
     return json.dumps({"type": "record", "name": "manifest_file", "fields": fields}, separators=(",", ":"))
+
+
+@cache
+def list_record(version: int) -> Record:
+    """Return the Avro schema of a manifest list."""
+    return parse_schema(list_schema_json(version).encode(), {})
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ them, because some readers depend on them.
 
 import json
 from collections.abc import Sequence
+from functools import cache
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ PARQUET, PUFFIN = "PARQUET", "PUFFIN"
 
 DATA_FILE_ID, PARTITION_ID = 2, 102
 PARTITION_PREFIX = "partition."
+_PARTITION_HERE = "the type of the partition"
 
 COUNTS, BOUNDS = pa.map_(pa.int32(), pa.int64()), pa.map_(pa.int32(), pa.binary())
 LONGS, INTS = pa.list_(pa.int64()), pa.list_(pa.int32())
@@ -86,13 +88,26 @@ def partition_column(field_id: int) -> str:
 
 def entry_schema_json(version: int, partition: Record) -> str:
     """Render the Avro schema of a manifest."""
+    before, after = _around_partition(version)
+    return before + _render(partition_json(partition)) + after
+
+
+@cache
+def _around_partition(version: int) -> tuple[str, str]:
+    """Render the schema but for the type of the partition: what is before it, and what is after it."""
     data_file = [field_json(f, version) for f in DATA_FILE_FIELDS if f.is_in(version)]
     after = 1 + next(i for i, f in enumerate(data_file) if f["name"] == "file_format")
-    data_file.insert(after, {"name": "partition", "type": partition_json(partition), "field-id": PARTITION_ID})
+    data_file.insert(after, {"name": "partition", "type": _PARTITION_HERE, "field-id": PARTITION_ID})
     entry = [field_json(f, version) for f in ENTRY_FIELDS if f.is_in(version)]
     record = {"type": "record", "name": "r2", "fields": data_file}
     entry.append({"name": "data_file", "type": record, "field-id": DATA_FILE_ID})
-    return json.dumps({"type": "record", "name": "manifest_entry", "fields": entry}, separators=(",", ":"))
+    rendered = _render({"type": "record", "name": "manifest_entry", "fields": entry})
+    before, _, rest = rendered.partition(_render(_PARTITION_HERE))
+    return before, rest
+
+
+def _render(schema: object) -> str:
+    return json.dumps(schema, separators=(",", ":"))
 
 
 def _data_file_columns(partition: Record) -> list[pa.Field]:

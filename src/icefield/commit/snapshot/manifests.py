@@ -271,22 +271,22 @@ def describe_manifest(location: str, length: int, entries: ManifestEntries, shap
         "content": shape.content,
         "partitions": [_summary(entries[partition_column(f.field_id)], f.type) for f in shape.partition],
     }
+    statuses, rows = entries.status.to_numpy(), pc.fill_null(entries.record_count, 0).to_numpy()
     for word, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):
-        part = entries.filter(pc.equal(entries.status, status))
-        row[f"{word}_files_count"] = part.num_rows
-        row[f"{word}_rows_count"] = pc.sum(part.record_count).as_py() or 0
-    live = entries.filter(pc.not_equal(entries.status, DELETED))
+        is_part = statuses == status
+        row[f"{word}_files_count"] = int(np.count_nonzero(is_part))
+        row[f"{word}_rows_count"] = int(rows[is_part].sum())
     # None while an added entry has not inherited its sequence number.
-    numbers = live.sequence_number
-    row["min_sequence_number"] = None if numbers.null_count or not live.num_rows else pc.min(numbers).as_py()
+    numbers = entries.sequence_number.filter(pa.array(statuses != DELETED))
+    row["min_sequence_number"] = None if numbers.null_count or not len(numbers) else pc.min(numbers).as_py()
     return row
 
 
 def _adding_snapshot(entries: ManifestEntries, otherwise: int) -> int:
     """Find the snapshot that added a manifest: the one that added or deleted its files, else the newest."""
-    changed = entries.filter(pc.not_equal(entries.status, EXISTING))
-    if changed.num_rows:
-        return int(changed.snapshot_id[0].as_py())
+    changed = np.flatnonzero(entries.status.to_numpy() != EXISTING)
+    if len(changed):
+        return int(entries.snapshot_id[int(changed[0])].as_py())
     return int(pc.max(entries.snapshot_id).as_py()) if entries.num_rows else otherwise
 
 
