@@ -3,9 +3,12 @@
 python -m tests.sim --seeds 100000
 python -m tests.sim --seed 123
 python -m tests.sim --collectors --seeds 10000 --processes 2
+python -m tests.sim --seeds 100000 --log sim.log      hours, which may be interrupted: the same command goes on
 """
 
 import argparse
+import gc
+import json
 import os
 import sys
 import time
@@ -13,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.sim.collecting import simulate_collectors
 from tests.sim.run import AGAIN, simulate
@@ -62,24 +66,59 @@ def show(seed: int, run: Simulate) -> int:
     return 0
 
 
-def soak(first: int, count: int, processes: int, run: Simulate) -> int:
-    """Run seeds on several cores, and print how it goes; stop at the first chunk with a failure."""
-    total, done, started = Tally(), 0, time.monotonic()
-    with ProcessPoolExecutor(processes) as pool:
-        chunks: dict[Future[Tally], int] = {}
-        for start in range(first, first + count, CHUNK):
-            size = min(CHUNK, first + count - start)
-            chunks[pool.submit(run_seeds, start, size, run)] = size
+@dataclass
+class Log:
+    """The chunks of seeds that are done, a line of JSON each; without a file it is forgotten."""
+
+    path: Path | None
+
+    def done(self) -> dict[int, Tally]:
+        """Return what became of the chunks so far, by their first seed."""
+        if self.path is None or not self.path.exists():
+            return {}
+        return dict(map(_parse, self.path.read_text().splitlines()))
+
+    def add(self, first: int, tally: Tally) -> None:
+        """Add a chunk."""
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"first": first, **vars(tally)}) + "\n")
+
+
+def _parse(line: str) -> tuple[int, Tally]:
+    chunk = json.loads(line)
+    failures = {int(seed): why for seed, why in chunk["failures"].items()}
+    return chunk["first"], Tally(chunk["swaps"], Counter(chunk["fates"]), failures)
+
+
+def soak(seeds: range, processes: int, run: Simulate, log: Log) -> int:
+    """Run seeds on several cores, and print how it goes; without a log, stop at the first chunk with a failure."""
+    total, left, started = Tally(), len(seeds), time.monotonic()
+    parts = {part[0]: part for part in (seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK))}
+    for first, known in log.done().items():
+        left -= len(parts.pop(first, ()))
+        total.add(known)
+    begun = left
+    # What is imported is never garbage.
+    with ProcessPoolExecutor(processes, initializer=gc.freeze) as pool:
+        chunks: dict[Future[Tally], range] = {
+            pool.submit(run_seeds, first, len(part), run): part for first, part in parts.items()
+        }
         for chunk in as_completed(chunks):
-            total.add(chunk.result())
-            done += chunks[chunk]
-            rate = done / (time.monotonic() - started)
-            print(f"\r{done} of {count} seeds, {rate:.1f} a second, {total.swaps} swaps", end="", file=sys.stderr)
-            if total.failures:
+            part, tally = chunks[chunk], chunk.result()
+            log.add(part[0], tally)
+            total.add(tally)
+            left -= len(part)
+            rate = (begun - left) / (time.monotonic() - started)
+            print(f"\r{left} seeds left, {rate:.1f} a second, {total.swaps} swaps", end="", file=sys.stderr)
+            if total.failures and log.path is None:
                 pool.shutdown(cancel_futures=True)
                 break
+    return _report(total, len(seeds) - left, "" if run is simulate else " --collectors")
+
+
+def _report(total: Tally, done: int, more: str) -> int:
     print(f"\n{done} seeds: {total.swaps} swaps, changes {dict(total.fates)}")
-    more = "" if run is simulate else " --collectors"
     for seed, why in sorted(total.failures.items()):
         print(f"{why}\nagain: {AGAIN.format(seed=f'{seed}{more}')}")
     return 1 if total.failures else 0
@@ -92,11 +131,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--collectors", action="store_true", help="collectors that delete files with no grace at all")
+    parser.add_argument(
+        "--log", type=Path, help="a file of what is done, by which a run goes on; failures do not end it"
+    )
     given = parser.parse_args()
     run = simulate_collectors if given.collectors else simulate
     if given.seed is not None:
         return show(given.seed, run)
-    return soak(given.first, given.seeds, given.processes, run)
+    return soak(range(given.first, given.first + given.seeds), given.processes, run, Log(given.log))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.sim.vectors import decode_vector
 
@@ -169,5 +170,5 @@ def _position_deletes(data: bytes) -> frozenset[tuple[str, int]]:
 
 
 def _columns(data: bytes, *names: str) -> Iterable[Any]:
-    table = pq.read_table(io.BytesIO(data), columns=list(names), use_threads=False)
+    table = pq.ParquetFile(pa.BufferReader(data)).read(columns=list(names), use_threads=False)
     return zip(*(table.column(name).to_pylist() for name in names), strict=True)

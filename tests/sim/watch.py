@@ -7,11 +7,11 @@
 - A change whose writer was fenced never lands, and a writer that does not know the outcome does not end its lease.
 """
 
-import io
 import json
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.sim.model import Violation
 
@@ -139,5 +139,5 @@ def _folder(location: str) -> str:
 
 
 def _listed(data: bytes) -> frozenset[str]:
-    table = pq.read_table(io.BytesIO(data), columns=["location"], use_threads=False)
+    table = pq.ParquetFile(pa.BufferReader(data)).read(columns=["location"], use_threads=False)
     return frozenset(table["location"].to_pylist())
