@@ -12,7 +12,23 @@ from dataclasses import dataclass
 
 from icefield.errors import InvalidFilter
 from icefield.expr.bind.bind import bind
-from icefield.expr.bind.bound import FALSE, TRUE, Bound, Compare, IsNull, NotNull, Reference, all_of, any_of, one_of
+from icefield.expr.bind.bound import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Bound,
+    Compare,
+    IsNull,
+    NotNaN,
+    NotNull,
+    Reference,
+    all_of,
+    any_of,
+    one_of,
+)
+from icefield.expr.bind.bound import Constant as TrueOrFalse
+from icefield.expr.bind.bound import conjuncts as bound_conjuncts
 from icefield.expr.bind.literals import compare
 from icefield.expr.parse import ast
 from icefield.expr.parse.ast import Date, Operator
@@ -31,6 +47,22 @@ def filter_of(condition: Expression, schema: Schema, zone: Zone) -> Bound:
     """Return a filter that holds for each row for which the condition is true; TRUE if nothing is known."""
     found = _Filters(schema, zone).find(condition, negated=False)
     return TRUE if found is None else found
+
+
+def without_nulls(where: Bound) -> Bound:
+    """Return the conjuncts of a filter that are false for a row of nulls."""
+    return all_of(*(part for part in bound_conjuncts(where) if not _holds_for_nulls(part)))
+
+
+def _holds_for_nulls(where: Bound) -> bool:
+    match where:
+        case AllOf(parts):
+            return all(map(_holds_for_nulls, parts))
+        case AnyOf(parts):
+            return any(map(_holds_for_nulls, parts))
+        case TrueOrFalse(value):
+            return value
+    return isinstance(where, IsNull | NotNaN)
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,28 @@ and for queries with the current time, the conditions are taken from the text. I
 that the query drops anyway: Spark evaluates the whole query on the rest.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from icefield.engine.local import LOCAL
-from icefield.engine.probe import Probe, ProbedPlan, Settings, names_moment
+from icefield.engine.probe import Keys, Probe, ProbedPlan, Settings, names_moment
 from icefield.engine.rows import load_spark_engine
 from icefield.errors import IcefieldError
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, all_of, any_of
 from icefield.expr.query.functions import words
 from icefield.expr.query.lexer import lex
-from icefield.sql.filters.filters import filter_of
+from icefield.sql.filters.expression import UNKNOWN
+from icefield.sql.filters.filters import filter_of, without_nulls
 from icefield.sql.filters.plan_json import read_condition
+from icefield.sql.filters.query_text import TextTable, read_text
+from icefield.sql.filters.text_expressions import Moment, known_values
 from icefield.sql.filters.zone import Zone
+from icefield.sql.query.names import QueryNames
 from icefield.sql.query.references import Reference
 from icefield.sql.query.semi_join import FEW_FILES, Occurrence, key_filters
 from icefield.sql.session import Run
+from icefield.sql.syntax.place import Place
 
 Analyse = Callable[[Mapping[str, Any]], Any]
 
@@ -31,27 +37,33 @@ _CONDITIONS = words("where on having join qualify using intersect")
 _MOST_PLANS = 256
 
 
-def plan_filters(run: Run, references: Sequence[Reference], analyse: Analyse) -> list[Bound | None]:
-    """Return a filter for each reference of a query; None for all rows.
+def plan_filters(run: Run, names: QueryNames, analyse: Analyse) -> dict[str, Bound]:
+    """Return the filters of a query's tables, by the names of their references; the others are read whole.
 
-    references: all that the query reads, in their texts. analyse: returns the DataFrame of the query over other
-    DataFrames, by the names of references.
+    analyse: returns the DataFrame of the query over other DataFrames, by the names of references.
     """
-    tables = [each for each in references if each.is_table]
-    texts = list(dict.fromkeys(each.mention.place.source for each in references))
-    found: dict[str, Bound] = {}
-    if run.engine != LOCAL and any(_has_many_files(each) for each in tables) and any(map(_has_condition, texts)):
-        found = _Planning(run, tables, texts).filters(analyse)
-    return [found.get(each.name) for each in references]
+    tables = [each for each in names.all_references() if each.is_table]
+    has_filters = any(_has_condition(each.origin) for each in _queries(names))
+    if run.engine == LOCAL or not has_filters or not any(_has_many_files(each) for each in tables):
+        return {}
+    return _Planning(run, names, tables).filters(analyse)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known of a query: occurrences of its tables with their filters, and keys by which these are joined."""
+
+    occurrences: Sequence[Occurrence]
+    keys: Sequence[Keys]
 
 
 class _Planning:
     """The filters of one query. tables: its mentions of tables."""
 
-    def __init__(self, run: Run, tables: Sequence[Reference], texts: Sequence[str]) -> None:
+    def __init__(self, run: Run, names: QueryNames, tables: Sequence[Reference]) -> None:
         self._run = run
+        self._names = names
         self._tables = tables
-        self._texts = texts
         self._schemas = [table.scan(columns=table.columns).schema for table in tables]
 
     def filters(self, analyse: Analyse) -> dict[str, Bound]:
@@ -60,26 +72,47 @@ class _Planning:
         settings = probe.settings()
         if not settings.prunes:
             return {}
-        plan = self._plan(probe, settings, analyse)
         zone = Zone(settings.zone, probe.offsets)
-        if plan is None:
-            return {}
-        occurrences = [self._occurrence(each.table, each.condition, zone) for each in plan.occurrences]
-        keys = key_filters(self._tables, occurrences, plan.keys) if settings.finds_keys and plan.keys else {}
+        plan = self._plan(probe, settings, analyse)
+        known = self._by_text(zone) if plan is None else self._by_plan(plan, zone)
+        keys = key_filters(self._tables, known.occurrences, known.keys) if settings.finds_keys else {}
         found: dict[int, Bound] = {}
-        for index, each in enumerate(occurrences):
+        for index, each in enumerate(known.occurrences):
             where = all_of(each.where, keys.get(index, TRUE))
             found[each.table] = any_of(found.get(each.table, FALSE), where)
         return {self._tables[index].name: where for index, where in found.items() if where != TRUE}
 
-    def _occurrence(self, table: int, condition: Any, zone: Zone) -> Occurrence:
-        schema = self._schemas[table]
-        where = TRUE if condition is None else filter_of(read_condition(condition, schema), schema, zone)
-        return Occurrence(table, where)
+    def _by_plan(self, plan: ProbedPlan, zone: Zone) -> _Found:
+        found = []
+        for each in plan.occurrences:
+            schema = self._schemas[each.table]
+            condition = UNKNOWN if each.condition is None else read_condition(each.condition, schema)
+            found.append(Occurrence(each.table, filter_of(condition, schema, zone)))
+        return _Found(found, plan.keys)
+
+    def _by_text(self, zone: Zone) -> _Found:
+        """Find what the text says, of each table at its only mention."""
+        moment = Moment(self._run.lake.ambient.now_ms() * 1000, zone)
+        values = known_values(self._run.parameters.named.items())
+        wheres: dict[int, Bound] = {}
+        keys: list[Keys] = []
+        for query in _queries(self._names):
+            tables = [
+                TextTable(index, table.mention.place, _written_name(table), self._schemas[index])
+                for index, table in enumerate(self._tables)
+                if table in query.references
+            ]
+            found = read_text(query.origin, tables, values, moment)
+            wheres |= dict.fromkeys(found.tables, TRUE)
+            for each in found.conditions:
+                where = filter_of(each.expression, self._schemas[each.table], zone)
+                wheres[each.table] = all_of(wheres[each.table], without_nulls(where) if each.is_optional else where)
+            keys += found.keys
+        return _by_table(wheres, keys)
 
     def _plan(self, probe: Probe, settings: Settings, analyse: Analyse) -> ProbedPlan | None:
         """Probe the query, or take what an earlier probe of the same query found."""
-        if any(map(names_moment, self._texts)):
+        if any(names_moment(each.origin.text) for each in _queries(self._names)):
             return None
         known, key = self._run.session.probed, self._key(settings)
         if key in known:
@@ -97,9 +130,31 @@ class _Planning:
 
     def _key(self, settings: Settings) -> Hashable:
         """Return what a plan depends on."""
-        mentions = [(table.mention.place.start, str(table.relation.name)) for table in self._tables]
-        parameters = repr(self._run.parameters)
-        return tuple(self._texts), tuple(mentions), tuple(self._schemas), parameters, settings.fingerprint
+        texts = [each.origin.text for each in _queries(self._names)]
+        tables = [str(table.relation.name) for table in self._tables]
+        return *texts, *tables, *self._schemas, repr(self._run.parameters), settings.fingerprint
+
+
+def _queries(names: QueryNames) -> Iterator[QueryNames]:
+    """Yield a query, and those of the temporary views that it reads."""
+    yield names
+    for each in names.temporary:
+        yield from _queries(each.query)
+
+
+def _by_table(wheres: Mapping[int, Bound], keys: Sequence[Keys]) -> _Found:
+    """Return what a text says about tables, each of which occurs once."""
+    at = {table: index for index, table in enumerate(wheres)}
+    known = [key for key in keys if key.target in at and key.source in at]
+    return _Found(
+        [Occurrence(table, where) for table, where in wheres.items()],
+        [replace(key, target=at[key.target], source=at[key.source]) for key in known],
+    )
+
+
+def _written_name(table: Reference) -> tuple[str, ...]:
+    """Return the name by which columns are qualified with that of the table; empty if it has an alias."""
+    return () if table.mention.alias else tuple(part.lower() for part in table.parts)
 
 
 def _has_many_files(table: Reference) -> bool:
@@ -110,5 +165,5 @@ def _has_many_files(table: Reference) -> bool:
     return not count.isdigit() or int(count) >= FEW_FILES
 
 
-def _has_condition(text: str) -> bool:
-    return any(token.word in _CONDITIONS for token in lex(text))
+def _has_condition(place: Place) -> bool:
+    return any(token.word in _CONDITIONS for token in lex(place.text))

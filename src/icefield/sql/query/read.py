@@ -91,17 +91,13 @@ class Opening:
 
     def prune(self, names: QueryNames) -> None:
         """Find out which rows of its tables a query can need, and let its references read no others."""
-        references = list(names.all_references())
-        if any(each.columns is not None for each in references):
-            return  # the columns of placeholders are those of tables, without metadata columns
-        filters = plan_filters(self._run, references, partial(self._analyse_instead, names))
-        self._filter(names, dict(zip([each.name for each in references], filters, strict=True)))
+        self._filter(names, plan_filters(self._run, names, partial(self._analyse_instead, names)))
 
     def analyse(self, names: QueryNames, frame_of: FrameOf) -> Any:
         """Give the text to Spark, with a DataFrame for each reference."""
         rewritten, run = self.rewritten(names), self._run
         text = SparkText(
-            rewritten.text, self.frames(names, frame_of), run.parameters.named, _remaining_values(run, rewritten)
+            rewritten.text, self.frames(names, frame_of), run.parameters.named, remaining_values(run, rewritten)
         )
         try:
             return self._sql.run(text)
@@ -166,8 +162,8 @@ class Opening:
         for temporary in names.temporary:
             self._fix(temporary.query)
 
-    def _filter(self, names: QueryNames, filters: Mapping[str, Bound | None]) -> None:
-        names.references[:] = [replace(each, where=filters[each.name]) for each in names.references]
+    def _filter(self, names: QueryNames, filters: Mapping[str, Bound]) -> None:
+        names.references[:] = [replace(each, where=filters.get(each.name)) for each in names.references]
         for temporary in names.temporary:
             self._filter(temporary.query, filters)
 
@@ -213,7 +209,7 @@ def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
     return (*full, reference.parts[-1]) if is_within else full
 
 
-def _remaining_values(run: Run, rewritten: Rewritten) -> Sequence[Any]:
+def remaining_values(run: Run, rewritten: Rewritten) -> Sequence[Any]:
     """Return the values of the `?` markers that are left in a text."""
     values = run.parameters.positional
     if not values:
