@@ -33,6 +33,7 @@ ROOMS = (
     "dml",
     "upkeep",
     "compaction",
+    "history",
     "forget",
     "fsck",
     "report",
@@ -52,7 +53,7 @@ INSIDE = {
     "catalog": ("sql", "object_store", "rest", "commit_queue"),
     "cli": ("commands", "sql", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
-    "commit": ("validate", "operations", "snapshot", "actions"),
+    "commit": ("validate", "operations", "snapshot", "actions", "replay"),
     "expr": ("parse", "bind", "prune", "render", "query", "values"),
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
@@ -81,6 +82,7 @@ DOORS = {
         *("operations.choose", "operations.locations", "operations.retired_metadata", "operations.tables"),
         "operations.views",
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
+        *("replay.apply", "replay.branches", "replay.difference", "replay.rows", "replay.sources"),
         "snapshot.moved_rows",
         *("validate.key_history", "validate.references", "validate.transaction_reads"),
     ),
@@ -90,6 +92,7 @@ DOORS = {
     "engine": ALL,
     "explain": ALL,
     "forget": ALL,
+    "history": ALL,
     "fsck": ("check", "finding", "stored"),
     "report": ("measure", "result"),
     "policy": ("budget", "inline", "result", "run", "settings"),
@@ -97,6 +100,7 @@ DOORS = {
         *(
             "bind.bind",
             "bind.bound",
+            "bind.literals",
             "parse.ast",
             "parse.builder",
             "parse.datetimes",
@@ -140,7 +144,7 @@ DOORS = {
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "drops", "fsck", "lake_sql", "lake_upkeep", "scan", "table", "transaction"),
+    "table": ("definition", "drops", "fsck", "inspection", "lake_sql", "lake_upkeep", "scan", "table", "transaction"),
     "types": ALL,
     "upkeep": ALL,
 }
@@ -152,6 +156,7 @@ FINDS_THE_LIBRARY = SOURCE / "codec" / "avro" / "library.py"
 LATE = {
     "icefield/engine/rows.py": "icefield.spark.engine, .session.session",
     "icefield/table/lake_sql.py": "icefield.sql.execute",
+    "icefield/sql/local.py": "duckdb",
     "icefield/__init__.py": "icefield.*",
     "icefield/config/connect.py": "icefield.catalog.sql.postgres, .zookeeper, .commit_queue.postgres, "
     ".storage.object_store",

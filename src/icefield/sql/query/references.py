@@ -28,6 +28,7 @@ from icefield.sql.query.shape import Mention, Travel
 from icefield.sql.session import Relation, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import pointing_at
+from icefield.table.inspection import TableInspection
 from icefield.table.scan import TableScan
 from icefield.table.table import Table
 
@@ -76,12 +77,15 @@ class Reference:
 
     def frame(self) -> Any:
         """Open it as a DataFrame."""
-        assert self.table is not None
-        as_of = self._as_of
         with pointing_at(self.mention.place):
-            if self.relation.inspects is not None:
-                return self.table.inspect(self.relation.inspects, as_of=as_of).to_spark()
-            return self.scan(self.where, self.columns).to_spark()
+            return self.read(self.where, self.columns).to_spark()
+
+    def read(self, where: Bound | None = None, columns: Sequence[str] | None = None) -> TableScan | TableInspection:
+        """Plan a read of the version, or of metadata of it, which takes no filter."""
+        if self.relation.inspects is None:
+            return self.scan(where, columns)
+        assert self.table is not None
+        return self.table.inspect(self.relation.inspects, select=columns, as_of=self._as_of)
 
     def scan(self, where: Bound | None = None, columns: Sequence[str] | None = None) -> TableScan:
         """Plan a read of the version."""

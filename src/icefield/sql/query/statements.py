@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from icefield.engine.local import LOCAL
+from icefield.sql.local import explain_locally, run_locally
 from icefield.sql.query.cached import CACHE_STATEMENTS
 from icefield.sql.query.read import Opening, open_query
 from icefield.sql.query.spark_statements import SPARK_STATEMENTS
@@ -14,16 +16,18 @@ from icefield.sql.syntax.place import Place
 
 @dataclass(frozen=True)
 class Query:
-    """A query, which Spark reads."""
+    """A query, which Spark reads, or DuckDB where Spark may not be started."""
 
     place: Place
 
     def run(self, run: Run) -> Any:
         """Open it as a DataFrame, whose rows are read when it is used."""
-        return open_query(run, self.place)
+        return run_locally(run, self.place) if run.engine == LOCAL else open_query(run, self.place)
 
     def explain(self, run: Run, mode: str) -> str:
-        """Return Spark's plan, and what is read of each table."""
+        """Return the engine's plan; of Spark's also what is read of each table."""
+        if run.engine == LOCAL:
+            return explain_locally(run, self.place)
         opening = Opening(run)
         return opening.explain(opening.names(self.place), mode)
 
