@@ -34,7 +34,7 @@ from icefield.sql.syntax.place import Place
 Analyse = Callable[[Mapping[str, Any]], Any]
 
 _CONDITIONS = words("where on having join qualify using intersect")
-_MOST_PLANS = 256
+_MOST_PROBED = 256
 
 
 def plan_filters(run: Run, names: QueryNames, analyse: Analyse) -> dict[str, Bound]:
@@ -123,7 +123,7 @@ class _Planning:
         except IcefieldError:
             return None  # what is wrong with the query is said when it is opened
         if plan is not None and plan.is_lasting and not self._run.frames:
-            if len(known) >= _MOST_PLANS:
+            if len(known) >= _MOST_PROBED:
                 known.clear()
             known[key] = plan
         return plan

@@ -32,7 +32,7 @@ from icefield.types.datatypes import (
 )
 
 MOST_ROWS = 10_000
-MOST_BYTES = 64 * 1024 * 1024
+MOST_KEY_BYTES = 64 * 1024 * 1024
 MOST_KEYS = 1_000
 FEW_FILES = 8
 
@@ -113,7 +113,7 @@ def _read_values(table: Reference, where: Bound, column: BoundColumn) -> pa.Arra
     scan = table.scan(where, [table.version.schema.name_of(column.field_id)])
     files = scan.files()
     rows, size = pc.sum(files["record_count"]).as_py() or 0, pc.sum(files["file_size_in_bytes"]).as_py() or 0
-    if rows > MOST_ROWS or size > MOST_BYTES:
+    if rows > MOST_ROWS or size > MOST_KEY_BYTES:
         return None
     read = scan.to_arrow().read_all().column(0)
     return pc.unique(read.drop_null()).sort()
