@@ -308,6 +308,7 @@ def test_every_module_says_what_it_is_for() -> None:
 # Where an Arrow table holds the rows of users or of a metadata table, which have columns of any name.
 ROWS_OF_USERS = {
     "cache/disk.py": {"_encode"},
+    "commit/replay/shared_keys.py": {"empty", "read"},
     "commit/validate/transaction_reads.py": {"_same_rows", "rows"},
     "plan/changes.py": {"load_changed_files", "_live_files", "_absent_from", "_key", "_with_removers"},
     "plan/counts.py": {"count_by_partition"},

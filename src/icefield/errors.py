@@ -33,7 +33,7 @@ retryable  may the same call be made again as it is, with hope?
 cleanable  did the change certainly not happen, so that files written for it may be removed?
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 
@@ -193,9 +193,17 @@ class CommitConflict(CommitError):
 
 
 class ConcurrentChange(CommitError):
-    """A concurrent commit conflicts with this one. Nothing was changed; read again and decide again."""
+    """A concurrent commit conflicts with this one. Nothing was changed; read again and decide again.
+
+    Attributes:
+        collisions: What changed on both sides, for a publish, a rebase, a cherry-pick and a revert.
+    """
 
     retryable, cleanable = False, True
+
+    def __init__(self, message: str, *, hint: str | None = None, collisions: Sequence[Any] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.collisions = tuple(collisions)
 
 
 class RowsMoved(ConcurrentChange):

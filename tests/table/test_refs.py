@@ -45,12 +45,12 @@ def test_a_branch_is_written_apart_and_published_at_once(table: Table) -> None:
     assert [e.snapshot_id for e in table.history()][-1] == table.refs()["staging"].snapshot_id
 
 
-def test_histories_that_parted_cannot_be_published(table: Table) -> None:
+def test_histories_that_parted_cannot_be_fast_forwarded(table: Table) -> None:
     table.create_branch("staging")
     table.at("staging").append(rows(3))
     table.append(rows(4))
     with pytest.raises(ConcurrentChange, match="not in the history of staging"):
-        table.publish("staging")
+        table.publish("staging", fast_forward_only=True)
     assert ids(table) == [1, 2, 4]
 
 

@@ -90,13 +90,14 @@ class Matched:
 class ListedDelete:
     """A delete file, or a deletion vector. group: the number of its partition. target: the data file that it names.
 
-    size_bytes: of the file; several vectors share one. content_bytes: of the vector. paths: the lowest and the highest
+    snapshot_id: what added it. size_bytes: of the file; several vectors share one. content_bytes: of the vector. paths: the lowest and the highest
     location of a data file in it, empty if unknown.
     """
 
     kind: DeleteType
     location: str
     sequence_number: int
+    snapshot_id: int
     group: int
     target: str | None
     size_bytes: int
@@ -179,6 +180,7 @@ class DeleteIndex:
                 DeleteType.EQUALITY if row["content"] == EQUALITY_DELETES else kind,
                 row["file_path"],
                 row["sequence_number"],
+                row["snapshot_id"],
                 row["group"],
                 row["target"],
                 row["file_size_in_bytes"],

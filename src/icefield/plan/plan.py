@@ -28,7 +28,7 @@ from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rows import ManifestEntries, Manifests
 from icefield.codec.rows import FEW
-from icefield.expr.bind.bound import Bound, columns_of
+from icefield.expr.bind.bound import TRUE, Bound, columns_of
 from icefield.expr.prune.evaluate import might_match
 from icefield.expr.prune.project import project_inclusive
 from icefield.expr.prune.residual import find_residuals
@@ -161,6 +161,14 @@ def plan_scan(
     if cache is not None and is_small and question.manifest_list and cache.plans.note(question):
         cache.plans.keep(question, listed, SmallPlan(files, metrics))
     return ScanPlan(version, where, files, metrics, deletes)
+
+
+def plan_manifests(
+    context: ReadContext, metadata: TableMetadata, version: ResolvedVersion, manifests: Manifests
+) -> ScanPlan:
+    """Plan a read of all files in some manifests of a version."""
+    planner = _Planner(context, metadata, version.schema, TRUE, LIVE)
+    return ScanPlan(version, TRUE, *planner.plan_snapshot(ManifestList(manifests), "", None))
 
 
 def plan_added_files(

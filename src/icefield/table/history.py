@@ -13,7 +13,6 @@ from icefield.commit.actions.refs import (
     BeginEmptyBranch,
     CreateRef,
     DropRef,
-    FastForward,
     MoveBranch,
     RollBack,
     make_ref,
@@ -22,6 +21,7 @@ from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
 from icefield.errors import NoSuchSnapshot
 from icefield.expr.bind.bound import TRUE, Bound
+from icefield.history.replay import MESSAGE, Replay
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -140,12 +140,64 @@ class TableHistory:
         """Drop a tag. Its snapshot is kept until it expires."""
         self._head.commit([DropRef(name, RefKind.TAG)])
 
-    def publish(self, branch: str) -> Snapshot | None:
-        """Fast-forward this branch to the head of another one, so that all its snapshots become visible at once.
+    def publish(
+        self, branch: str, *, fast_forward_only: bool = False, dry_run: bool = False, message: str | None = None
+    ) -> Snapshot | None:
+        """Make the changes of another branch visible in this one, at once, and return its new head.
 
-        The other branch must descend from the head of this one.
+        If the other branch descends from the head of this one, this one is moved to its head. Otherwise what the other
+        branch changed since they parted is applied to the head, as one snapshot: files and rows that it removed are
+        removed, files that it added are added. Rewrites on either side do not conflict. Fail with ConcurrentChange,
+        which lists the collisions, if both removed or changed a row, or both added rows with the same identifier.
+
+        Args:
+            branch: The other branch, or a tag. It is not changed.
+            fast_forward_only: Fail if the branches have diverged.
+            dry_run: Return the head that this branch would have, and change nothing.
+            message: Why, for the summary of the new snapshot.
         """
-        return self._head.commit([FastForward(self._ref, branch)]).ref_head(self._ref)
+        replay = self._replay(dry_run, message)
+        made = replay.fast_forward(branch) if fast_forward_only else replay.publish(branch)
+        return made or self._load().ref_head(self._ref)
+
+    def rebase(self, onto: str = MAIN, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
+        """Move this branch to the head of another one, with its own changes as one snapshot after it.
+
+        Return its new head, or None if it contains the other one already. Conflicts are those of `publish`.
+
+        Args:
+            onto: The branch or tag to start from.
+            dry_run: Return the head that this branch would have, and change nothing.
+            message: Why, for the summary of the new snapshot.
+        """
+        return self._replay(dry_run, message).rebase(onto)
+
+    def cherry_pick(self, snapshot_id: int, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
+        """Apply to this branch what one snapshot of another one changed, and return the new snapshot.
+
+        Return None for a snapshot that changed no row. Conflicts are those of `publish`. Fail with InvalidInput if this
+        branch contains the change already.
+
+        Args:
+            snapshot_id: The snapshot.
+            dry_run: Return the snapshot that would be made, and change nothing.
+            message: Why, for the summary of the new snapshot.
+        """
+        return self._replay(dry_run, message).cherry_pick(snapshot_id)
+
+    def revert(self, snapshot_id: int, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
+        """Take back what one snapshot of this branch changed, and return the new snapshot.
+
+        Rows that it added are deleted, and rows that it removed are written again; later changes stay. Return None for
+        a snapshot that changed no row. Fail with ConcurrentChange if a later change removed or changed one of the rows
+        that it added.
+
+        Args:
+            snapshot_id: The snapshot. Its parent must not have expired.
+            dry_run: Return the snapshot that would be made, and change nothing.
+            message: Why, for the summary of the new snapshot.
+        """
+        return self._replay(dry_run, message).revert(snapshot_id)
 
     def rollback(self, snapshot_id: int) -> Snapshot | None:
         """Move this branch back to one of its earlier snapshots."""
@@ -158,6 +210,9 @@ class TableHistory:
     def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
         """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
         self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
+
+    def _replay(self, is_dry_run: bool, message: str | None) -> Replay:  # noqa: FBT001
+        return Replay(self._head, self._ref, is_dry_run, {} if message is None else {MESSAGE: message})
 
     def _load(self) -> TableMetadata:
         """Load the newest metadata for calls that do not read rows, or that record the read themselves."""

@@ -106,20 +106,21 @@ class DropRef:
 
 @dataclass(frozen=True)
 class FastForward:
-    """Fast-forwards a branch to the head of another ref."""
+    """Fast-forwards a branch to the head of another ref. is_merged: the other one is known to contain its changes."""
 
     branch: str
     to: str
+    is_merged: bool = False
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         source, target = base.ref_head(self.to), base.ref_head(self.branch)
         if source is None:
             raise NoSuchSnapshot(f"{self.to!r} has no snapshots to publish")
-        if target is not None and not _is_ancestor(base, target, source):
+        if target is not None and not (self.is_merged or _is_ancestor(base, target, source)):
             raise ConcurrentChange(
                 f"cannot fast-forward {self.branch} to {self.to}: its snapshot {target.snapshot_id} is not in the "
                 f"history of {self.to}",
-                hint="The branches have diverged; apply the changes again on a new branch",
+                hint="The branches have diverged; publish without fast_forward_only, or rebase the branch",
             )
         memory = take_over(base, self.branch, self.to, source)
         return _change(base, self.branch, _moved(base, self.branch, source), *memory)

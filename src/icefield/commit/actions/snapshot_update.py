@@ -13,6 +13,7 @@ from icefield.commit.snapshot.manifests import AddedFiles, AddedManifests, Manif
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, NOTHING, DeleteTally, Tally, tally
 from icefield.commit.validate.idempotency_key import was_made
 from icefield.commit.validate.read_set import ReadSet
+from icefield.errors import CorruptFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation
 from icefield.plan.partition.keys import Partition
@@ -64,7 +65,8 @@ class FilesAction(ABC):
 class FilesDraft:
     """What a snapshot adds and removes.
 
-    manifests: of the files that it adds. partitions: of those files only. header: of the manifest list.
+    manifests: of the files that it adds. partitions: of those files only. header: of the manifest list. extra: more
+    keys for the summary.
     """
 
     snapshot_id: int
@@ -75,15 +77,21 @@ class FilesDraft:
     added_deletes: DeleteTally = NO_DELETE_FILES
     partitions: frozenset[Partition] = frozenset()
     header: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 def propose_files(
-    draft: FilesDraft, read_set: ReadSet, target: CommitTarget, base: TableMetadata, context: WriteContext
+    draft: FilesDraft, read_set: ReadSet | None, target: CommitTarget, base: TableMetadata, context: WriteContext
 ) -> ProposedChange:
-    """Propose a draft on a base. Raises ConcurrentChange if a file to remove is missing."""
+    """Propose a draft on a base. Raises ConcurrentChange if a file to remove is missing.
+
+    read_set: None for files that were found in the base itself.
+    """
     filtered = remove_files(draft.removed_files, base, target.ref, context, draft.snapshot_id)
-    if filtered.missing:
+    if filtered.missing and read_set is not None:
         raise read_set.missing(filtered.missing, base, context.reading)
+    if filtered.missing:
+        raise CorruptFile(min(filtered.missing), "no manifest of the newest version lists it, although its plan does")
     partitions = draft.partitions | draft.removed_files.data.partitions
     snapshot = SnapshotDraft(
         draft.snapshot_id,
@@ -97,6 +105,7 @@ def propose_files(
         changed_partitions=len(partitions),
         target=target,
         header=draft.header,
+        extra=draft.extra,
     )
     return propose_snapshot(snapshot, base, context)
 

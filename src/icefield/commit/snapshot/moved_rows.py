@@ -54,12 +54,22 @@ class MovedRows:
 
     def find(self, source: str, positions: Positions) -> dict[str, Positions]:
         """Return the positions of rows in the new files, by file; those that were not read are nowhere."""
+        return {target: new for target, (_, new) in self.trace(source, positions).items()}
+
+    def trace(self, source: str, positions: Positions) -> "Places":
+        """Return the same, with the number of each row among the given ones."""
         left_out = self.left_out.get(source, NO_POSITIONS)
-        positions = np.setdiff1d(positions, left_out)
-        numbers = self.starts[source] + positions - np.searchsorted(left_out, positions)
+        rows = np.flatnonzero(~np.isin(positions, left_out))
+        numbers = self.starts[source] + positions[rows] - np.searchsorted(left_out, positions[rows])
         files = np.searchsorted(self.ends, numbers, "right")
         begins = np.concatenate([[0], self.ends[:-1]])
-        return {self.targets[at]: numbers[files == at] - begins[at] for at in np.unique(files).tolist()}
+        return {
+            self.targets[at]: (rows[files == at], numbers[files == at] - begins[at]) for at in np.unique(files).tolist()
+        }
+
+
+# Where rows are: by file, the numbers of rows among some, and their positions there.
+Places = dict[str, tuple[Positions, Positions]]
 
 
 class RowMaps:
@@ -70,13 +80,21 @@ class RowMaps:
 
     def find(self, source: str, positions: Positions) -> dict[str, Positions]:
         """Return where rows of a file are now, as far as is known; rows that a rewrite left out are nowhere."""
-        places = {source: positions}
+        return {file: new for file, (_, new) in self.trace(source, positions).items()}
+
+    def trace(self, source: str, positions: Positions) -> Places:
+        """Return the same, with the number of each row among the given ones."""
+        places: Places = {source: (np.arange(len(positions)), positions)}
         for moves in self._maps:
-            found: dict[str, list[Positions]] = {}
-            for file, at in places.items():
-                for target, new in (moves[file].find(file, at) if file in moves else {file: at}).items():
-                    found.setdefault(target, []).append(new)
-            places = {file: np.concatenate(parts) for file, parts in found.items()}
+            found: dict[str, list[tuple[Positions, Positions]]] = {}
+            for file, (rows, at) in places.items():
+                moved = moves[file].trace(file, at) if file in moves else {file: (np.arange(len(at)), at)}
+                for target, (chosen, new) in moved.items():
+                    found.setdefault(target, []).append((rows[chosen], new))
+            places = {
+                file: (np.concatenate([rows for rows, _ in parts]), np.concatenate([new for _, new in parts]))
+                for file, parts in found.items()
+            }
         return places
 
 

@@ -189,7 +189,7 @@ class ReadSet:
     def missing(self, paths: Set[str], base: TableMetadata, context: ReadContext) -> ConcurrentChange:
         """Build the error for files that are no longer there: RowsMoved if their rows are in other files."""
         what = f"{len(paths)} planned file(s) were concurrently removed or rewritten, such as {min(paths)}"
-        moved = frozenset().union(*(_removed_by(context, s) for s in self.rewrites_since(base)))
+        moved = frozenset().union(*(removed_by(context, s) for s in self.rewrites_since(base)))
         if paths <= moved:
             return RowsMoved(f"cannot {self.verb}: {what}", hint="Nothing was changed; run it again")
         return self.conflict(what)
@@ -214,7 +214,7 @@ class ReadSet:
             return True  # already removed: its rows are unknown
 
 
-def _removed_by(context: ReadContext, snapshot: Snapshot) -> frozenset[str]:
+def removed_by(context: ReadContext, snapshot: Snapshot) -> frozenset[str]:
     """Return the data files that a snapshot removed."""
     manifests = load_manifests(context, snapshot)
     if manifests is None:

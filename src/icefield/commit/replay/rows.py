@@ -1,0 +1,196 @@
+"""Apply a change of rows to another version: three versions, compared file by file, and row by row where needed.
+
+    base  ── theirs    the change: rows removed, files added
+       └──── ours      the version that it is applied to
+
+A removed row is deleted where it is in `ours`. A row that is not there any more collides, unless the change only moved
+it to one of its own files: then it is left out there. Rows that were moved are found by the row maps of rewrites, else
+by their row ids, if they have any, else by their values. For example:
+
+    base    a: 0 1 2 3
+    theirs  a is compacted to c, and row 1 deleted:  c: 0 2 3
+    ours    row 2 of a is deleted
+    result  a is removed, c is added with row 1 (that was row 2 of a) deleted
+
+Files that only `ours` changed are not looked at.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from icefield.cache.reading import ReadContext
+from icefield.commit.replay.difference import Difference, load_deleted, without_keys
+from icefield.commit.replay.row_ids import Lost, find_by_ids
+from icefield.commit.replay.row_values import find_by_values
+from icefield.commit.snapshot.moved_rows import NO_POSITIONS, Places, RowMaps
+from icefield.commit.snapshot.position_deletes import with_deletes
+from icefield.model.metadata import TableMetadata
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.task import DeleteFile, FileTask
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two versions that came after the base: how it differs from it, and where its rewrites moved rows."""
+
+    difference: Difference
+    maps: RowMaps
+
+    @cached_property
+    def removed(self) -> frozenset[str]:
+        """The files of the base that it does not have."""
+        return self.difference.removed.paths
+
+    @cached_property
+    def added(self) -> Mapping[str, FileTask]:
+        """The files that the base does not have."""
+        return {task.location: task for task in self.difference.after.tasks(self.difference.added)}
+
+    def find(self, paths: Iterable[str]) -> dict[str, FileTask]:
+        """Return files that it has and whose deletes may differ from those in the base."""
+        after = self.difference.after
+        return {task.location: task for task in after.tasks(after.files.at(paths))}
+
+
+@dataclass
+class AppliedRows:
+    """What a change does to `ours`.
+
+    removed: files without any row left. deleted: the rows to delete in other files; before: their earlier deletes.
+    added: the new files, with their deleted rows. lost: rows that were removed or changed on both sides.
+    """
+
+    removed: set[str] = field(default_factory=set)
+    deleted: dict[str, Positions] = field(default_factory=dict)
+    before: dict[str, Positions] = field(default_factory=dict)
+    added: dict[str, Positions] = field(default_factory=dict)
+    lost: list[Lost] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """The rows that a change removes: whole files of the base, and some rows of others. restored: those it restores."""
+
+    whole: Sequence[FileTask]
+    some: Sequence[tuple[FileTask, Positions]]
+    restored: Sequence[tuple[FileTask, Positions]]
+
+
+def find_removed_rows(theirs: Difference, metadata: TableMetadata, context: ReadContext) -> RowChange:
+    """Find the rows that a change removes, and those of files that stay which it restores."""
+    tasks = [
+        task
+        for pair in theirs.changed
+        for task in (pair.planned, with_deletes(pair.now, *without_keys(pair.now, theirs.key_deletes)))
+    ]
+    loaded = load_deleted(tasks, metadata, context.store)
+    some, restored = [], []
+    for pair, before, after in zip(theirs.changed, loaded, loaded, strict=True):
+        if len(gone := np.setdiff1d(after, before)):
+            some.append((pair.planned, gone))
+        if len(back := np.setdiff1d(before, after)):
+            restored.append((pair.now, back))
+    return RowChange(list(theirs.before.tasks(theirs.removed)), some, restored)
+
+
+@dataclass
+class RowApplication:
+    """Applies the rows of `theirs` to `ours`."""
+
+    theirs: Side
+    ours: Side
+    metadata: TableMetadata
+    context: ReadContext
+    _deleted: dict[tuple[str, tuple[DeleteFile, ...]], Positions] = field(default_factory=dict)
+    _left_out: dict[str, list[Positions]] = field(default_factory=dict)
+    _wanted: dict[str, list[Positions]] = field(default_factory=dict)
+
+    def apply(self, change: RowChange) -> AppliedRows:
+        """Find out what to remove, delete and add."""
+        done = AppliedRows()
+        now = self.ours.find([task.location for task in (*change.whole, *(task for task, _ in change.some))])
+        lost: list[Lost] = []
+        for task in change.whole:
+            if self._is_unchanged(task, now):
+                done.removed.add(task.location)
+            else:
+                live = np.setdiff1d(np.arange(task.record_count), self._deleted_of(task))
+                lost += self._remove(task, live, now)
+        for task, positions in change.some:
+            lost += self._remove(task, positions, now)
+        done.lost = self._not_left_out(self._not_moved(lost))
+        self._finish(done, {**now, **self.ours.added}, {task.location: task for task, _ in change.some})
+        return done
+
+    def _is_unchanged(self, task: FileTask, now: Mapping[str, FileTask]) -> bool:
+        path = task.location
+        return path not in self.ours.removed and (path not in now or set(now[path].deletes) == set(task.deletes))
+
+    def _remove(self, task: FileTask, positions: Positions, now: Mapping[str, FileTask]) -> list[Lost]:
+        """Delete rows where they are in `ours`; return those that are not found."""
+        if self._is_unchanged(task, now):
+            self._wanted.setdefault(task.location, []).append(positions)
+            return []
+        if task.location in self.ours.removed:
+            places, there = self.ours.maps.trace(task.location, positions), self.ours.added
+        else:
+            places, there = {task.location: (np.arange(len(positions)), positions)}, now
+        found = self._take(places, there, self._wanted)
+        rest = np.setdiff1d(np.arange(len(positions)), found)
+        return [Lost(task, positions[rest])] if len(rest) else []
+
+    def _take(self, places: Places, there: Mapping[str, FileTask], into: dict[str, list[Positions]]) -> Positions:
+        """Collect the rows that are live where they should be; return their numbers."""
+        numbers = [NO_POSITIONS]
+        for path, (rows, positions) in places.items():
+            if path in there:
+                is_live = ~np.isin(positions, self._deleted_of(there[path]))
+                into.setdefault(path, []).append(positions[is_live])
+                numbers.append(rows[is_live])
+        return np.concatenate(numbers)
+
+    def _not_moved(self, lost: Sequence[Lost]) -> list[Lost]:
+        """Find lost rows in files that `ours` added."""
+        return self._look_for(lost, self.ours, self._wanted)
+
+    def _not_left_out(self, lost: Sequence[Lost]) -> list[Lost]:
+        """Leave out rows that `theirs` only moved to its own files; return those that it removed or changed, too."""
+        rest: list[Lost] = []
+        for each in lost:
+            places = self.theirs.maps.trace(each.task.location, each.positions)
+            found = self._take(places, self.theirs.added, self._left_out)
+            kept = np.setdiff1d(np.arange(len(each.positions)), found)
+            rest += [Lost(each.task, each.positions[kept])] if len(kept) else []
+        return self._look_for(rest, self.theirs, self._left_out)
+
+    def _look_for(self, lost: Sequence[Lost], side: Side, into: dict[str, list[Positions]]) -> list[Lost]:
+        """Find rows by their ids, then by their values; return those that are not found."""
+        files, rest = list(side.added.values()), list(lost)
+        for find in (find_by_ids, find_by_values) if self.metadata.has_row_ids else (find_by_values,):
+            rest = find(rest, files, self.metadata, self.context.store, into) if rest else rest
+        return rest
+
+    def _finish(self, done: AppliedRows, now: Mapping[str, FileTask], base: Mapping[str, FileTask]) -> None:
+        for path, parts in self._wanted.items():
+            positions = np.unique(np.concatenate(parts))
+            if len(positions) == 0:
+                continue
+            task = now[path] if path in now else base[path]
+            before = self._deleted_of(task)
+            if len(np.union1d(before, positions)) == task.record_count:
+                done.removed.add(path)
+            else:
+                done.deleted[path], done.before[path] = positions, before
+        for path, task in self.theirs.added.items():
+            gone = np.union1d(self._deleted_of(task), np.concatenate([NO_POSITIONS, *self._left_out.get(path, ())]))
+            if len(gone) < task.record_count and path not in now:
+                done.added[path] = gone
+
+    def _deleted_of(self, task: FileTask) -> Positions:
+        key = task.location, task.deletes
+        if key not in self._deleted:
+            (self._deleted[key],) = load_deleted([task], self.metadata, self.context.store)
+        return self._deleted[key]

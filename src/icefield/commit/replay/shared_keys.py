@@ -1,0 +1,93 @@
+"""Rows with the same identifier that both sides added: together they would be two rows with one key.
+
+Only tables with identifier fields are checked. The keys of the rows that a change adds are looked for in the files that
+the other side added since, without rows that the change deletes. Files of rewrites hold no new rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from icefield.commit.action import WriteContext
+from icefield.commit.replay.collisions import SHOWN, Collision, CollisionKind
+from icefield.commit.replay.difference import Difference
+from icefield.commit.replay.rows import AppliedRows
+from icefield.commit.snapshot.moved_rows import NO_POSITIONS
+from icefield.expr.bind.bound import TRUE
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Operation
+from icefield.parquet.read.deletes import Positions
+from icefield.parquet.read.read_ahead import read_ahead
+from icefield.parquet.read.task import FileTask
+from icefield.types.arrow import arrow_schema
+from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
+from icefield.types.metadata_columns import POSITION, with_free_names
+
+
+def find_shared_keys(
+    mine: Sequence[tuple[FileTask, Positions]], ours: Difference, rows: AppliedRows, reader: "KeyReader"
+) -> list[Collision]:
+    """Find the keys that both sides added. mine: files with the rows that a change adds, and positions to leave out."""
+    if not (reader.names and mine):
+        return []
+    others = [task for task in _new_files(ours, reader.metadata) if task.location not in rows.removed]
+    if not others:
+        return []
+    keys = pa.concat_tables([reader.empty, *reader.read(mine)]).combine_chunks()
+    index = KeyIndex([keys.column(name).combine_chunks() for name in reader.names], keys.num_rows)
+    return list(reader.collide(index, [(task, rows.deleted.get(task.location, NO_POSITIONS)) for task in others]))
+
+
+@dataclass(frozen=True)
+class KeyReader:
+    """Reads the identifier of rows."""
+
+    metadata: TableMetadata
+    context: WriteContext
+
+    @property
+    def names(self) -> list[str]:
+        """The identifier fields."""
+        schema = self.metadata.schema
+        return [schema.name_of(each) for each in sorted(schema.identifier_field_ids)]
+
+    @property
+    def empty(self) -> pa.Table:
+        """No keys."""
+        return arrow_schema(self.metadata.schema.select(self.names)).empty_table()
+
+    def read(self, files: Sequence[tuple[FileTask, Positions]]) -> Iterator[pa.Table]:
+        """Yield the keys of each file, without those at some positions."""
+        schema, (position,) = with_free_names(self.metadata.schema, (POSITION,))
+        gone = {task.location: positions for task, positions in files}
+        select = [*self.names, position]
+        tasks = [task for task, _ in files]
+        for opened, task in read_ahead(self.context.store, self.metadata, tasks):
+            batches = opened.read(task, schema, select, TRUE)
+            tables = [pa.Table.from_batches([batch]) for batch in batches]
+            kept = [t.filter(pa.array(~np.isin(t.column(position).to_numpy(), gone[task.location]))) for t in tables]
+            yield pa.concat_tables([self.empty, *(table.select(self.names) for table in kept)])
+
+    def collide(self, index: KeyIndex, files: Sequence[tuple[FileTask, Positions]]) -> Iterator[Collision]:
+        """Yield a collision for each file that has one of the keys."""
+        for (task, _), table in zip(files, self.read(files), strict=True):
+            columns = [table.column(name).combine_chunks() for name in self.names]
+            hit = table.filter(pa.array(index.find(columns, table.num_rows) != NOT_FOUND))
+            if hit.num_rows:
+                some = tuple(_text(row) for row in hit.slice(0, SHOWN).to_pylist())
+                yield Collision(CollisionKind.KEYS, task.location, hit.num_rows, keys=some)
+
+
+def _new_files(ours: Difference, metadata: TableMetadata) -> Iterator[FileTask]:
+    """Yield the files that one side added, but for those of rewrites."""
+    added = ours.added
+    found = {each: metadata.snapshots.find(each) for each in set(added.snapshot_id.to_pylist())}
+    moved = {each for each, snapshot in found.items() if snapshot and snapshot.operation == Operation.REPLACE}
+    chosen = np.array([each not in moved for each in added.snapshot_id.to_pylist()], np.bool_)
+    return ours.after.tasks(added.choose(chosen))
+
+
+def _text(row: dict[str, object]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in row.items())
