@@ -12,10 +12,13 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.rows import Column, Rows
+
+_BATCH = 10_000
 
 
 class FileKind(IntEnum):
@@ -54,10 +57,24 @@ class TableFiles(Rows):
 
     def unique(self) -> "TableFiles":
         """Return every location once."""
+        if _are_distinct(self.location):
+            return self
         grouped = self.table.group_by("location", use_threads=False).aggregate(
             [("kind", "max"), ("size_bytes", "max"), ("snapshot_id", "max")]
         )
         return TableFiles(grouped.rename_columns(["location", "kind", "size_bytes", "snapshot_id"]).cast(FILES_SCHEMA))
+
+
+def _are_distinct(locations: pa.ChunkedArray) -> bool:
+    """Return whether no location is there twice; False if it is not known.
+
+    Equal texts have equal hashes. Arrow's tables of distinct texts would take several times the memory of the texts.
+    """
+    hashes = np.empty(len(locations), np.int64)
+    for begin in range(0, len(locations), _BATCH):
+        texts = locations[begin : begin + _BATCH].to_pylist()
+        hashes[begin : begin + len(texts)] = [hash(text) for text in texts]
+    return len(np.unique(hashes)) == len(hashes)
 
 
 NO_TABLE_FILES = TableFiles(FILES_SCHEMA.empty_table())

@@ -265,7 +265,9 @@ def _check_listing(
 
 def _check_names(orphans: TableFiles, reachable: TableFiles) -> None:
     """Refuse candidates with the name of a file of the table: it may be the same file under another location."""
-    same = orphans.filter(pc.is_in(names_of(orphans.location), value_set=names_of(reachable.location)))
+    names, known = names_of(orphans.location), names_of(reachable.location)
+    # Arrow's table of the few names of candidates is small.
+    same = orphans.filter(pc.is_in(names, value_set=known.filter(pc.is_in(known, value_set=names))))
     if same.num_rows:
         raise CatalogError(
             f"cannot look for orphan files: {same.location[0].as_py()} has the name of a file that the table refers to "
