@@ -170,12 +170,12 @@ class _Select:
         for source in known:
             assert source.table is not None
             found.tables.append(source.table.index)
-            for condition in self._conditions_on(source, where):
-                expression = read_expression(condition, self._columns_of(source), moment)
+            for condition, visible in self._conditions_on(source, where):
+                expression = read_expression(condition, _ColumnsOf(self, source, visible), moment)
                 found.conditions.append(Condition(source.table.index, expression, source.is_optional))
         found.keys += self._keys(where, selects)
 
-    def find_column(self, name: exp.Expression) -> tuple[_Source, Reference] | None:
+    def find_column(self, name: exp.Expression, visible: Sequence[_Source]) -> tuple[_Source, Reference] | None:
         """Return the column that a name refers to, and its relation; None if that is not certain."""
         if not isinstance(name, exp.Column) or not all(isinstance(part, exp.Identifier) for part in name.parts):
             return None
@@ -183,16 +183,20 @@ class _Select:
         qualified = [
             (named, tuple(parts[at:]))
             for at in range(1, len(parts))
-            if (named := [each for each in self.sources if each.name[-at:] == tuple(map(str.lower, parts[:at]))])
+            if (named := [each for each in visible if each.name[-at:] == tuple(map(str.lower, parts[:at]))])
         ]
         if qualified:
             return _only_column(*qualified[0]) if len(qualified) == 1 else None
-        if self._query.args.get("laterals") or any(source.schema is None for source in self.sources):
-            return None
-        return _only_column([source for source in self.sources if not source.is_hidden], tuple(parts))
+        return None if self._query.args.get("laterals") else _only_column(visible, tuple(parts))
 
-    def _columns_of(self, source: _Source) -> "_ColumnsOf":
-        return _ColumnsOf(self, source)
+    @property
+    def _visible(self) -> list[_Source]:
+        """The relations whose columns are in the result of all joins."""
+        return [source for source in self.sources if not source.is_hidden]
+
+    def _visible_in(self, join: int) -> list[_Source]:
+        """The relations whose columns a join by its number can refer to, from 1."""
+        return [each for at, each in enumerate(self.sources[: join + 1]) if at == join or not each.is_hidden]
 
     def _find_sources(self) -> list[_Source]:
         clause = self._query.args.get("from_")
@@ -220,35 +224,37 @@ class _Select:
         is_sampled = bool(relation.args.get("sample"))
         return _Source(label if relation.alias else table.name, table, is_sampled=is_sampled)
 
-    def _conditions_on(self, source: _Source, where: exp.Where | None) -> Iterator[exp.Expression]:
-        """Yield the conditions that rows of a relation must meet to matter for the result."""
+    def _conditions_on(
+        self, source: _Source, where: exp.Where | None
+    ) -> Iterator[tuple[exp.Expression, Sequence[_Source]]]:
+        """Yield the conditions that rows of a relation must meet to matter for the result, and what these refer to."""
         if where is not None and not source.is_hidden:
-            yield where.this
+            yield where.this, self._visible
         at = self.sources.index(source)
         for index, join in enumerate(self._joins, start=1):
             before, new = _FILTERED[_kind_of(join)]
             if (before and at < index) or (new and at == index):
                 on = join.args.get("on")
                 if on is not None:
-                    yield on
+                    yield on, self._visible_in(index)
 
     def _keys(self, where: exp.Where | None, selects: "Mapping[int, _Select]") -> Iterator[Keys]:
         for index, join in enumerate(self._joins, start=1):
             before, new = _FILTERED[_kind_of(join)]
-            for left, right in self._equal(join.args.get("on")):
+            for left, right in self._equal(join.args.get("on"), self._visible_in(index)):
                 if self.sources.index(left[0]) > self.sources.index(right[0]):
                     left, right = right, left
                 if self.sources.index(right[0]) == index:
                     yield from _keys_of(left, right) if before else ()
                     yield from _keys_of(right, left) if new else ()
-        for left, right in self._equal(where):
+        for left, right in self._equal(where, self._visible):
             if not left[0].is_optional and not right[0].is_optional:
                 yield from _keys_of(left, right)
                 yield from _keys_of(right, left)
         for test in _conjuncts(where):
             query = test.args.get("query") if isinstance(test, exp.In) else None
             inner = selects.get(id(query.this)) if isinstance(query, exp.Subquery) else None
-            target = self.find_column(test.this) if inner is not None else None
+            target = self.find_column(test.this, self._visible) if inner is not None else None
             if inner is not None and target is not None:
                 source = inner.only_column()
                 yield from _keys_of(target, source) if source is not None else ()
@@ -257,27 +263,28 @@ class _Select:
         """Return the only column that the query selects; None if it selects anything else."""
         selected = self._query.expressions
         only = selected[0].unalias() if len(selected) == 1 else None
-        return None if only is None else self.find_column(only)
+        return None if only is None else self.find_column(only, self._visible)
 
     def _equal(
-        self, condition: exp.Expression | None
+        self, condition: exp.Expression | None, visible: Sequence[_Source]
     ) -> Iterator[tuple[tuple[_Source, Reference], tuple[_Source, Reference]]]:
         for test in _conjuncts(condition):
             if isinstance(test, exp.EQ):
-                left, right = self.find_column(test.this), self.find_column(test.expression)
+                left, right = self.find_column(test.this, visible), self.find_column(test.expression, visible)
                 if left is not None and right is not None and left[0] is not right[0]:
                     yield left, right
 
 
 @dataclass(frozen=True)
 class _ColumnsOf:
-    """Finds the columns of one relation of a SELECT."""
+    """Finds the columns of one relation of a SELECT, among those that a condition can refer to."""
 
     select: _Select
     source: _Source
+    visible: Sequence[_Source]
 
     def __call__(self, name: exp.Expression) -> Column | None:
-        found = self.select.find_column(name)
+        found = self.select.find_column(name, self.visible)
         return Column(found[1]) if found is not None and found[0] is self.source else None
 
 
