@@ -51,6 +51,10 @@ class SparkSql(Protocol):
         """Return whether the session has a temporary view of its own."""
         ...
 
+    def failure(self, error: Exception) -> RefusedBySpark | None:
+        """Return what an error says that came while Spark computed rows; None if it is not about the query."""
+        ...
+
     def explain(self, frame: Any, mode: str) -> str:
         """Return the plan of a DataFrame as text."""
         ...

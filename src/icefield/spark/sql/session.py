@@ -19,6 +19,9 @@ from icefield.spark.session.analysis_errors import logged_once
 from icefield.spark.session.session import active_in_jvm, is_remote
 from icefield.spark.sql.refusals import refusal_of
 
+# Conditions that are no fault of the author.
+_NOT_OF_THE_QUERY = ("INTERNAL_ERROR", "SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "UNABLE_TO_ACQUIRE_MEMORY")
+
 
 class SessionSql:
     """Runs SQL in a session."""
@@ -55,6 +58,13 @@ class SessionSql:
                 return bool(self._spark.catalog.getTable(f"`{name.replace('`', '``')}`").isTemporary)
         except PySparkException:
             return False
+
+    def failure(self, error: Exception) -> RefusedBySpark | None:
+        """Return what an error says that came while Spark computed rows; None if it is not about the query."""
+        if not isinstance(error, PySparkException):
+            return None
+        refused = refusal_of(error, "")
+        return refused if refused.condition and not refused.condition.startswith(_NOT_OF_THE_QUERY) else None
 
     def explain(self, frame: DataFrame, mode: str) -> str:
         """Return the plan of a DataFrame as text."""

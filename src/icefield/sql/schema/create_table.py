@@ -16,6 +16,7 @@ from icefield.errors import IcefieldError, InvalidInput, LocationRefused, Unsupp
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import TableName
 from icefield.sql.namespaces import has_namespace, missing_namespace
+from icefield.sql.query.errors import failing_query
 from icefield.sql.query.read import open_query
 from icefield.sql.schema.change import one_commit, refuse_in_transaction
 from icefield.sql.schema.columns import Column, parse_columns, refuse_twice, schema_of
@@ -79,7 +80,7 @@ class CreateTable:
     def _create_as(self, run: Run, table: TableName, query: Place) -> None:
         frame = open_query(run, query)
         shape = self.clauses.shape(_schema_of_query(frame, query))
-        with self._pointing():
+        with self._pointing(), failing_query(run, query):
             run.lake.create_table_as(
                 str(table),
                 frame,
@@ -116,8 +117,9 @@ class CreateTable:
                 properties=shape.properties,
                 format_version=shape.format_version,
             )
-            if frame is not None:
-                changed.append(frame)
+            if self.query is not None:
+                with failing_query(run, self.query):
+                    changed.append(frame)
 
     @contextmanager
     def _pointing(self) -> Iterator[None]:
