@@ -21,6 +21,7 @@ from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
 from icefield.errors import NoSuchSnapshot
 from icefield.expr.bind.bound import TRUE, Bound
+from icefield.history.diff import VersionDiff
 from icefield.history.replay import MESSAGE, Replay
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
@@ -198,6 +199,19 @@ class TableHistory:
             message: Why, for the summary of the new snapshot.
         """
         return self._replay(dry_run, message).revert(snapshot_id)
+
+    def diff(self, before: AsOf | None, after: AsOf | None = None) -> VersionDiff:
+        """Compare two versions: rows and files that only one of them has, columns, properties, the partition spec.
+
+        Rows that were only moved to another file, as by compaction, are not part of the difference.
+
+        Args:
+            before: A snapshot id, a time, or a branch or tag; None is the empty table.
+            after: The second version. By default the head of this branch.
+        """
+        metadata = self.refresh()
+        first = None if before is None else self._point(metadata, before).snapshot
+        return VersionDiff(self._context, metadata, first, self._point(metadata, after).snapshot)
 
     def rollback(self, snapshot_id: int) -> Snapshot | None:
         """Move this branch back to one of its earlier snapshots."""

@@ -56,6 +56,13 @@ def find_parting(metadata: TableMetadata, ours: Snapshot, theirs: Snapshot) -> P
     return Parted(base, tuple(only[_OURS]), tuple(only[_THEIRS]))
 
 
+def only_in(metadata: TableMetadata, version: Snapshot, other: Snapshot | None) -> tuple[Snapshot, ...]:
+    """Return what a version contains that another does not, newest first."""
+    if other is None:
+        return tuple(metadata.ancestors(version))
+    return tuple(snapshot for snapshot, sides in _walk(metadata, version, other) if sides == _OURS)
+
+
 def contains(metadata: TableMetadata, version: Snapshot | None, snapshot_id: int) -> bool:
     """Return whether a version contains a snapshot, as far as its history is retained."""
     found = metadata.snapshots.find(snapshot_id)

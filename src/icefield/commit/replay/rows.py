@@ -125,6 +125,11 @@ class RowApplication:
         self._finish(done, {**now, **self.ours.added}, {task.location: task for task, _ in change.some})
         return done
 
+    def leave_out_moved(self, lost: Sequence[Lost]) -> tuple[list[Lost], dict[str, Positions]]:
+        """Return the rows that `theirs` removed or changed, and the places in its files of those that it only moved."""
+        rest = self._not_left_out(lost)
+        return rest, {path: np.concatenate(parts) for path, parts in self._left_out.items()}
+
     def _is_unchanged(self, task: FileTask, now: Mapping[str, FileTask]) -> bool:
         path = task.location
         return path not in self.ours.removed and (path not in now or set(now[path].deletes) == set(task.deletes))
