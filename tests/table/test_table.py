@@ -25,6 +25,7 @@ from icefield.expr.render.describe import describe
 from icefield.lake import Lake
 from icefield.parquet.read.read import TableReader
 from icefield.storage.location import local_path
+from icefield.table.scan import TableScan
 from icefield.table.table import Table
 
 UTC = datetime.UTC
@@ -367,3 +368,22 @@ def test_every_form_of_a_filter_prunes(lake: Lake, where: str, files: int) -> No
 def test_a_column_that_manifests_have_no_type_for_is_no_partition_source(memory_lake: Lake, kind: str) -> None:
     with pytest.raises(InvalidInput, match=f"void.*{kind}"):
         memory_lake.create_table("s.v", f"id long, a {kind}", partition_by=["void(a)"], format_version=3)
+
+
+def test_changes_of_a_snapshot_are_the_rows_of_the_files_that_it_touched(lake: Lake) -> None:
+    table = lake.create_table("t.changed", "id long", properties={"write.delete.mode": "merge-on-read"})
+    table.append(pa.table({"id": [1, 2, 3]}))
+    first = table.snapshots()[-1].snapshot_id
+    table.append(pa.table({"id": [4]}))
+    table.delete("id = 2")
+    table.compact(options={"rewrite-all": "true"})
+    table.overwrite(pa.table({"id": [9]}))
+
+    def ids(scan: TableScan | None) -> list[int] | None:
+        return None if scan is None else sorted(scan.to_arrow().read_all()["id"].to_pylist())
+
+    found = [(ids(change.before), ids(change.after)) for change in table.scan_changes(None)]
+    assert found == [(None, [1, 2, 3]), (None, [4]), ([1, 2, 3], [1, 3]), ([1, 3, 4], [9])]
+    assert [change.snapshot.operation for change in table.scan_changes(first)] == ["append", "delete", "overwrite"]
+    table.expire_snapshots(snapshot_ids=[first])
+    assert len(table.scan_changes(first)) == 3

@@ -54,6 +54,23 @@ class SessionChoice:
         self.engine = engine or self.engine
 
 
+@dataclass(frozen=True)
+class ChangeStep:
+    """The rows of the files that a snapshot changed, before it and after it; None where there are none."""
+
+    snapshot_id: int
+    before: Any | None
+    after: Any | None
+
+
+@dataclass(frozen=True)
+class ChangelogRequest:
+    """What a changelog has. identifiers: columns by which updates are found. is_net: without what was undone."""
+
+    identifiers: tuple[str, ...] = ()
+    is_net: bool = False
+
+
 class SparkEngine(Protocol):
     """The interface of the Spark room to the rooms below it."""
 
@@ -147,6 +164,10 @@ class SparkEngine(Protocol):
 
     def conform_to_view(self, frame: Any, schema: Schema, query_columns: Sequence[str] | None) -> Any:
         """Give the result of a query the columns of a view."""
+        ...
+
+    def changelog(self, steps: Sequence[ChangeStep], request: ChangelogRequest) -> Any:
+        """Return what snapshots changed, oldest first, as a DataFrame."""
         ...
 
     def sql(self, chosen: Any = None) -> SparkSql:

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from icefield.cache.reading import ReadContext
 from icefield.engine.change import Merge, MergeSource, SourceKeys
+from icefield.engine.rows import ChangelogRequest, ChangeStep
 from icefield.expr.bind.bound import columns_of
 from icefield.expr.query.select import Parts, Query
 from icefield.lake import Lake
@@ -21,6 +22,7 @@ from icefield.spark.attach import attach_tables, detach_tables
 from icefield.spark.change import source
 from icefield.spark.change.change import explained_analysis
 from icefield.spark.change.insert import rows_to_insert
+from icefield.spark.changelog import make_changelog
 from icefield.spark.data_source.data_source import register
 from icefield.spark.filters.filters import filter_text
 from icefield.spark.planning import SparkCluster, planning_executor
@@ -113,7 +115,13 @@ class Engine:
         return arrow_of_frame(frame)
 
     def rows_to_insert(
-        self, frame: DataFrame, columns: Sequence[str], schema: Schema, constants: Mapping[str, str], *, by_position: bool
+        self,
+        frame: DataFrame,
+        columns: Sequence[str],
+        schema: Schema,
+        constants: Mapping[str, str],
+        *,
+        by_position: bool,
     ) -> DataFrame:
         """Return the rows of a query as rows that can be appended to a table."""
         with explained_analysis("insert"):
@@ -131,16 +139,16 @@ class Engine:
         """Remove tables of a lake from Spark's own catalog."""
         return detach_tables(session, lake, namespace)
 
+    def probe(self, chosen: SparkSession | None = None) -> SessionProbe:
+        """Return what asks the chosen or active session about queries."""
+        return SessionProbe(self.session(chosen))
+
     def planning_executor(self, chosen: SparkSession | None = None) -> SparkCluster | None:
         """Return the planning executor of the chosen or active session, if there is one."""
         return planning_executor() if chosen is None else SparkCluster(chosen)
 
     def query(
         self, query: Query, frames: Mapping[Parts, DataFrame], scope: str, chosen: SparkSession | None = None
-    def probe(self, chosen: SparkSession | None = None) -> SessionProbe:
-        """Return what asks the chosen or active session about queries."""
-        return SessionProbe(self.session(chosen))
-
     ) -> DataFrame:
         """Analyse a query in which each name refers to a DataFrame."""
         return run_query(self.session(chosen), query, frames, scope)
@@ -148,6 +156,10 @@ class Engine:
     def conform_to_view(self, frame: DataFrame, schema: Schema, query_columns: Sequence[str] | None) -> DataFrame:
         """Give the result of a query the columns of a view."""
         return conform_to_view(frame, schema, query_columns)
+
+    def changelog(self, steps: Sequence[ChangeStep], request: ChangelogRequest) -> DataFrame:
+        """Return what snapshots changed, oldest first, as a DataFrame."""
+        return make_changelog(steps, request)
 
     def sql(self, chosen: SparkSession | None = None) -> SessionSql:
         """Return the SQL of the chosen or active session."""

@@ -32,13 +32,13 @@ from icefield.expr.parse.ast import Predicate
 from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
 from icefield.inspect.source import Inspected
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN, Snapshot
+from icefield.model.snapshot import MAIN, Operation, Snapshot
 from icefield.plan.changes import find_snapshot_range, load_changed_files
 from icefield.plan.versions import AsOf, resolve_version
 from icefield.properties.check import check_new_properties
 from icefield.storage.location import parse_location
 from icefield.storage.store import StaysInProcess
-from icefield.table.changes import AppendScan
+from icefield.table.changes import AppendScan, SnapshotChange, scan_change
 from icefield.table.definition import define_table
 from icefield.table.fsck import TableChecks
 from icefield.table.inspection import TableInspection
@@ -265,6 +265,28 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
         self._reading(metadata, until, appends.where)
         self._protect(appends, metadata, snapshot_range.snapshots, began)
         return appends.using(self._head.sessions)
+
+    def scan_changes(self, after: AsOf | None, until: AsOf | None = None) -> list[SnapshotChange]:
+        """Plan reads of what each snapshot changed, after one version, up to and including another.
+
+        Of every snapshot the files are read that it added, removed, or deleted rows of. Rewrites are left out: they
+        change no row.
+
+        Args:
+            after: A snapshot id, a time, or a branch or tag; None reads from the first snapshot.
+            until: The last version to read. By default the newest.
+        """
+        began = self._ambient.monotonic()
+        metadata = self._load()
+        changes = []
+        for snapshot in find_snapshot_range(metadata, after, self._reading(metadata, until)).snapshots:
+            if snapshot.operation != Operation.REPLACE:
+                scans = scan_change(self._context, self._head.name, metadata, snapshot)
+                for scan in (each for each in scans if each is not None):
+                    self._protect(scan, metadata, list(metadata.ancestors(snapshot))[:2], began)
+                    scan.using(self._head.sessions)
+                changes.append(SnapshotChange(snapshot, *scans))
+        return changes
 
     def changed_files(self, after: AsOf | None, until: AsOf | None = None) -> pa.Table:
         """List the data and delete files that were added and removed between two versions, as an Arrow table.

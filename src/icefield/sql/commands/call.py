@@ -34,7 +34,7 @@ class Call:
             )
         found = PROCEDURES.get(last)
         if found is None:
-            near = get_close_matches(last, PROCEDURES, n=3)
+            near = [name for name in PROCEDURES if name.startswith(last)] or get_close_matches(last, PROCEDURES, n=3)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"There is: {', '.join(sorted(PROCEDURES))}"
             raise self.name.place.error(f"no procedure {self.name.parts[-1]}", hint=hint, kind=NotFound)
         return found

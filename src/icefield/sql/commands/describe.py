@@ -13,15 +13,24 @@ import pyarrow as pa
 
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Kind
+from icefield.engine.local import LOCAL
 from icefield.errors import InvalidInput, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.plan.partition.struct import partition_struct
-from icefield.sql.commands.details import OWNER, relation_of, schema_of, shown_properties, table_details
-from icefield.sql.commands.namespaces import NAMESPACE_WORDS, open_namespace
-from icefield.sql.commands.spark_statement import LeftToSpark
+from icefield.sql.commands.details import (
+    OWNER,
+    relation_of,
+    schema_of,
+    shown_properties,
+    table_details,
+    view_properties,
+)
 from icefield.sql.commands.type_text import described_type, partition_term
-from icefield.sql.query.read import open_query
+from icefield.sql.namespaces import NAMESPACE_WORDS, open_namespace
+from icefield.sql.query.read import open_query, open_relation
+from icefield.sql.query.references import find_temporary
+from icefield.sql.query.spark_statements import parse_left_to_spark
 from icefield.sql.schema.properties import COMMENT
 from icefield.sql.session import Relation, Rows, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
@@ -73,13 +82,12 @@ class DescribeTable:
 
     name: Name
     is_extended: bool
-    place: Place
 
     def run(self, run: Run) -> Any:
         """Return its columns, partition fields and details."""
-        found = run.find(self.name)
-        if found is None and self.name.parts[-1].lower() in map(str.lower, run.session.temporary_views):
-            return _columns_of_query(run, self.name.place)
+        found = None if find_temporary(run, self.name.parts) is not None else run.find(self.name)
+        if found is None and run.engine != LOCAL:  # a temporary view, or what Spark knows by this name
+            return _columns_of_frame(open_relation(run, self.name))
         if found is None:
             raise run.missing(self.name)
         rows = [[f.name, described_type(f.type), _comment(found, f)] for f in schema_of(run, found).fields]
@@ -102,7 +110,7 @@ class DescribeTable:
     def _of_view(self, run: Run, found: Relation) -> list[list[Any]]:
         view = run.lake.view(str(found.name))
         version, catalog = view.metadata.current_version, run.lake.catalog.name
-        properties = ",".join(f"{key}={value}" for key, value in sorted(view.properties.items()))
+        properties = ",".join(f"{key}={value}" for key, value in sorted(view_properties(view).items()))
         details = {
             "Name": f"{catalog}.{found.name}",
             "Comment": view.properties.get(COMMENT),
@@ -169,7 +177,7 @@ class DescribeQuery:
 
     def run(self, run: Run) -> Any:
         """Return the columns of the query."""
-        return _columns_of_query(run, self.query)
+        return _columns_of_frame(open_query(run, self.query))
 
 
 @dataclass(frozen=True)
@@ -243,8 +251,7 @@ def parse_describe(cursor: Cursor) -> Statement:
         cursor.take()
     follows = cursor.token(1) is not None and cursor.peek(1) != "."
     if follows and cursor.accept("function"):
-        cursor.rest()
-        return LeftToSpark(cursor.since(start))
+        return parse_left_to_spark(cursor, start)
     if follows and cursor.accept_any(*NAMESPACE_WORDS):
         is_extended = cursor.token(1) is not None and cursor.accept("extended")
         return _ended(cursor, DescribeNamespace(cursor.name("the name of a namespace"), is_extended))
@@ -268,7 +275,7 @@ def _parse_table(cursor: Cursor) -> Statement:
     if cursor.accept("as", "json"):
         raise cursor.error("DESCRIBE AS JSON is not supported", cursor.since(start), kind=Unsupported)
     if cursor.is_at_end:
-        return DescribeTable(name, is_extended, name.place)
+        return DescribeTable(name, is_extended)
     return _ended(cursor, DescribeColumn(name, cursor.name("the name of a column")))
 
 
@@ -283,8 +290,7 @@ def _ended(cursor: Cursor, statement: Statement) -> Statement:
     return statement
 
 
-def _columns_of_query(run: Run, query: Place) -> Rows:
-    frame = open_query(run, query)
+def _columns_of_frame(frame: Any) -> Rows:
     return Rows.of(_COLUMNS, [[name, kind, None] for name, kind in frame.dtypes])
 
 

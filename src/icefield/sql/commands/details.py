@@ -10,6 +10,7 @@ from icefield.sql.session import Relation, Run
 from icefield.sql.syntax.cursor import Name
 from icefield.table.table import Table
 from icefield.types.schema import Schema
+from icefield.view import QUERY_COLUMNS, View
 
 OWNER = "owner"
 # Properties that Spark shows elsewhere.
@@ -43,6 +44,11 @@ def shown_properties(table: Table) -> dict[str, str]:
     shown["format"] = f"iceberg/{metadata.properties.get('write.format.default', 'parquet')}"
     shown["format-version"] = str(metadata.format_version)
     return dict(sorted({**shown, **order_properties(metadata)}.items()))
+
+
+def view_properties(view: View) -> dict[str, str]:
+    """Return the properties of a view that its author gave."""
+    return {key: value for key, value in view.properties.items() if key not in (COMMENT, QUERY_COLUMNS)}
 
 
 def order_properties(metadata: TableMetadata) -> dict[str, str]:

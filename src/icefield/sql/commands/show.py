@@ -13,17 +13,11 @@ import pyarrow as pa
 from icefield.catalog.catalog import Kind
 from icefield.model.names import Namespace, TableName
 from icefield.model.snapshot import RefKind
-from icefield.sql.commands.details import relation_of, schema_of, shown_properties, table_details
-from icefield.sql.commands.namespaces import (
-    NAMESPACE_WORDS,
-    find_namespace,
-    matching,
-    missing_namespace,
-    open_namespace,
-    parse_pattern,
-)
+from icefield.sql.commands.details import relation_of, schema_of, shown_properties, table_details, view_properties
+from icefield.sql.commands.pattern import matching, parse_pattern
 from icefield.sql.commands.show_create import parse_show_create
-from icefield.sql.commands.spark_statement import LeftToSpark
+from icefield.sql.namespaces import NAMESPACE_WORDS, find_namespace, missing_namespace, open_namespace
+from icefield.sql.query.spark_statements import parse_left_to_spark
 from icefield.sql.session import Rows, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 
@@ -67,7 +61,8 @@ class ShowTables:
             ]
             return Rows.of(_EXTENDED, rows)
         rows = [[inside, name, False] for name in matching(names, self.pattern)]
-        rows += [["", name, True] for name in matching(run.session.temporary_views, self.pattern)]
+        local = [name for name in run.session.temporary_views if "." not in name]
+        rows += [["", name, True] for name in matching(local, self.pattern)]
         return Rows.of(_VIEWS if self.kind == "views" else _TABLES, rows)
 
 
@@ -127,7 +122,7 @@ class ShowProperties:
         """List all properties, or tell the value of one."""
         found = relation_of(run, self.name)
         if found.kind is Kind.VIEW:
-            properties, what = run.lake.view(str(found.name)).properties, "View"
+            properties, what = view_properties(run.lake.view(str(found.name))), "View"
         else:
             properties, what = shown_properties(run.open(found.name)), "Table"
         if self.key is None:
@@ -184,8 +179,7 @@ def parse_show(cursor: Cursor) -> Statement:
         cursor.take()
         return _PARSERS[word](cursor)
     if word in _OF_SPARK or cursor.peek(1) in _OF_SPARK:
-        cursor.rest()
-        return LeftToSpark(cursor.since(start))
+        return parse_left_to_spark(cursor, start)
     near = get_close_matches(word, _PARSERS, n=1)
     hint = f"Did you mean SHOW {near[0].upper()}?" if near else f"There is {', '.join(_PARSERS).upper()}, CREATE TABLE"
     raise cursor.error(f"cannot show {cursor.place.text!r}", hint=hint)
@@ -199,7 +193,7 @@ def _information(run: Run, space: Namespace, name: str) -> str:
 def _parent(run: Run, name: Name) -> Namespace | None:
     found = find_namespace(run, name)
     if found is None and (len(name.parts) > 1 or name.parts[0].lower() != run.lake.catalog.name.lower()):
-        raise missing_namespace(run, name)
+        raise missing_namespace(run, name.parts, name.place)
     return found
 
 

@@ -22,7 +22,7 @@ from icefield.catalog.catalog import Kind
 from icefield.errors import Unsupported
 from icefield.expr.render.spark_sql import spark_literal
 from icefield.model.names import TableName
-from icefield.sql.commands.details import order_properties, relation_of
+from icefield.sql.commands.details import order_properties, relation_of, view_properties
 from icefield.sql.commands.type_text import comment_clause, declared_type, partition_term, quoted
 from icefield.sql.schema.properties import COMMENT
 from icefield.sql.session import Rows, Run
@@ -30,7 +30,6 @@ from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.strings import literal_of
 from icefield.storage.location import join_location
 from icefield.types.datatypes import EmptyStruct, NestedField, PrimitiveType
-from icefield.view import QUERY_COLUMNS
 
 _STATEMENT = pa.schema({"createtab_stmt": pa.string()})
 # What the commits of a table write by themselves.
@@ -83,7 +82,7 @@ def _table_text(run: Run, name: TableName) -> str:
 def _view_text(run: Run, name: TableName) -> str:
     view = run.lake.view(str(name))
     columns = [f"{quoted(field.name)}{comment_clause(field.doc)}" for field in view.schema.fields]
-    properties = {k: v for k, v in view.properties.items() if k not in (COMMENT, QUERY_COLUMNS)}
+    properties = view_properties(view)
     lines = [f"CREATE VIEW {_full_name(run, name)} ({_listed(columns)})"]
     if COMMENT in view.properties:
         lines.append(f"COMMENT {literal_of(view.properties[COMMENT])}")

@@ -1,19 +1,20 @@
 """Procedures that rewrite files: data files, manifests, position deletes. No row changes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from icefield.arguments import whole_number
 from icefield.compaction.result import CompactionResult
-from icefield.errors import Unsupported
+from icefield.errors import InvalidFilter, Unsupported
 from icefield.model.snapshot import Snapshot
 from icefield.sql.procedures.procedure import TABLE, Arguments, Kind, Procedure, ProcedureRows, optional
 from icefield.sql.rows.target import Target
 from icefield.sql.syntax.cursor import Cursor
-from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.syntax.place import Place, point_at, pointing_at
 from icefield.table.table import Table
 
 DATA_FILES = pa.schema(
@@ -65,7 +66,8 @@ def _rewrite_data_files(arguments: Arguments) -> ProcedureRows:
             table = table.at(arguments["branch"])
     options, removes_dangling = _options(arguments)
     strategy, cluster_by, order_by = _order(arguments)
-    with pointing_at(arguments.place("where")):
+    about = next((name for name in ("sort_order", "options") if arguments[name] is not None), "table")
+    with pointing_at(arguments.place(about)), _pointing_at_filter(arguments):
         done = table.compact(
             filter_of(arguments, table),
             strategy=strategy,
@@ -79,6 +81,14 @@ def _rewrite_data_files(arguments: Arguments) -> ProcedureRows:
     if removes_dangling and not done.is_dry_run:
         row[-1] += table.rewrite_deletes(engine=arguments.engine).count("removed-delete-files")
     return [row]
+
+
+@contextmanager
+def _pointing_at_filter(arguments: Arguments) -> Iterator[None]:
+    try:
+        yield
+    except InvalidFilter as error:
+        raise point_at(error, arguments.place("where")) from None
 
 
 def counts_of_compaction(done: CompactionResult) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
+from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.model.snapshot import Snapshot
 from icefield.plan.versions import to_millis
 from icefield.sql.procedures.procedure import TABLE, Arguments, Kind, Procedure, ProcedureRows, optional, required
@@ -16,7 +16,10 @@ from icefield.table.table import Table
 
 _MOVED = pa.schema({"previous_snapshot_id": pa.int64(), "current_snapshot_id": pa.int64()})
 _FORWARDED = pa.schema({"branch_updated": pa.string(), "previous_ref": pa.int64(), "updated_ref": pa.int64()})
+_PICKED = pa.schema({"source_snapshot_id": pa.int64(), "current_snapshot_id": pa.int64()})
 _ANCESTORS = pa.schema({"snapshot_id": pa.int64(), "timestamp": pa.int64()})
+# In the summary of a snapshot that was staged by write-audit-publish.
+_WAP_ID = "wap.id"
 
 
 def _rollback_to_snapshot(arguments: Arguments) -> ProcedureRows:
@@ -68,11 +71,29 @@ def _fast_forward(arguments: Arguments) -> ProcedureRows:
         if before is None:
             table.create_branch(branch, at=to)
             return [[branch, None, _id(source)]]
-    if all(snapshot.snapshot_id != before for snapshot in table.metadata.ancestors(source)):
-        message = f"cannot fast-forward {branch} to {to}: its snapshot {before} is not in the history of {to}"
-        raise arguments.error("branch", message, kind=ConcurrentChange)
-    after = table.at(branch).publish(to)
+    with pointing_at(arguments.place("branch")):
+        after = table.at(branch).publish(to, fast_forward_only=True)
     return [[branch, before, _id(after)]]
+
+
+def _cherrypick_snapshot(arguments: Arguments) -> ProcedureRows:
+    return [_picked(arguments, arguments["snapshot_id"], "snapshot_id")]
+
+
+def _publish_changes(arguments: Arguments) -> ProcedureRows:
+    wap_id = arguments["wap_id"]
+    staged = [each for each in arguments.table().snapshots() if each.summary.get(_WAP_ID) == wap_id]
+    if len(staged) != 1:
+        found = "no snapshot" if not staged else f"{len(staged)} snapshots"
+        raise arguments.error("wap_id", f"{found} of the table has the id {wap_id!r}", kind=NoSuchSnapshot)
+    return [_picked(arguments, staged[0].snapshot_id, "wap_id")]
+
+
+def _picked(arguments: Arguments, snapshot_id: int, argument: str) -> list[int | None]:
+    table = arguments.table()
+    with pointing_at(arguments.place(argument)):
+        made = table.cherry_pick(snapshot_id)
+    return [snapshot_id, _head(table) if made is None else made.snapshot_id]
 
 
 def _ancestors_of(arguments: Arguments) -> Iterator[list[object]]:
@@ -102,6 +123,8 @@ PROCEDURES = (
         _MOVED,
         _set_current_snapshot,
     ),
+    Procedure("cherrypick_snapshot", (TABLE, _SNAPSHOT), _PICKED, _cherrypick_snapshot),
+    Procedure("publish_changes", (TABLE, required("wap_id")), _PICKED, _publish_changes),
     Procedure("fast_forward", (TABLE, required("branch"), required("to")), _FORWARDED, _fast_forward),
     Procedure("ancestors_of", (TABLE, optional("snapshot_id", Kind.LONG)), _ANCESTORS, _ancestors_of),
 )
