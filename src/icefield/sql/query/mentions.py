@@ -162,7 +162,8 @@ class _Finder:
         self, at: int, common: Names, scope: Scope, *, is_hint: bool = False, in_table_function: bool = False
     ) -> int:
         """Follow what is in parentheses or brackets, in an expression."""
-        if self._text(at) == "(" and self._begins_query(at + 1):
+        begins_query = self._begins_query(at + 1) and not (in_table_function and self._word(at + 1) == "table")
+        if self._text(at) == "(" and begins_query:
             return self.query(at + 1, common, scope) + 1
         return self.items(at + 1, common, scope, is_hint=is_hint, in_table_function=in_table_function) + 1
 
@@ -333,7 +334,9 @@ class _Finder:
         match self._word(at):
             case "select":
                 return bool(following) and not is_column
-            case "with" | "from" | "table":
+            case "with" | "table":
+                return not is_column and self._is_name(at + 1)
+            case "from":
                 return not is_column and (self._is_name(at + 1) or following in ("(", "{"))
             case "values":
                 return self._begins_values(at + 1)

@@ -133,7 +133,7 @@ def resolve_travel(run: Run, relation: Relation, travel: Travel | None) -> AsOf 
     if relation.kind is Kind.VIEW:
         raise travel.place.error("a view has no versions to read", kind=Unsupported)
     if relation.ref is not None:
-        raise travel.place.error("a branch or tag is a version already", kind=InvalidInput)
+        raise travel.place.error("a branch or tag is a version already", kind=Unsupported)
     cursor = Cursor(travel.value.source, travel.value.start, travel.value.end, run.parameters)
     if travel.is_time:
         return time_value(run, cursor)
