@@ -23,8 +23,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from icefield.expr.query.lexer import lex
 
 CASES = Path(__file__).parent / "cases"
 FIXTURES = CASES / "fixtures.txt"
@@ -56,8 +59,12 @@ class Step:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order of the rows counts."""
-        return bool(re.match(r"\s*(DESC|DESCRIBE)\b|.*\bORDER\s+BY\b", self.text, re.IGNORECASE | re.DOTALL))
+        """Whether the order of the rows counts: ORDER BY in parentheses is that of a window or a subquery."""
+        depth, words = 0, list[str]()
+        for token in lex(self.text):
+            depth += token.depth
+            words += [token.word] if depth == 0 else []
+        return words[0] in ("desc", "describe") or ("order", "by") in pairwise(words)
 
 
 @dataclass

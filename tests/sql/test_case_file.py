@@ -77,6 +77,13 @@ def test_the_order_of_rows_counts_where_the_statement_has_one(text: str) -> None
     assert difference(step, [[2], [1]], {}) is not None
 
 
+@pytest.mark.parametrize(
+    "text", ["SELECT row_number() OVER (ORDER BY a) FROM t", "SELECT a FROM (SELECT a ORDER BY a)"]
+)
+def test_an_order_inside_parentheses_is_not_that_of_the_rows(text: str) -> None:
+    assert difference(Step(text, rows=[[1], [2]], is_checked=True), [[2], [1]], {}) is None
+
+
 def test_further_rows_are_allowed_only_where_the_case_says_so() -> None:
     assert difference(Step("SELECT 1", rows=[[1]], is_checked=True), [[1], [2]], {}) is not None
     assert difference(Step("SELECT 1", rows=[[1]], has_more_rows=True, is_checked=True), [[1], [2]], {}) is None

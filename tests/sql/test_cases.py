@@ -36,9 +36,9 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     for key, value in spark.conf.getAll.items():
         if before.get(key) != value:
             spark.conf.set(key, before[key]) if key in before else spark.conf.unset(key)
-    for table in spark.catalog.listTables():
-        if table.isTemporary:
-            spark.catalog.dropTempView(table.name)
+    for row in spark.sql("SHOW TABLES").collect():
+        if row.isTemporary:
+            spark.catalog.dropTempView(row.tableName)
     spark.catalog.clearCache()
 
 
