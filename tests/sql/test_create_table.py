@@ -1,7 +1,5 @@
 """CREATE TABLE without a query: columns, types, clauses, and what is refused, all without a JVM."""
 
-from typing import Any
-
 import pytest
 
 from icefield.errors import (
@@ -14,23 +12,12 @@ from icefield.errors import (
     Unsupported,
 )
 from icefield.lake import Lake
+from tests.sql.running import refused, run
 
 
 @pytest.fixture(autouse=True)
 def namespace(lake: Lake) -> None:
     lake.create_namespace("shop")
-
-
-def run(lake: Lake, text: str, args: Any = None) -> Any:
-    return lake.sql(text, args, engine="local")
-
-
-def refused(lake: Lake, text: str, error: type[IcefieldError], token: str, args: Any = None) -> IcefieldError:
-    """Run a statement that is refused, and check that the error points at a token; return it."""
-    with pytest.raises(error) as caught:
-        run(lake, text, args)
-    assert caught.value.position == (1, text.index(token)), str(caught.value)
-    return caught.value
 
 
 def types_of(lake: Lake, columns: str) -> list[str]:
@@ -99,7 +86,7 @@ def test_nested_types_keep_their_options_however_their_brackets_are_closed(lake:
 def test_a_column_that_cannot_be_is_refused_at_its_token(
     lake: Lake, columns: str, token: str, error: type[IcefieldError]
 ) -> None:
-    refused(lake, f"CREATE TABLE shop.t ({columns}) TBLPROPERTIES ('format-version' = '3')", error, token)
+    refused(lake, f"CREATE TABLE shop.t ({columns}) TBLPROPERTIES ('format-version' = '3')", error, at=token)
     assert lake.tables() == []
 
 
@@ -185,7 +172,7 @@ def test_what_show_create_table_shows_is_read_again(lake: Lake) -> None:
         "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY d DESC NULLS FIRST",
     )
     run(lake, "ALTER TABLE shop.t SET IDENTIFIER FIELDS id")
-    text = run(lake, "SHOW CREATE TABLE shop.t").column(0)[0].as_py()
+    text = run(lake, "SHOW CREATE TABLE shop.t")[0][0]
     run(lake, text.replace("shop.t ", "shop.u "))
     one, other = lake.table("shop.t").metadata, lake.table("shop.u").metadata
     assert (one.schema.fields, one.schema.identifier_field_ids) == (
@@ -217,24 +204,24 @@ def test_defaults_are_literals_of_the_type_of_their_column(lake: Lake) -> None:
         *("-5", "1.0", "1.50", "7", "1767225600000000", "1767229200000000", "2", "9", "None", r"b'\n\xff'", "7"),
     ]
     assert (fields[6].required, fields[6].doc) == (True, "c")
-    error = refused(lake, "CREATE TABLE shop.u (a INT DEFAULT 42)", InvalidInput, "42")
+    error = refused(lake, "CREATE TABLE shop.u (a INT DEFAULT 42)", InvalidInput, at="42")
     assert "'format-version' = '3'" in str(error.hint)
 
 
 def test_a_name_is_taken_missing_or_in_no_namespace(lake: Lake) -> None:
     run(lake, "CREATE TABLE shop.t (id INT)")
-    refused(lake, "CREATE TABLE shop.t (id INT)", AlreadyExists, "shop.t")
+    refused(lake, "CREATE TABLE shop.t (id INT)", AlreadyExists, at="shop.t")
     run(lake, "CREATE TABLE IF NOT EXISTS shop.t (other INT)")
     assert lake.table("shop.t").schema.column_names == ["id"]
-    error = refused(lake, "CREATE TABLE shp.t (id INT)", NoSuchNamespace, "shp.t")
+    error = refused(lake, "CREATE TABLE shp.t (id INT)", NoSuchNamespace, at="shp.t")
     assert error.hint == "Did you mean shop?"
-    refused(lake, "REPLACE TABLE shop.u (id INT)", NoSuchTable, "shop.u")
-    refused(lake, "CREATE TABLE t (id INT)", NoSuchTable, "t (")
-    refused(lake, "CREATE OR REPLACE TABLE IF NOT EXISTS shop.t (id INT)", InvalidInput, "IF")
-    refused(lake, "CREATE TABLE shop.u USING iceberg", InvalidInput, "shop.u")
-    refused(lake, "CREATE EXTERNAL TABLE shop.u (id INT)", Unsupported, "EXTERNAL")
-    refused(lake, "CREATE TEMPORARY TABLE u (id INT)", Unsupported, "TEMPORARY")
-    refused(lake, "CREATE THING shop.u", InvalidInput, "THING")
+    refused(lake, "REPLACE TABLE shop.u (id INT)", NoSuchTable, at="shop.u")
+    refused(lake, "CREATE TABLE t (id INT)", NoSuchTable, at="t (")
+    refused(lake, "CREATE OR REPLACE TABLE IF NOT EXISTS shop.t (id INT)", InvalidInput, at="IF")
+    refused(lake, "CREATE TABLE shop.u USING iceberg", InvalidInput, at="shop.u")
+    refused(lake, "CREATE EXTERNAL TABLE shop.u (id INT)", Unsupported, at="EXTERNAL")
+    refused(lake, "CREATE TEMPORARY TABLE u (id INT)", Unsupported, at="TEMPORARY")
+    refused(lake, "CREATE THING shop.u", InvalidInput, at="THING")
 
 
 def test_names_may_be_those_of_keywords_the_catalog_or_a_parameter(lake: Lake) -> None:
@@ -253,7 +240,7 @@ def test_a_replacement_keeps_the_history_and_merges_the_properties(lake: Lake) -
     assert (after.properties, after.spec.is_unpartitioned) == ({"a": "1", "b": "3"}, True)
     run(lake, "REPLACE TABLE shop.t (x INT)")
     assert lake.table("shop.t").schema.column_names == ["x"]
-    refused(lake, "REPLACE TABLE shop.t (x INT) LOCATION '/a'", Unsupported, "'/a'")
+    refused(lake, "REPLACE TABLE shop.t (x INT) LOCATION '/a'", Unsupported, at="'/a'")
     run(lake, "CREATE OR REPLACE TABLE shop.new (x INT)")
     assert lake.has_table("shop.new")
 
@@ -269,20 +256,20 @@ def test_a_table_like_another_or_like_a_view(lake: Lake) -> None:
     run(lake, "CREATE TABLE IF NOT EXISTS shop.w LIKE shop.v")
     assert [(f.name, f.required) for f in lake.table("shop.w").schema.fields] == [("id", False)]
     run(lake, "CREATE TABLE IF NOT EXISTS shop.w LIKE shop.t")
-    refused(lake, "CREATE TABLE shop.x LIKE shop.nothing", NoSuchTable, "shop.nothing")
-    refused(lake, "CREATE TABLE shop.x LIKE shop.t.files", Unsupported, "shop.t.files")
-    refused(lake, "CREATE TABLE shop.v (id INT)", AlreadyExists, "shop.v")
+    refused(lake, "CREATE TABLE shop.x LIKE shop.nothing", NoSuchTable, at="shop.nothing")
+    refused(lake, "CREATE TABLE shop.x LIKE shop.t.files", Unsupported, at="shop.t.files")
+    refused(lake, "CREATE TABLE shop.v (id INT)", AlreadyExists, at="shop.v")
 
 
 def test_columns_and_a_query_exclude_each_other(lake: Lake) -> None:
-    refused(lake, "CREATE TABLE shop.t (id INT) AS SELECT 1 AS id", InvalidInput, "id INT")
-    refused(lake, "CREATE TABLE shop.t PARTITIONED BY (id INT) AS SELECT 1 AS id", InvalidInput, "id INT")
+    refused(lake, "CREATE TABLE shop.t (id INT) AS SELECT 1 AS id", InvalidInput, at="id INT")
+    refused(lake, "CREATE TABLE shop.t PARTITIONED BY (id INT) AS SELECT 1 AS id", InvalidInput, at="id INT")
 
 
 def test_definitions_have_no_dry_run_and_explain_changes_nothing(lake: Lake) -> None:
     with pytest.raises(Unsupported, match="no dry run"):
         lake.sql("CREATE TABLE shop.t (id INT)", engine="local", dry_run=True)
-    assert "CREATE TABLE" in run(lake, "EXPLAIN CREATE TABLE shop.t (id INT)").column("plan")[0].as_py()
+    assert "CREATE TABLE" in run(lake, "EXPLAIN CREATE TABLE shop.t (id INT)")[0][0]
     assert lake.tables() == []
 
 
@@ -311,7 +298,7 @@ def test_in_a_transaction_tables_are_not_created_dropped_or_renamed(lake: Lake) 
 def test_tables_are_dropped_purged_and_restored(lake: Lake) -> None:
     run(lake, "CREATE TABLE shop.t (id INT)")
     run(lake, "DROP TABLE shop.t")
-    refused(lake, "DROP TABLE shop.t", NoSuchTable, "shop.t")
+    refused(lake, "DROP TABLE shop.t", NoSuchTable, at="shop.t")
     run(lake, "DROP TABLE IF EXISTS shop.t")
     run(lake, "UNDROP TABLE shop.t AS shop.u")
     assert lake.tables() == ["shop.u"]
@@ -321,7 +308,7 @@ def test_tables_are_dropped_purged_and_restored(lake: Lake) -> None:
     run(lake, f"UNDROP TABLE '{uuid}'")
     assert lake.tables() == ["shop.u"]
     lake.create_view("shop.v", "SELECT 1", schema="id long")
-    refused(lake, "DROP TABLE shop.v", NoSuchTable, "shop.v")
-    refused(lake, "DROP VIEW shop.u", NoSuchTable, "shop.u")
-    refused(lake, "DROP TABLE shop.u.files", Unsupported, "shop.u.files")
-    refused(lake, "DROP TABLE shop.u NOW", InvalidInput, "NOW")
+    refused(lake, "DROP TABLE shop.v", NoSuchTable, at="shop.v")
+    refused(lake, "DROP VIEW shop.u", NoSuchTable, at="shop.u")
+    refused(lake, "DROP TABLE shop.u.files", Unsupported, at="shop.u.files")
+    refused(lake, "DROP TABLE shop.u NOW", InvalidInput, at="NOW")

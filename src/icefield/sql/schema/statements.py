@@ -25,7 +25,7 @@ from icefield.sql.session import Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
 
-Parser = Callable[[Cursor], Statement]
+DefinitionParser = Callable[[Cursor], Statement]
 # What Spark has besides, and keeps for itself.
 _OF_SPARK = ("function", "variable", "var")
 _TEMPORARY = ("temporary", "temp", "global")
@@ -96,7 +96,7 @@ def _parse_drop(cursor: Cursor) -> Statement:
     return _chosen(cursor, {"table": parse_drop_table, "view": parse_drop_view}, parse_drop_namespace)
 
 
-def _chosen(cursor: Cursor, parsers: Mapping[str, Parser], of_namespaces: Parser) -> Statement:
+def _chosen(cursor: Cursor, parsers: Mapping[str, DefinitionParser], of_namespaces: DefinitionParser) -> Statement:
     word = cursor.peek()
     if word in NAMESPACE_WORDS:
         return of_namespaces(cursor)
@@ -129,7 +129,7 @@ def _comment_on_table(name: Name, text: str | None, place: Place) -> Statement:
     return UnsetProperties(name, (COMMENT,)) if text is None else SetProperties(name, comment_property(text, place))
 
 
-def _defining(parse: Parser) -> Parser:
+def _defining(parse: DefinitionParser) -> DefinitionParser:
     def parse_definition(cursor: Cursor) -> Statement:
         start = cursor.position
         statement = parse(cursor)
@@ -139,7 +139,7 @@ def _defining(parse: Parser) -> Parser:
     return parse_definition
 
 
-DEFINITIONS: Mapping[str, Parser] = {
+DEFINITIONS: Mapping[str, DefinitionParser] = {
     "create": _defining(_parse_create),
     "replace": _defining(_parse_replace),
     "alter": _defining(_parse_alter),

@@ -156,7 +156,10 @@ class _TypeReader:
 
     def _close(self) -> None:
         if self._closed == 0:
-            self._closed = len(self._cursor.expect_any(">", ">>", ">>>"))
+            found = self._cursor.accept_any(">", ">>", ">>>")
+            if found is None:
+                raise self._cursor.expected(">")
+            self._closed = len(found)
         self._closed -= 1
 
     def _text(self, word: str) -> Type:
