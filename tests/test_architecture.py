@@ -46,6 +46,7 @@ ROOMS = (
     "config",
     "sql",
     "spark",
+    "notebook",
     "cli",
 )
 # The same inside a room: its packages, bottom-up. Modules beside them may be below or above them.
@@ -68,7 +69,7 @@ DOORS = {
     "cache": ("manifests", "plans", "reading", "settings"),
     "catalog": (
         *("catalog", "memory", "missing", "server", "commit_queue.queue", "object_store.catalog", "sql.sqlite"),
-        *("rest.catalog", "rest.http", "rest.object_store", "rest.settings", "rest.tables"),
+        *("rest.catalog", "rest.fences", "rest.http", "rest.object_store", "rest.settings", "rest.tables"),
     ),
     "cli": (),
     "codec": (
@@ -82,7 +83,8 @@ DOORS = {
         *("operations.choose", "operations.locations", "operations.retired_metadata", "operations.tables"),
         "operations.views",
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
-        *("replay.apply", "replay.branches", "replay.difference", "replay.rows", "replay.sources"),
+        *("replay.ancestry", "replay.apply", "replay.branches", "replay.collisions", "replay.difference"),
+        *("replay.row_ids", "replay.rows", "replay.sources"),
         "snapshot.moved_rows",
         *("validate.key_history", "validate.references", "validate.transaction_reads"),
     ),
@@ -144,7 +146,7 @@ DOORS = {
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),
     ),
-    "table": ("definition", "drops", "fsck", "inspection", "lake_sql", "lake_upkeep", "scan", "table", "transaction"),
+    "table": ("definition", "drops", "fsck", "inspection", "lake_refs", "lake_sql", "lake_upkeep", "scan", "table", "transaction"),
     "types": ALL,
     "upkeep": ALL,
 }

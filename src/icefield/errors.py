@@ -13,6 +13,7 @@
     ├── NamespaceNotEmpty           the caller's: the namespace still holds tables or namespaces
     ├── Unsupported                 a feature of the format, of a store or of a catalog that icefield does not have
     │   └── NeedsSpark              an expression that only Spark evaluates; carries the part
+    ├── CheckFailed                 the data's: rows of a branch that a check before its publish forbids
     ├── CorruptFile                 the data's: bytes that do not decode; carries the location
     ├── MissingFile                 the data's: a file that metadata names is not in the store
     ├── StorageError                the store failed or refused
@@ -129,6 +130,18 @@ class NeedsSpark(Unsupported):
     def __init__(self, part: str, *, hint: str | None = None) -> None:
         super().__init__(f"only Spark can evaluate {part}", hint=hint or "Run it with engine='spark'")
         self.part = part
+
+
+class CheckFailed(IcefieldError):
+    """Rows of a branch break a check, so that it was not published.
+
+    Attributes:
+        failures: One value for each check that failed: its name, its filter, how many rows, and some of them.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, failures: Sequence[Any] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.failures = tuple(failures)
 
 
 class CorruptFile(IcefieldError):

@@ -41,6 +41,7 @@ from icefield.storage.store import StaysInProcess, Store
 from icefield.table.definition import all_optional, define_like, define_table
 from icefield.table.drops import LakeDrops
 from icefield.table.fsck import LakeChecks
+from icefield.table.lake_refs import LakeRefs
 from icefield.table.lake_sql import LakeSql
 from icefield.table.lake_upkeep import LakeUpkeep
 from icefield.table.table import Table
@@ -53,7 +54,7 @@ MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder i
 
 
 @check_arguments
-class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeSql, StaysInProcess):
+class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(self, backend: Backend, warehouse: str) -> None:

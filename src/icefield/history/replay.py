@@ -42,9 +42,9 @@ class Replay:
     is_dry_run: bool = False
     notes: Mapping[str, str] = field(default_factory=dict)
 
-    def publish(self, branch: str) -> Snapshot | None:
-        """Publish a branch to this one."""
-        return self._commit(lambda write: PublishBranch(branch, self._change(write, OfBranch(branch))))
+    def publish(self, branch: str, checked_id: int | None = None) -> Snapshot | None:
+        """Publish a branch to this one. checked_id: the head of the branch that was checked."""
+        return self._commit(lambda write: PublishBranch(branch, self._change(write, OfBranch(branch)), checked_id))
 
     def fast_forward(self, branch: str) -> Snapshot | None:
         """Move this branch to the head of another one, which must descend from its own head."""

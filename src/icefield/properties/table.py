@@ -227,6 +227,9 @@ MAX_SNAPSHOTS: Property[int | None] = Property(
     "How many snapshots a commit leaves to each branch; it removes older ones from the metadata, which stays small. "
     "Their files are then orphan files. If it is not set, snapshots are removed by expiry alone.",
 )
+PROTECTED_REFS: Property[str | None] = Property(
+    "icefield.history.protected-refs", str, None, "Branches and tags that only writes and publishes move, as a, b."
+)
 MAX_REF_AGE_MS = Property(
     "history.expire.max-ref-age-ms", positive, (1 << 63) - 1, "The age at which a branch or tag expires."
 )
@@ -339,6 +342,7 @@ TABLE_PROPERTIES: tuple[Property[int] | Property[str] | Property[bool] | Propert
 
 # Those whose absence means something that no value says.
 OPTIONAL_PROPERTIES: tuple[Property[int | None] | Property[str | None], ...] = (
+    PROTECTED_REFS,
     PARQUET_LEVEL,
     DISTRIBUTION_MODE,
     TASK_BYTES,

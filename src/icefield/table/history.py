@@ -4,6 +4,7 @@ Raises NoSuchTable, NoSuchSnapshot, InvalidInput, ConcurrentChange, CommitConfli
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, islice
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
@@ -14,19 +15,24 @@ from icefield.commit.actions.refs import (
     CreateRef,
     DropRef,
     MoveBranch,
+    RenameRef,
     RollBack,
+    SetRetention,
     make_ref,
 )
 from icefield.commit.validate.transaction_reads import find_read
 from icefield.dml.head import TableHead
 from icefield.errors import NoSuchSnapshot
 from icefield.expr.bind.bound import TRUE, Bound
+from icefield.history.checks import SHOWN_ROWS, find_checks, run_checks
 from icefield.history.diff import VersionDiff
+from icefield.history.refs import RefStatus, find_previous_head, list_refs
 from icefield.history.replay import MESSAGE, Replay
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
+from icefield.table.scan import TableScan
 from icefield.types.schema import Schema
 
 
@@ -141,8 +147,35 @@ class TableHistory:
         """Drop a tag. Its snapshot is kept until it expires."""
         self._head.commit([DropRef(name, RefKind.TAG)])
 
+    def rename_branch(self, name: str, new_name: str) -> None:
+        """Rename a branch."""
+        self._head.commit([RenameRef(name, new_name, RefKind.BRANCH)])
+
+    def rename_tag(self, name: str, new_name: str) -> None:
+        """Rename a tag."""
+        self._head.commit([RenameRef(name, new_name, RefKind.TAG)])
+
+    def set_retention(self, name: str, **rules: int | None) -> None:
+        """Set retention rules of a branch or tag; None removes one.
+
+        Args:
+            name: The branch or tag.
+            rules: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
+        """
+        self._head.commit([SetRetention(name, rules)])
+
+    def ref_status(self) -> list[RefStatus]:
+        """List the branches and tags, and how many snapshots each is ahead of `main` and behind it."""
+        return list_refs(self.metadata)
+
     def publish(
-        self, branch: str, *, fast_forward_only: bool = False, dry_run: bool = False, message: str | None = None
+        self,
+        branch: str,
+        *,
+        checks: Mapping[str, str] | None = None,
+        fast_forward_only: bool = False,
+        dry_run: bool = False,
+        message: str | None = None,
     ) -> Snapshot | None:
         """Make the changes of another branch visible in this one, at once, and return its new head.
 
@@ -151,14 +184,18 @@ class TableHistory:
         removed, files that it added are added. Rewrites on either side do not conflict. Fail with ConcurrentChange,
         which lists the collisions, if both removed or changed a row, or both added rows with the same identifier.
 
+        Before, the checks of the table, its properties `icefield.check.NAME`, are run on the other branch. Fail with
+        CheckFailed if a row matches one of them.
+
         Args:
             branch: The other branch, or a tag. It is not changed.
+            checks: More checks: filters by name, which must match no row.
             fast_forward_only: Fail if the branches have diverged.
             dry_run: Return the head that this branch would have, and change nothing.
             message: Why, for the summary of the new snapshot.
         """
-        replay = self._replay(dry_run, message)
-        made = replay.fast_forward(branch) if fast_forward_only else replay.publish(branch)
+        replay, checked_id = self._replay(dry_run, message), self._check(branch, checks)
+        made = replay.fast_forward(branch) if fast_forward_only else replay.publish(branch, checked_id)
         return made or self._load().ref_head(self._ref)
 
     def rebase(self, onto: str = MAIN, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
@@ -213,9 +250,26 @@ class TableHistory:
         first = None if before is None else self._point(metadata, before).snapshot
         return VersionDiff(self._context, metadata, first, self._point(metadata, after).snapshot)
 
-    def rollback(self, snapshot_id: int) -> Snapshot | None:
-        """Move this branch back to one of its earlier snapshots."""
-        return self._head.commit([RollBack(self._ref, snapshot_id)]).ref_head(self._ref)
+    def rollback(self, to: AsOf) -> Snapshot | None:
+        """Move this branch back to an earlier version, and `main` also forward to one that it was at before.
+
+        Args:
+            to: A snapshot id, a time, or a branch or tag.
+        """
+        if isinstance(to, int):
+            return self._head.commit([RollBack(self._ref, to)]).ref_head(self._ref)
+        found = self._point(self._load(), to).snapshot
+        if found is None:
+            raise NoSuchSnapshot(f"cannot roll back to {to!r}: it has no snapshots")
+        return self._head.commit([RollBack(self._ref, found.snapshot_id)]).ref_head(self._ref)
+
+    def undo(self) -> Snapshot | None:
+        """Move this branch to where it was before its last move: a write, a publish, a rollback, or an undo.
+
+        The earlier metadata files of the table tell where it was.
+        """
+        previous = find_previous_head(self._context, self._load(), self._ref)
+        return self._head.commit([MoveBranch(self._ref, previous)]).ref_head(self._ref)
 
     def set_current_snapshot(self, snapshot_id: int) -> Snapshot | None:
         """Move this branch to any snapshot of the table, also to one that is not among its ancestors."""
@@ -224,6 +278,23 @@ class TableHistory:
     def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
         """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
         self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
+
+    def _check(self, branch: str, checks: Mapping[str, str] | None) -> int | None:
+        """Run the checks on a branch, and return the snapshot that was checked; None if there are none."""
+        metadata = self._load()
+        found, head = find_checks(metadata, checks), metadata.ref_head(branch)
+        if not found or head is None:
+            return None
+
+        def count(where: str) -> tuple[int, list[dict[str, object]]]:
+            version = ResolvedVersion(head, metadata.schema)
+            scan = TableScan(self._context, self._head.name, metadata, version, where)
+            batches = (batch.to_pylist() for batch in scan.to_arrow())
+            rows = scan.count()
+            return rows, list(islice(chain.from_iterable(batches), SHOWN_ROWS)) if rows else []
+
+        run_checks(branch, found, count)
+        return head.snapshot_id
 
     def _replay(self, is_dry_run: bool, message: str | None) -> Replay:  # noqa: FBT001
         return Replay(self._head, self._ref, is_dry_run, {} if message is None else {MESSAGE: message})

@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.snapshot.build import SnapshotDraft, propose_snapshot
 from icefield.commit.snapshot.summary import NOTHING
-from icefield.commit.validate.key_history import begin_branch, forget_branches, forget_undone, take_over
+from icefield.commit.validate.key_history import (
+    begin_branch,
+    forget_branches,
+    forget_undone,
+    rename_branch,
+    take_over,
+)
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
@@ -20,9 +26,20 @@ from icefield.model.updates import (
     SetSnapshotRef,
     Update,
 )
+from icefield.properties.table import PROTECTED_REFS
 
 TAG_RULES = ("max_ref_age_ms",)
 BRANCH_RULES = ("min_snapshots_to_keep", "max_snapshot_age_ms", *TAG_RULES)
+
+
+def check_unprotected(base: TableMetadata, name: str, verb: str) -> None:
+    """Refuse what a protected branch or tag is protected from."""
+    protected = (PROTECTED_REFS.read(base.properties) or "").split(",")
+    if name in base.refs and name in (each.strip() for each in protected):
+        raise InvalidInput(
+            f"cannot {verb} {base.refs[name].kind} {name!r}: it is protected",
+            hint=f"It is listed in the property {PROTECTED_REFS.key}",
+        )
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,7 @@ class CreateRef:
             raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         if self.name == MAIN:
             raise InvalidInput(f"{MAIN} already exists; it moves by writes, rollback or publish")
+        check_unprotected(base, self.name, "replace")
         ref = self.ref if known is None else self._replacing(known)
         is_branch = ref.kind is RefKind.BRANCH
         memory = begin_branch(base, self.name, snapshot) if is_branch else forget_branches(base, [self.name])
@@ -98,7 +116,64 @@ class DropRef:
             raise InvalidInput(
                 f"cannot drop {self.kind} {self.name!r}: it is a {found}", hint=f"Use drop_{found}({self.name!r})"
             )
+        check_unprotected(base, self.name, "drop")
         return _change(base, self.name, RemoveSnapshotRef(self.name), *forget_branches(base, [self.name]))
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class RenameRef:
+    """Renames a branch or a tag; a branch keeps its idempotency keys."""
+
+    name: str
+    new_name: str
+    kind: RefKind
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        if MAIN in (self.name, self.new_name):
+            raise InvalidInput(f"cannot rename {self.name!r} to {self.new_name!r}: {MAIN} keeps its name")
+        base.ref_head(self.name)
+        known = base.refs[self.name]
+        if known.kind is not self.kind:
+            raise InvalidInput(
+                f"cannot rename {self.kind} {self.name!r}: it is a {known.kind}",
+                hint=f"Use rename_{known.kind}({self.name!r}, {self.new_name!r})",
+            )
+        if self.new_name in base.refs:
+            raise AlreadyExists(f"the table has a {base.refs[self.new_name].kind} {self.new_name!r} already")
+        check_unprotected(base, self.name, "rename")
+        change = _change(
+            base,
+            self.name,
+            SetSnapshotRef(self.new_name, known),
+            RemoveSnapshotRef(self.name),
+            *rename_branch(base, self.name, self.new_name),
+        )
+        return replace(change, requirements=[*change.requirements, AssertRefSnapshotId(self.new_name, None)])
+
+    def reusable_files(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True)
+class SetRetention:
+    """Sets retention rules of a branch or a tag; None removes one."""
+
+    name: str
+    rules: Mapping[str, int | None]
+
+    def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        base.ref_head(self.name)
+        if self.name not in base.refs:
+            raise NoSuchSnapshot(f"{self.name!r} has no snapshots")
+        known = base.refs[self.name]
+        given = {rule: value for rule, value in self.rules.items() if value is not None}
+        removed = dict.fromkeys(self.rules, 1)
+        make_ref(known.snapshot_id, known.kind, {**removed, **given})
+        kept = {rule: self.rules.get(rule, getattr(known, rule)) for rule in BRANCH_RULES}
+        return _change(base, self.name, SetSnapshotRef(self.name, _ruled(known, kept)))
 
     def reusable_files(self) -> Sequence[str]:
         return ()
@@ -131,14 +206,19 @@ class FastForward:
 
 @dataclass(frozen=True)
 class RollBack:
-    """Moves a branch back to one of its own ancestors."""
+    """Moves a branch back to one of its own ancestors, and `main` also forward to where it was before."""
 
     branch: str
     snapshot_id: int
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         target, head = base.snapshot_by_id(self.snapshot_id), base.ref_head(self.branch)
-        if head is None or not _is_ancestor(base, target, head):
+        check_unprotected(base, self.branch, "roll back")
+        is_back = head is not None and _is_ancestor(base, target, head)
+        if not is_back and self.branch == MAIN and self.snapshot_id in {e.snapshot_id for e in base.snapshot_log}:
+            memory = begin_branch(base, self.branch, target)
+            return _change(base, self.branch, _moved(base, self.branch, target), *memory)
+        if not is_back:
             newest = ", ".join(str(s.snapshot_id) for s in list(base.ancestors(head))[:3])
             raise InvalidInput(
                 f"cannot roll back: snapshot {self.snapshot_id} is not an ancestor of {self.branch} "
@@ -164,6 +244,7 @@ class MoveBranch:
         known = base.refs.get(self.branch)
         if known is not None and known.snapshot_id == target.snapshot_id:
             return NOTHING_TO_DO
+        check_unprotected(base, self.branch, "move")
         moved = _moved(base, self.branch, target)
         return _change(base, self.branch, moved, *begin_branch(base, self.branch, target))
 
@@ -185,6 +266,15 @@ def make_ref(snapshot_id: int, kind: RefKind, retention: Mapping[str, int]) -> S
         retention.get("min_snapshots_to_keep"),
         retention.get("max_snapshot_age_ms"),
         retention.get("max_ref_age_ms"),
+    )
+
+
+def _ruled(ref: SnapshotRef, rules: Mapping[str, int | None]) -> SnapshotRef:
+    return replace(
+        ref,
+        min_snapshots_to_keep=rules["min_snapshots_to_keep"],
+        max_snapshot_age_ms=rules["max_snapshot_age_ms"],
+        max_ref_age_ms=rules["max_ref_age_ms"],
     )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
-from icefield.commit.actions.refs import FastForward
+from icefield.commit.actions.refs import FastForward, check_unprotected
 from icefield.commit.replay.ancestry import contains
 from icefield.commit.replay.apply import ApplyChange
 from icefield.commit.replay.sources import OfSnapshots
 from icefield.commit.validate.key_history import take_over
-from icefield.errors import InvalidInput, NoSuchSnapshot
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, RefKind
@@ -21,10 +21,14 @@ from icefield.model.updates import AssertRefSnapshotId, AssertTableUUID, Require
 
 @dataclass
 class PublishBranch:
-    """Moves a branch to the head of another, or applies what the other one changed."""
+    """Moves a branch to the head of another, or applies what the other one changed.
+
+    checked_id: the head of the other one that was checked; None if there are no checks.
+    """
 
     branch: str
     change: ApplyChange
+    checked_id: int | None = None
 
     @property
     def snapshot_id(self) -> int | None:
@@ -36,6 +40,11 @@ class PublishBranch:
         source, target = base.ref_head(self.branch), base.ref_head(ref)
         if source is None:
             raise NoSuchSnapshot(f"{self.branch!r} has no snapshots to publish")
+        if self.checked_id is not None and source.snapshot_id != self.checked_id:
+            raise ConcurrentChange(
+                f"cannot publish {self.branch!r}: it has moved since its rows were checked",
+                hint="Nothing was changed; run it again",
+            )
         if target is not None and contains(base, target, source.snapshot_id):
             return NOTHING_TO_DO
         if target is None or contains(base, source, target.snapshot_id):
@@ -72,6 +81,7 @@ class RebaseBranch:
             raise NoSuchSnapshot(f"{self.onto!r} has no snapshots")
         if contains(base, head, onto.snapshot_id):
             return NOTHING_TO_DO
+        check_unprotected(base, branch, "rebase")
         moved = [
             SetSnapshotRef(branch, replace(known, snapshot_id=onto.snapshot_id)),
             *take_over(base, branch, self.onto, onto),

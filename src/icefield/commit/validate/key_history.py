@@ -142,6 +142,11 @@ def begin_branch(base: TableMetadata, branch: str, at: Snapshot) -> list[Update]
     return _updates(base, branch, memory)
 
 
+def rename_branch(base: TableMetadata, branch: str, new_name: str) -> list[Update]:
+    """Return the updates for a branch with another name."""
+    return [*_updates(base, new_name, load_memory(base.properties, branch)), *forget_branches(base, [branch])]
+
+
 def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update]:
     """Return the updates for dropped branches."""
     return [update for branch in branches for update in _updates(base, branch, Memory())]
