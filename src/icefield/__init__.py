@@ -139,11 +139,12 @@ _ROOMS = {
     "col": "icefield.expr.parse.builder",
     "connect": "icefield.config.connect",
     "lit": "icefield.expr.parse.builder",
+    "load_ipython_extension": "icefield.notebook",
     "register": "icefield.spark.data_source.data_source",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name != "load_ipython_extension":
         raise AttributeError(f"module 'icefield' has no attribute {name!r}")
     return getattr(import_module(_ROOMS.get(name, "icefield.errors")), name)

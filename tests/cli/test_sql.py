@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_rows_go_to_a_file_in_the_format_of_its_name(stock: Icefield, tmp_path: 
     ran = stock("sql", "SELECT * FROM shop.stock ORDER BY qty", "--output", name, *LOCAL)
     assert (ran.code, ran.out, ran.err) == (0, "", f"wrote 3 rows to {name}\n")
     path = tmp_path / name
-    read = {
+    read: dict[str, Callable[[], int]] = {
         "rows.csv": lambda: len(path.read_text().splitlines()) - 1,
         "rows.json": lambda: len(json.loads(path.read_text())),
         "rows.parquet": lambda: pq.read_table(path).num_rows,
