@@ -65,9 +65,17 @@ class Statements:
         frames: Mapping[str, Any],
         engine: EngineName | None = None,
     ) -> Iterator[Any]:
-        """Run the statements of a script."""
-        for each in split_script(text):
-            yield self.execute(each, args, frames, engine)
+        """Run the statements of a script. If it fails, or is not read to its end, a transaction that it began ends."""
+        session = self._session
+        before = session.transaction
+        try:
+            for each in split_script(text):
+                yield self.execute(each, args, frames, engine)
+        except BaseException:
+            if before is None and session.transaction is not None:
+                session.transaction.rollback()
+                session.transaction = None
+            raise
 
     def run(self, text: str, run: Run) -> Rows | Any:
         """Parse and execute a statement; errors point at a part of its text."""

@@ -42,6 +42,7 @@ from icefield.types.datatypes import (
 )
 
 _MOMENTS = (DateType, TimestampType, TimestamptzType)
+_SPARK_NAMES: dict[Type, str] = {TimestamptzType(): "TIMESTAMP", TimestampType(): "TIMESTAMP_NTZ"}
 _WITHOUT_NANOS: dict[Type, Type] = {TimestampNsType(): TimestampType(), TimestamptzNsType(): TimestamptzType()}
 
 
@@ -104,7 +105,8 @@ def _converted(value: Value, kind: Type, name: str) -> Value:
         return Call(kind, partial(_check_length, length=kind.length, name=name), (value,), checked=True)
     if value.type != kind and not _can_assign(value.type, kind):
         raise InvalidInput(
-            f"cannot assign a {value.type} to column {name!r} of type {kind}", hint=f"Write CAST(... AS {kind})"
+            f"cannot assign a {value.type} to column {name!r} of type {kind}",
+            hint=f"Write CAST(... AS {_SPARK_NAMES.get(kind, kind)})",
         )
     return coerce(value, kind)
 

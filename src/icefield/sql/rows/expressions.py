@@ -74,7 +74,7 @@ class Wording:
                     continue
                 if self._needs_no_label(run[width:], label, tokens) and not depths[first]:
                     yield Edit(run[0].start, run[width].start, "")
-                elif width > 1:
+                elif width > 1 or run[0].name.lower() != label.name.lower():
                     yield Edit(run[0].start, run[width - 1].end, quoted(label.name))
                 break
 
@@ -134,6 +134,8 @@ def _find_named(message: str, places: Sequence[Place], values: Mapping[str, Plac
     """Return the first name of a message that occurs in one of the places."""
     for found in _QUOTED.finditer(message):
         wanted = _parts(found)
+        if not wanted:
+            continue
         value = values.get(".".join(wanted))
         if value is not None and _ASSIGNS.search(message):
             return value
@@ -145,8 +147,10 @@ def _find_named(message: str, places: Sequence[Place], values: Mapping[str, Plac
 
 
 def _parts(found: re.Match[str]) -> list[str]:
-    text = found[1] or found[2] or found[3]
-    return [token.name.lower() for token in lex(text) if token.is_name]
+    """Return the parts of a name in quotes; none if it is more than a name."""
+    tokens = list(lex(found[1] or found[2] or found[3]))
+    is_name = all(token.is_name if at % 2 == 0 else token.text == "." for at, token in enumerate(tokens))
+    return [token.name.lower() for token in tokens[::2]] if is_name else []
 
 
 def _ends_with(run: list[str], wanted: list[str]) -> bool:
@@ -183,6 +187,13 @@ def _markers(cursor: Cursor, place: Place) -> Iterator[Edit]:
             before = None
         else:
             before = inside.take()
+
+
+def find_subquery(place: Place) -> Place | None:
+    """Return the place of the first subquery of an expression."""
+    tokens = tokens_of(place)
+    inside = [token for token, depth in zip(tokens, _subquery_depths(tokens), strict=True) if depth]
+    return Place(place.source, inside[0].start, inside[-1].end) if inside else None
 
 
 def _subquery_depths(tokens: Sequence[Lexeme]) -> list[int]:

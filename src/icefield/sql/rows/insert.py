@@ -17,7 +17,6 @@ from icefield.engine.rows import load_spark_engine
 from icefield.errors import NeedsSpark, Unsupported
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query
-from icefield.sql.rows.defaults import with_defaults
 from icefield.sql.rows.expressions import pointing_into
 from icefield.sql.rows.insert_columns import InsertColumns, check_required, parse_insert_columns, wrong_width
 from icefield.sql.rows.partition import (
@@ -29,10 +28,17 @@ from icefield.sql.rows.partition import (
 )
 from icefield.sql.rows.replace import NewRows, Replaces, is_dynamic
 from icefield.sql.rows.target import Target, at_one_moment, filter_text
-from icefield.sql.rows.values import LiteralColumns, ValueRows, check_width, parse_values
+from icefield.sql.rows.values import (
+    LiteralColumns,
+    ValueRows,
+    check_width,
+    find_items,
+    parse_values,
+    with_defaults,
+)
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
-from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.syntax.place import Place
 from icefield.table.table import Table
 
 _BEGIN_QUERIES = ("select", "values", "with", "from", "table", "map", "reduce")
@@ -57,7 +63,7 @@ class Insert:
         with self._moment(run) as inside:
             table = inside.table(self.name, "insert into")
             rows = self._rows(inside, table)
-            with pointing_into(self.query, *(() if self.where is None else (self.where,))):
+            with self._pointing(table):
                 return self._write(NewRows(inside, table, rows, self.merges_schema))
 
     def explain(self, run: Run, mode: str) -> str:
@@ -131,7 +137,7 @@ class Insert:
             raise self.query.error("a query", kind=NeedsSpark)
         by_position = self.columns.by_name is None
         frame = open_query(run, with_defaults(self.cursor, self.query, expected if by_position else ()))
-        with pointing_at(self.query):
+        with self._pointing(table):
             columns = self.columns.placed(frame.columns, schema, fixed, merges_schema=self.merges_schema)
             check_required([*columns, *(f.name for f in fixed)], schema, self._columns_place)
             literals = partition_literals(run, self.cursor, partition)
@@ -147,6 +153,14 @@ class Insert:
             assert each.value is not None
             rows = rows.append_column(field.name, columns.constant(each.value, field, rows.num_rows))
         return rows
+
+    def _pointing(self, table: Table) -> AbstractContextManager[None]:
+        """Let errors about the value of a column point at the item of the query that it comes from."""
+        items = [] if self.columns.by_name else find_items(self.cursor, self.query)
+        fixed = partition_columns(table, [each for each in self.partition if each.value is not None])
+        names = [f.name.lower() for f in self.columns.expected(table.schema, fixed)]
+        places = (self.query,) if self.where is None else (self.query, self.where)
+        return pointing_into(*places, values=dict(zip(names, items, strict=False)))
 
     @property
     def _columns_place(self) -> Place:

@@ -11,17 +11,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from icefield.catalog.catalog import Kind
 from icefield.dml.change import MERGE
 from icefield.engine.change import When
-from icefield.errors import IcefieldError, InvalidInput
+from icefield.engine.local import LOCAL
+from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
-from icefield.sql.rows.assignments import Assigned, assigned_columns, parse_assignments
+from icefield.sql.query.mentions import find_mentions
+from icefield.sql.query.read import open_query, open_relation
 from icefield.sql.rows.counts import counts_of_change
-from icefield.sql.rows.expressions import Label, Wording
-from icefield.sql.rows.source import MergeSource, parse_source
+from icefield.sql.rows.expressions import Label, Wording, find_subquery
 from icefield.sql.rows.spark import starting_spark
 from icefield.sql.rows.subqueries import Subqueries
-from icefield.sql.rows.target import Target, label_of, parse_target, session_zone
+from icefield.sql.rows.target import Target, label_of, parse_alias, parse_target, session_zone
+from icefield.sql.rows.update import Assigned, assigned_columns, parse_assignments
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, point_at
@@ -48,6 +51,38 @@ class Clause:
     assigned: tuple[Assigned, ...] | None
     place: Place
     star: Place | None = None
+
+
+@dataclass(frozen=True)
+class MergeSource:
+    """A source as written. name: of a relation. query: without its parentheses. frame: the name of a DataFrame."""
+
+    place: Place
+    name: Name | None = None
+    query: Place | None = None
+    frame: str | None = None
+    alias: str | None = None
+
+    @property
+    def reads_lake(self) -> bool:
+        """Whether it may read relations of the lake."""
+        return self.name is not None or (self.query is not None and bool(find_mentions(self.query).mentions))
+
+    def open(self, run: Run, cursor: Cursor) -> Any:
+        """Return the rows: a scan of a table, or a DataFrame."""
+        if self.frame is not None:
+            if self.frame not in run.frames:
+                known = ", ".join(run.frames) or "none"
+                raise cursor.error(f"there is no DataFrame {self.frame!r} (given: {known})", self.place)
+            return run.frames[self.frame]
+        if self.query is not None:
+            return open_query(run, self.query)
+        assert self.name is not None
+        found = run.find(self.name) if self.name.parts[-1].lower() not in run.session.temporary_views else None
+        if found is None or found.kind is not Kind.TABLE or found.inspects is not None:
+            return open_relation(run, self.name)
+        scan = run.open(found.name).scan(as_of=found.ref)
+        return scan.to_arrow().read_all() if run.engine == LOCAL else scan
 
 
 @dataclass(frozen=True)
@@ -165,7 +200,7 @@ class _Values:
 
 
 def _with_namespace(label: Label) -> Label:
-    return replace(label, name="_".join(label.qualifiers[-1]))
+    return replace(label, name=".".join(label.qualifiers[-1]))
 
 
 def parse_merge(cursor: Cursor) -> Merge:
@@ -184,6 +219,8 @@ def parse_merge(cursor: Cursor) -> Merge:
     while not cursor.is_at_end:
         clauses.append(_parse_clause(cursor))
     _check_order(clauses)
+    for condition in (on, *(clause.condition for clause in clauses)):
+        _refuse_subquery(condition)
     return Merge(cursor, target, source, on, tuple(clauses), merges_schema)
 
 
@@ -250,6 +287,14 @@ def _parse_columns(cursor: Cursor) -> list[Name]:
     return columns
 
 
+def _refuse_subquery(condition: Place | None) -> None:
+    found = None if condition is None else find_subquery(condition)
+    if found is not None:
+        raise found.error(
+            "the conditions of MERGE cannot have subqueries", hint="Join it to the source first", kind=InvalidInput
+        )
+
+
 def _check_order(clauses: Sequence[Clause]) -> None:
     """Refuse a clause that never applies, because one before it applies to every row."""
     for when in When:
@@ -261,3 +306,28 @@ def _check_order(clauses: Sequence[Clause]) -> None:
                     hint="Put the clause without a condition last",
                     kind=InvalidInput,
                 )
+
+
+def parse_source(cursor: Cursor) -> MergeSource:
+    """Read the source of a MERGE, and its alias."""
+    place = cursor.place
+    if cursor.is_at("("):
+        query = cursor.parenthesized()
+        source = MergeSource(place, query=query)
+    elif cursor.accept("{"):
+        frame = cursor.identifier("the name of a DataFrame")
+        cursor.expect("}")
+        source = MergeSource(cursor.since(place.start), frame=frame)
+    else:
+        name = cursor.name("the source")
+        source = MergeSource(name.place, name=name)
+    if cursor.peek() in ("version", "timestamp", "for") and (cursor.is_at("for") or cursor.peek(1) == "as"):
+        raise cursor.error(
+            "MERGE takes a source at its newest version",
+            hint="Write it as a query: USING (SELECT * FROM ... VERSION AS OF ...)",
+            kind=Unsupported,
+        )
+    alias = parse_alias(cursor)
+    if alias is not None and cursor.is_at("("):
+        raise cursor.error("a source cannot have aliases of columns", hint="Give them in a query", kind=Unsupported)
+    return MergeSource(source.place, source.name, source.query, source.frame, alias)

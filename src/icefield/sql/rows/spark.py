@@ -1,16 +1,36 @@
 """Spark for what only Spark can evaluate: a session is started when a statement needs one, and not before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import TypeVar
 
 from icefield.engine.local import LOCAL
 from icefield.engine.rows import has_session
-from icefield.errors import NeedsSpark
-from icefield.sql.rows.expressions import pointing_into
+from icefield.errors import InvalidInput, NeedsSpark
+from icefield.sql.rows.expressions import pointing_into, tokens_of
 from icefield.sql.session import Run
 from icefield.sql.syntax.place import Place
 
 T = TypeVar("T")
+
+# What Spark says about functions whose value does not depend on the row alone.
+_REFUSED = ("[UNSUPPORTED_EXPR_FOR_OPERATOR]", "[INVALID_NON_DETERMINISTIC_EXPRESSIONS]")
+_AGGREGATES = frozenset(
+    (
+        *("any", "any_value", "approx_count_distinct", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and"),
+        *("bool_or", "collect_list", "collect_set", "corr", "count", "count_if", "every", "first", "first_value"),
+        *("kurtosis", "last", "last_value", "listagg", "max", "max_by", "mean", "median", "min", "min_by", "mode"),
+        *("percentile", "percentile_approx", "skewness", "some", "std", "stddev", "string_agg", "sum", "try_avg"),
+        *("try_sum", "var_pop", "var_samp", "variance"),
+    )
+)
+_RANDOM = frozenset(
+    (
+        *("input_file_name", "monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle"),
+        *("spark_partition_id", "uniform", "uuid"),
+    )
+)
 
 
 def starting_spark(run: Run, change: Callable[[], T], *places: Place, values: Mapping[str, Place] | None = None) -> T:
@@ -19,7 +39,7 @@ def starting_spark(run: Run, change: Callable[[], T], *places: Place, values: Ma
     places: of its expressions, for errors. values: those that are assigned, by column in lower case.
     """
     sessions = run.lake.source.sessions
-    with pointing_into(*places, values=values):
+    with pointing_into(*places, values=values), refusing_functions(places):
         try:
             return change()
         except NeedsSpark:
@@ -27,3 +47,24 @@ def starting_spark(run: Run, change: Callable[[], T], *places: Place, values: Ma
                 raise
         run.lake.spark  # noqa: B018 - starts it
         return change()
+
+
+@contextmanager
+def refusing_functions(places: Sequence[Place]) -> Iterator[None]:
+    """Let errors about aggregates, window functions and random values point at the function."""
+    try:
+        yield
+    except InvalidInput as error:
+        if not any(each in error.message for each in _REFUSED):
+            raise
+        message = "aggregates, window functions and random values do not depend on the row alone"
+        place = next(filter(None, map(_find_refused, places)), places[0])
+        raise place.error(message, hint="Compute them in a subquery or in the source", kind=InvalidInput) from error
+
+
+def _find_refused(place: Place) -> Place | None:
+    for token, after in pairwise(tokens_of(place)):
+        is_call = after.text == "(" and token.word in _AGGREGATES | _RANDOM
+        if is_call or (token.word == "over" and after.text == "("):
+            return Place(place.source, token.start, token.end)
+    return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from icefield.sql.rows.common_tables import parse_with
 from icefield.sql.rows.delete import parse_delete, parse_truncate
 from icefield.sql.rows.insert import parse_insert
 from icefield.sql.rows.merge import parse_merge
@@ -11,6 +12,7 @@ from icefield.sql.session import Statement
 from icefield.sql.syntax.cursor import Cursor
 
 CHANGES: Mapping[str, Callable[[Cursor], Statement]] = {
+    "with": parse_with,
     "insert": parse_insert,
     "delete": parse_delete,
     "truncate": parse_truncate,

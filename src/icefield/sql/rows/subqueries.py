@@ -22,8 +22,10 @@ from icefield.sql.query.rewrite import Edit
 from icefield.sql.rows.expressions import Wording
 from icefield.sql.rows.target import Target, at_one_moment
 from icefield.sql.session import Run
-from icefield.sql.syntax.cursor import Cursor
+from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
+
+_NO_RELATION = "[TABLE_OR_VIEW_NOT_FOUND]"
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,13 @@ class Subqueries:
     """The expressions of a statement, whose relations are open.
 
     run: the statement, in a transaction of its own if it reads relations. edits: of each expression, by its start.
+    left: names that are left to Spark.
     """
 
     run: Run
     cursor: Cursor
     edits: dict[int, list[Edit]] = field(default_factory=dict)
+    left: list[Name] = field(default_factory=list)
 
     @classmethod
     @contextmanager
@@ -53,7 +57,7 @@ class Subqueries:
         assert verb.isolation is not None
         with at_one_moment(run, target.name, verb.isolation) as inside:
             opened = cls(inside, cursor)
-            with _temporary_views(opened.open(nested)), _without_generated_names():
+            with _temporary_views(opened.open(nested)), opened.errors():
                 yield opened
 
     def open(self, places: Sequence[Place]) -> dict[str, Any]:
@@ -62,8 +66,22 @@ class Subqueries:
         resolved = [opening.names(place, Part.EXPRESSION) for place in places]
         for place, names in zip(places, resolved, strict=True):
             self.edits[place.start] = list(opening.rewritten(names).edits)
+            self.left.extend(names.left)
             frames |= opening.frames(names)
         return frames
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise errors without generated names, and those about relations that Spark does not have either."""
+        try:
+            yield
+        except IcefieldError as error:
+            error.message = without_generated(error.message)
+            written = error.message.replace("`", "")
+            missing = [name for name in self.left if _NO_RELATION in written and f" {name} " in written]
+            if missing:
+                raise self.run.missing(missing[0]) from error
+            raise
 
     def text(self, place: Place, wording: Wording) -> str:
         """Return an expression for the engine."""
@@ -88,12 +106,3 @@ def _temporary_views(frames: dict[str, Any]) -> Iterator[None]:
     finally:
         for name in made:
             frames[name].sparkSession.catalog.dropTempView(name)
-
-
-@contextmanager
-def _without_generated_names() -> Iterator[None]:
-    try:
-        yield
-    except IcefieldError as error:
-        error.message = without_generated(error.message)
-        raise

@@ -68,8 +68,9 @@ def label_of(run: Run, name: Name, alias: str | None) -> Label:
     if found is None:
         return Label(name.parts[-1], (name.parts,) if len(name.parts) > 1 else ())
     full = (run.lake.catalog.name, *found.name.namespace, found.name.name)
-    known = {name.parts, *(full[at:] for at in range(len(full) - 1))}
-    return Label(found.name.name, tuple(sorted((each for each in known if len(each) > 1), key=len, reverse=True)))
+    # Spark calls a branch by the last part of its name.
+    known = {name.parts, name.parts[-1:], *(full[at:] for at in range(len(full) - 1))} - {full[-1:]}
+    return Label(found.name.name, tuple(sorted(known, key=len, reverse=True)))
 
 
 @contextmanager

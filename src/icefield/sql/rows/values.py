@@ -3,7 +3,8 @@
     VALUES (1, 'ann', DATE '2026-01-01'), (2, DEFAULT, NULL)
 
 Spark gives each column of VALUES one type, and then assigns it to the column of the table. So all values of a column
-must have one type here, or be exact numbers for a column of numbers. Anything else is left to Spark.
+must have one type here, or be exact numbers for a column of numbers. Anything else is left to Spark, where the word
+DEFAULT becomes the default of its column before: INSERT INTO t SELECT id, DEFAULT FROM s.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,11 +13,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from icefield.engine.local import LOCAL
-from icefield.errors import NeedsSpark, SchemaMismatch
+from icefield.errors import NeedsSpark, SchemaMismatch, Unsupported
 from icefield.expr.query.lexer import Lexeme, LexemeKind
+from icefield.expr.render.spark_sql import spark_literal
 from icefield.expr.values.assign import bind_assignment
 from icefield.expr.values.bind import parse_value
 from icefield.expr.values.scope import Moment, Scope
+from icefield.sql.query.rewrite import Edit, rewrite
 from icefield.sql.rows.expressions import Wording, tokens_of
 from icefield.sql.rows.target import session_zone
 from icefield.sql.session import Run
@@ -26,6 +29,7 @@ from icefield.types.arrow import arrow_field, arrow_type
 from icefield.types.datatypes import (
     DecimalType,
     DoubleType,
+    EmptyStruct,
     FloatType,
     IntegerType,
     LongType,
@@ -40,7 +44,6 @@ _WORDS = frozenset({"true", "false", "null", "default"})
 _TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _EXACT = (IntegerType, LongType, DecimalType)
 _NUMBERS = (*_EXACT, FloatType, DoubleType)
-DEFAULT = "default"
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def _items(cursor: Cursor, place: Place) -> Iterator[Place]:
 
 def is_default(place: Place) -> bool:
     """Return whether a value is the word DEFAULT."""
-    return [token.word for token in tokens_of(place)] == [DEFAULT]
+    return [token.word for token in tokens_of(place)] == ["default"]
 
 
 @dataclass(frozen=True)
@@ -170,3 +173,54 @@ def check_width(values: ValueRows, width: int, message: str) -> None:
     for row, place in zip(values.rows, values.places, strict=True):
         if len(row) != width:
             raise place.error(message.format(found=len(row)), kind=SchemaMismatch)
+
+
+_ENDS = ("from", "where", "group", "having", "order", "limit", "union", "except", "intersect", "lateral", "|>")
+
+
+def with_defaults(cursor: Cursor, query: Place, fields: Sequence[NestedField]) -> Place:
+    """Return a query in which DEFAULT is a literal. fields: the columns of the table, in the order of the query."""
+    edits = [
+        Edit(place.start, place.end, _default(fields[at], place))
+        for at, place in _values(cursor, query)
+        if is_default(place) and at < len(fields)
+    ]
+    if not edits:
+        return query
+    text = rewrite(query, edits).text
+    return Place(query.source[: query.start] + text, query.start, query.start + len(text))
+
+
+def find_items(cursor: Cursor, query: Place) -> list[Place]:
+    """Return the places of the columns of a query, if its text has them one by one."""
+    items = dict(_values(cursor, query))
+    return list(items.values()) if all(tokens_of(each)[-1].text != "*" for each in items.values()) else []
+
+
+def _values(cursor: Cursor, query: Place) -> Iterator[tuple[int, Place]]:
+    """Yield the values of VALUES, or of the list of a SELECT, each with its number."""
+    values = parse_values(cursor, query)
+    if values is not None:
+        for row in values.rows:
+            yield from enumerate(row)
+        return
+    inside = cursor.inside(query)
+    if not inside.accept("select"):
+        return
+    at = 0
+    while not inside.is_at_end and inside.peek() not in _ENDS:
+        yield at, inside.until(",", *_ENDS)
+        at += 1
+        if not inside.accept(","):
+            return
+
+
+def _default(field: NestedField, place: Place) -> str:
+    """Write the default of a column as a literal."""
+    default = field.write_default
+    if default is None:
+        return "NULL"
+    if not isinstance(field.type, PrimitiveType) or isinstance(default, EmptyStruct):
+        message = f"cannot write the default of {field.name!r}, a {field.type}, here"
+        raise place.error(message, hint="Leave the column out of the list of columns", kind=Unsupported)
+    return spark_literal(default, field.type)
