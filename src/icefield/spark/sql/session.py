@@ -93,8 +93,11 @@ class SessionSql:
                 made.append(name)
             yield
         finally:
+            session: Any = self._spark
+            # The public call would also end the caching of what a view reads.
+            catalog = session._jsparkSession.sessionState().catalog()  # noqa: SLF001
             for name in made:
-                self._spark.catalog.dropTempView(name)
+                catalog.dropTempView(name)
 
 
 def find_relations(spark: Any, text: str) -> list[str]:
