@@ -15,6 +15,7 @@ from icefield.sql.query.read import Opening
 from icefield.sql.session import Run, SqlSession
 from icefield.sql.syntax.place import Place
 from tests.effort import seeds
+from tests.spark_places import changed
 from tests.sql.where_clauses import ZONES, clauses, create_table
 
 pytestmark = pytest.mark.spark
@@ -34,20 +35,13 @@ def clause_lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -
 @pytest.mark.parametrize("seed", seeds(6, 200))
 def test_a_filter_holds_for_every_row_of_the_result(clause_lake: Lake, spark: SparkSession, seed: int) -> None:
     random = Random(seed)
-    before = {key: spark.conf.get(key) for key in (ZONE, ANSI)}
-    spark.conf.set(ZONE, random.choice(ZONES))
-    spark.conf.set(ANSI, random.choice(("true", "false")))
-    try:
+    with changed(spark, {ZONE: random.choice(ZONES), ANSI: random.choice(("true", "false"))}):
         _check(clause_lake, spark, list(clauses(random, CLAUSES_OF_A_SEED)))
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
 
 
 def _check(lake: Lake, spark: SparkSession, wheres: list[str]) -> None:
-    spark.conf.set(PRUNING, "false")
-    wanted = _matching_ids(lake, wheres)
-    spark.conf.unset(PRUNING)
+    with changed(spark, {PRUNING: "false"}):
+        wanted = _matching_ids(lake, wheres)
     pruned = 0
     for where, ids in zip(wheres, wanted, strict=True):
         if ids is None:

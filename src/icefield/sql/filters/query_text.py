@@ -22,7 +22,7 @@ from icefield.expr.bind.bound import Reference
 from icefield.expr.parse import ast
 from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
 from icefield.sql.filters.expression import Column, Expression
-from icefield.sql.filters.text_expressions import CALL, KNOWN_CALLS, UNKNOWN_CALL, Moment, read_expression
+from icefield.sql.filters.text_expressions import CALL, KNOWN_CALLS, UNKNOWN_CALL, Moment, has_only, read_expression
 from icefield.sql.syntax.place import Place
 from icefield.types.datatypes import StructType
 from icefield.types.schema import Schema
@@ -45,6 +45,10 @@ _FILTERED = {
     ("FULL", ""): (False, False),
     ("FULL", "OUTER"): (False, False),
 }
+_CLAUSES = (
+    *("with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows"),
+    *("distinct", "order", "sort", "cluster", "distribute", "limit", "offset"),
+)
 _HIDES_RIGHT = frozenset({"SEMI", "ANTI"})
 
 
@@ -200,12 +204,12 @@ class _Select:
 
     def _find_sources(self) -> list[_Source]:
         clause = self._query.args.get("from_")
-        if clause is None:
+        if clause is None or not has_only(self._query, *_CLAUSES):
             return []
         sources = [self._source(clause.this)]
         for join in self._joins:
             side, kind = _kind_of(join)
-            if (side, kind) not in _FILTERED:
+            if (side, kind) not in _FILTERED or not has_only(join, "this", "on", "using", "side", "kind", "method"):
                 return []
             if side in ("RIGHT", "FULL"):
                 sources = [replace(source, is_optional=True) for source in sources]
@@ -215,7 +219,7 @@ class _Select:
 
     def _source(self, relation: exp.Expression) -> _Source:
         label = (relation.alias_or_name.lower(),)
-        if not isinstance(relation, exp.Table) or relation.args.get("joins") or relation.args.get("pivots"):
+        if not isinstance(relation, exp.Table) or not has_only(relation, "this", "alias", "sample"):
             return _Source(label)
         alias = relation.args.get("alias")
         table = self._tables.get(relation.name) if len(relation.parts) == 1 else None

@@ -11,7 +11,8 @@ comparisons of which nothing is known.
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from icefield.expr.bind.bound import FALSE, Bound, NotNull, Reference, all_of
 from icefield.expr.bind.literals import compare
@@ -38,6 +39,7 @@ from icefield.types.datatypes import (
     UUIDType,
 )
 
+_WHOLE_FLOATS = 1 << 24
 _LONG_UNITS = frozenset({"year", "quarter", "month", "week"})
 
 
@@ -47,11 +49,15 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True)
 class Term:
-    """A column, or the unit of time that its values are in. is_year: the number of the year."""
+    """A column, or the unit of time that its values are in.
+
+    is_year: the number of the year. is_double: numbers are compared as doubles.
+    """
 
     reference: Reference
     unit: str | None = None
     is_year: bool = False
+    is_double: bool = False
 
 
 def term_of(written: Expression) -> Term:
@@ -81,7 +87,10 @@ def compare_term(term: Term, operator: Operator, constant: Constant, zone: Zone)
             return NotNull(term.reference)
     if term.unit is not None:
         return _compare_unit(term, operator, constant.value, zone)
-    return _compare_column(term.reference, operator, constant.value, zone)
+    value = constant.value
+    if term.is_double and isinstance(value, int | Decimal) and not isinstance(value, bool):
+        value = float(value)
+    return _compare_column(term.reference, operator, value, zone)
 
 
 def _truncated(term: Term, unit: str | None) -> Term:
@@ -125,7 +134,7 @@ def _cast(term: Term, kind: str) -> Term:
     }
     if not keeps_values.get(type(given), kind == _NAMES.get(type(given))):
         raise NotUnderstood
-    return term
+    return replace(term, is_double=kind == "double")
 
 
 def _scale(kind: str) -> int:
@@ -197,8 +206,10 @@ def _compare_column(reference: Reference, operator: Operator, value: Value, zone
     convert = _AS_SHOWN.get(type(reference.type))
     if convert is not None:
         return compare(reference, operator, convert(value))
-    # A number as text is read as the settings of the session say.
+    # How Spark reads a number as text, and which of two types of numbers it compares, depends on settings.
     if isinstance(value, str) and not isinstance(reference.type, StringType):
+        raise NotUnderstood
+    if isinstance(value, int) and isinstance(reference.type, FloatType) and abs(value) > _WHOLE_FLOATS:
         raise NotUnderstood
     return compare(reference, operator, value)
 

@@ -4,8 +4,8 @@ A constant may be computed: `date_sub(current_date(), 7)`, `now() - INTERVAL 1 D
 of what it is when the query is run.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlglot import exp
@@ -26,6 +26,17 @@ KNOWN_CALLS = words(
     isnull isnotnull
     """
 )
+
+# What nodes may have besides their operands; anything else changes their meaning.
+_PARTS: Mapping[type[exp.Expression], Sequence[str]] = {
+    exp.Column: ("table", "db", "catalog"),
+    exp.Literal: ("is_string",),
+    exp.Cast: ("to",),
+    exp.TryCast: ("to", "safe"),
+    exp.Between: ("low", "high"),
+    exp.Like: ("negate",),
+    exp.Interval: ("unit",),
+}
 
 FindColumn = Callable[[exp.Expression], Column | None]
 
@@ -67,6 +78,11 @@ class Moment:
         return self.zone.local(self.micros) - MICROS_PER_HOUR
 
 
+def has_only(written: exp.Expression, *parts: str) -> bool:
+    """Return whether a node has no other parts than these."""
+    return not any(value and name not in parts for name, value in written.args.items())
+
+
 def read_expression(written: exp.Expression, find_column: FindColumn, moment: Moment) -> Expression:
     """Read an expression over the columns of one table; parts that are not known are UNKNOWN."""
     return _Reader(find_column, moment).read(written)
@@ -80,6 +96,8 @@ class _Reader:
     moment: Moment
 
     def read(self, written: exp.Expression) -> Expression:
+        if not has_only(written, "this", "expression", "expressions", *_PARTS.get(type(written), ())):
+            return UNKNOWN
         try:
             return self._read(written)
         except (ValueError, ArithmeticError):
@@ -124,12 +142,14 @@ class _Reader:
             case exp.Is() if isinstance(written.expression, exp.Null):
                 return Call("isnull", (self.read(written.this),))
             case exp.Like():
-                return Call("like", (self.read(written.this), self.read(written.expression)))
+                return self._like(written)
             case exp.Escape() if isinstance(written.this, exp.Like):
-                like = self.read(written.this)
-                assert isinstance(like, Call)
-                return replace(like, arguments=(*like.arguments, self.read(written.expression)))
+                return self._like(written.this, self.read(written.expression))
         return UNKNOWN
+
+    def _like(self, written: exp.Like, *escape: Expression) -> Expression:
+        test = Call("like", (self.read(written.this), self.read(written.expression), *escape))
+        return Call("not", (test,)) if written.args.get("negate") else test
 
     def _cast(self, written: exp.Cast) -> Expression:
         value, kind = self.read(written.this), written.to.this
