@@ -67,7 +67,7 @@ class SetProperties:
 
 @dataclass(frozen=True)
 class UnsetProperties:
-    """UNSET TBLPROPERTIES; one that is not set is no error, as in Iceberg."""
+    """UNSET TBLPROPERTIES; one that is not set is ignored, as in Iceberg."""
 
     table: Name
     keys: tuple[str, ...]

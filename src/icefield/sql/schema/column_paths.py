@@ -57,7 +57,7 @@ def sibling_name(schema: Schema, parent: Sequence[str], name: Name) -> str:
     if last in alike or len(alike) == 1:
         return last if last in alike else alike[0]
     known = ", ".join(field.name for field in siblings)
-    raise name.place.error(f"no column {name} to stand after (columns: {known})", kind=InvalidInput)
+    raise name.place.error(f"no column {name} to come after (columns: {known})", kind=InvalidInput)
 
 
 def refuse_taken(schema: Schema, name: Name, last: str, besides: int | None = None) -> None:

@@ -67,7 +67,7 @@ def parse_columns(cursor: Cursor) -> tuple[Column, ...]:
 
 
 def parse_column(cursor: Cursor, *, has_position: bool = False) -> Column:
-    """Read a column: its name, its type, and what follows; FIRST and AFTER only where they may stand."""
+    """Read a column: its name, its type, and what follows; FIRST and AFTER only where they are allowed."""
     name = cursor.name("the name of a column")
     start = cursor.position
     kind = parse_type(cursor)

@@ -1,7 +1,7 @@
 """CREATE TABLE, REPLACE TABLE and CREATE OR REPLACE TABLE, with columns, like another table, or as a query.
 
 A table with the rows of a query is one commit: no one sees it without them. A replacement keeps the history of the
-table, and fails if someone else changes it meanwhile.
+table, and fails if it is changed concurrently.
 Raises AlreadyExists, NoSuchTable, NoSuchNamespace, InvalidInput, Unsupported.
 """
 

@@ -59,7 +59,7 @@ class DefaultText:
             )
         found = constant_value(run, self.cursor.inside(self.place))
         if not _can_be(found, kind):
-            raise self.place.error(f"{self.place.text} is no value of type {kind}", kind=InvalidInput)
+            raise self.place.error(f"{self.place.text} is not a value of type {kind}", kind=InvalidInput)
         return _converted(run, found, kind)
 
     def typed(self, run: Run, kind: Type) -> Default | None:

@@ -43,7 +43,7 @@ class Properties:
         if text is None:
             return None
         if not text.isdecimal() or not text.isascii():
-            raise self.places[FORMAT_VERSION_KEY].error(f"{text!r} is no format version", kind=InvalidInput)
+            raise self.places[FORMAT_VERSION_KEY].error(f"{text!r} is not a format version", kind=InvalidInput)
         return int(text)
 
     def for_table(self) -> dict[str, str]:

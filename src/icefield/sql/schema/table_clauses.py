@@ -98,7 +98,7 @@ class TableClauses:
             order = parse_order(cursor)
             cursor.expect_end()
         except IcefieldError as error:
-            raise place.error(f"{text!r} is no sort order: {error.message}", kind=InvalidInput) from error
+            raise place.error(f"{text!r} is not a sort order: {error.message}", kind=InvalidInput) from error
         return WriteOrder(tuple(replace(term, place=place) for term in order), None)
 
 

@@ -45,7 +45,7 @@ class CreateView:
         if found is None and not has_namespace(run, view.namespace):
             raise missing_namespace(run, view.namespace, self.name.place)
         if run.engine == LOCAL:
-            raise self.query.error("only Spark knows the columns of a view", kind=NeedsSpark)
+            raise self.query.error("the columns of a view", kind=NeedsSpark)
         self._check_query(run)
         with pointing_at(self.query):
             run.lake.create_view(
