@@ -204,7 +204,7 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
     """Translate a query to DuckDB's dialect."""
     place = rewritten.origin
     try:
-        tree = sqlglot.parse_one(_plain_text(rewritten.text), read=AnsiSpark)
+        tree = _as_query(sqlglot.parse_one(_plain_text(rewritten.text), read=AnsiSpark), run)
         sql = tree.sql(DUCKDB, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except sqlglot.errors.UnsupportedError as error:
         raise place.error(f"DuckDB cannot run it: {error}", hint=_ON_SPARK, kind=Unsupported) from error
@@ -213,8 +213,6 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
         said = f"{found.get('description', 'it is not complete')} at {found.get('highlight', '')!r}"
         named = _token_called([str(found.get("highlight", ""))], place)
         raise named.error(f"cannot parse the query: {said}", kind=InvalidInput) from error
-    if not isinstance(tree, exp.Query):
-        raise place.error("without Spark only queries are run", hint=_ON_SPARK, kind=Unsupported)
     markers = [marker.name for marker in tree.find_all(exp.Placeholder) if marker.name not in ("", "?")]
     if not markers:
         return Translated(sql, remaining_values(run, rewritten))
@@ -254,6 +252,15 @@ def _plain_text(text: str) -> str:
         pieces += [text[at : token.start], written]
         at = token.end
     return "".join([*pieces, text[at:]])
+
+
+def _as_query(tree: exp.Expression, run: Run) -> exp.Expression:
+    """Return a query that DuckDB has words for: without hints, and with the lake's current namespace."""
+    for each in tree.find_all(exp.Select):
+        each.set("hint", None)
+    for call in list(tree.find_all(exp.CurrentSchema)):
+        call.replace(exp.Literal.string(".".join(run.session.namespace)))
+    return exp.select("*").from_(tree) if isinstance(tree, exp.Values) else tree
 
 
 def _string(value: str) -> str:

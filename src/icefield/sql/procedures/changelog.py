@@ -19,7 +19,7 @@ _OPTIONS = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-time
 
 def _create_changelog_view(arguments: Arguments) -> ProcedureRows:
     if arguments.engine == LOCAL:
-        raise arguments.call.error("a changelog view is a view of Spark", hint="Leave out the engine", kind=NeedsSpark)
+        raise arguments.call.error("a changelog view", hint="Leave out the engine", kind=NeedsSpark)
     table, options = arguments.table(), arguments["options"] or {}
     for name in options:
         if name not in _OPTIONS:
