@@ -52,7 +52,7 @@ ROOMS = (
 # The same inside a room: its packages, bottom-up. Modules beside them may be below or above them.
 INSIDE = {
     "catalog": ("sql", "object_store", "rest", "commit_queue"),
-    "cli": ("commands", "sql", "demo"),
+    "cli": ("commands", "history", "sql", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
     "commit": ("validate", "operations", "snapshot", "actions", "replay"),
     "expr": ("parse", "bind", "prune", "render", "query", "values"),
@@ -61,6 +61,7 @@ INSIDE = {
     "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
     "sql": ("syntax", "filters", "query", "schema", "rows", "procedures", "commands"),
     "storage": ("object_store",),
+    "table": ("lakes",),
     "types": ("values",),
 }
 # The modules of a room that others may import; `x.*` is every module of a package. Rooms of one module have no others.
@@ -83,7 +84,7 @@ DOORS = {
         *("operations.choose", "operations.locations", "operations.retired_metadata", "operations.tables"),
         "operations.views",
         *("validate.added_files", "validate.idempotency_key", "validate.ownership", "validate.read_set"),
-        *("replay.ancestry", "replay.apply", "replay.branches", "replay.collisions", "replay.difference"),
+        *("replay.ancestry", "replay.apply", "replay.branches", "replay.difference"),
         *("replay.row_ids", "replay.rows", "replay.sources"),
         "snapshot.moved_rows",
         *("validate.key_history", "validate.references", "validate.transaction_reads"),
@@ -152,9 +153,9 @@ DOORS = {
         "drops",
         "fsck",
         "inspection",
-        "lake_refs",
         "lake_sql",
-        "lake_upkeep",
+        "lakes.refs",
+        "lakes.upkeep",
         "merge",
         "scan",
         "table",
@@ -325,6 +326,7 @@ ROWS_OF_USERS = {
     "cache/disk.py": {"_encode"},
     "commit/replay/shared_keys.py": {"empty", "read"},
     "commit/validate/transaction_reads.py": {"_same_rows", "rows"},
+    "dml/statistics.py": {"write_partition_statistics", "_partition_rows"},
     "plan/changes.py": {"load_changed_files", "_live_files", "_absent_from", "_key", "_with_removers"},
     "plan/counts.py": {"count_by_partition"},
 }

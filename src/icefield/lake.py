@@ -41,9 +41,9 @@ from icefield.storage.store import StaysInProcess, Store
 from icefield.table.definition import all_optional, define_like, define_table
 from icefield.table.drops import LakeDrops
 from icefield.table.fsck import LakeChecks
-from icefield.table.lake_refs import LakeRefs
 from icefield.table.lake_sql import LakeSql
-from icefield.table.lake_upkeep import LakeUpkeep
+from icefield.table.lakes.refs import LakeRefs
+from icefield.table.lakes.upkeep import LakeUpkeep
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
 from icefield.view import LakeViews, Source

@@ -94,6 +94,17 @@ COMMANDS = (
     ),
     CommandOnDemand("snapshots", "icefield.cli.commands.snapshots", "List the snapshots of a table."),
     CommandOnDemand("history", "icefield.cli.commands.snapshots", "List the snapshots that were current, and when."),
+    CommandOnDemand("log", "icefield.cli.history.diff", "List the snapshots of all branches; draw them as a graph."),
+    CommandOnDemand("diff", "icefield.cli.history.diff", "Compare two versions: rows, files, columns, properties."),
+    CommandOnDemand("refs", "icefield.cli.history.branches", "List branches and tags."),
+    CommandOnDemand("branch", "icefield.cli.history.branches", "Create, rename or drop a branch."),
+    CommandOnDemand("tag", "icefield.cli.history.branches", "Create, rename or drop a tag."),
+    CommandOnDemand("publish", "icefield.cli.history.branches", "Make the changes of a branch visible in another."),
+    CommandOnDemand("rebase", "icefield.cli.history.branches", "Move a branch and its changes to another head."),
+    CommandOnDemand("cherry-pick", "icefield.cli.history.branches", "Apply what one snapshot changed to a branch."),
+    CommandOnDemand("revert", "icefield.cli.history.branches", "Take back what one snapshot changed."),
+    CommandOnDemand("rollback", "icefield.cli.history.branches", "Move a branch back to an earlier version."),
+    CommandOnDemand("undo", "icefield.cli.history.branches", "Move a branch to where it was before."),
     CommandOnDemand("tree", "icefield.cli.commands.tree", "Draw the metadata tree of a table."),
 )
 

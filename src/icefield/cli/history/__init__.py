@@ -1,0 +1,1 @@
+"""Commands on the history of a table."""

@@ -1,0 +1,128 @@
+"""The snapshots of a table as a graph, newest first: which branch each is on, what was published where.
+
+    * s4   main        published staging
+    |\\
+    | * s3  staging
+    * | s2
+    |/
+    * s1
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from icefield.commit.replay.ancestry import MERGED, PICKED, REVERTED, summary_id
+from icefield.history.replay import MESSAGE
+from icefield.model.metadata import TableMetadata
+from icefield.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """A snapshot in the graph.
+
+    Attributes:
+        snapshot: The snapshot.
+        refs: The branches and tags that point at it.
+        lane: The column of the graph that it is in.
+        before: The snapshots that the columns lead to, above it; None for a column that is not used.
+        after: The same below it.
+    """
+
+    snapshot: Snapshot
+    refs: tuple[str, ...]
+    lane: int
+    before: tuple[int | None, ...]
+    after: tuple[int | None, ...]
+
+    @property
+    def note(self) -> str:
+        """What was picked, reverted or published, and the message."""
+        summary = self.snapshot.summary
+        branch = summary.get("icefield.merged-branch")
+        parts = [
+            f"published {branch}" if branch else "",
+            f"cherry-pick of {summary[PICKED]}" if PICKED in summary else "",
+            f"revert of {summary[REVERTED]}" if REVERTED in summary else "",
+            summary.get(MESSAGE, ""),
+        ]
+        return ": ".join(part for part in parts if part)
+
+    def graph(self) -> str:
+        """Draw the line of the snapshot."""
+        cells = ["|" if each is not None else " " for each in self.before]
+        cells += [" "] * (self.lane + 1 - len(cells))
+        cells[self.lane] = "*"
+        return " ".join(cells).rstrip()
+
+    def edges(self) -> str | None:
+        """Draw the line below it, where a column begins or ends; None if none does."""
+        was, now = _used(self.before) | {self.lane}, _used(self.after)
+        begun, ended = now - was, was - now
+        if not begun and not (ended - {self.lane} or (ended and self._leads_on)):
+            return None
+        cells = ["|" if lane in now else " " for lane in range(max(was | now) + 1)]
+        text = list(" ".join(cells))
+        for lane in begun | ended:
+            at = 2 * lane - 1
+            if at > 0:
+                text[at] = "\\" if lane in begun else "/"
+                text[at + 1] = " "
+        return "".join(text).rstrip()
+
+    @property
+    def _leads_on(self) -> bool:
+        return self.snapshot.parent_snapshot_id in self.after
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain values; ids as strings."""
+        snapshot = self.snapshot
+        merged = summary_id(snapshot, MERGED)
+        return {
+            "snapshot-id": str(snapshot.snapshot_id),
+            "parent-snapshot-id": None if snapshot.parent_snapshot_id is None else str(snapshot.parent_snapshot_id),
+            "merged-snapshot-id": None if merged is None else str(merged),
+            "timestamp-ms": snapshot.timestamp_ms,
+            "operation": snapshot.operation,
+            "refs": list(self.refs),
+            "note": self.note,
+            "lane": self.lane,
+            "summary": dict(snapshot.summary),
+        }
+
+
+def list_log(metadata: TableMetadata) -> list[LogEntry]:
+    """List all snapshots as a graph, newest first; children come before their parents."""
+    return list(_place(list(metadata.snapshots)[::-1], metadata))
+
+
+def _place(snapshots: Sequence[Snapshot], metadata: TableMetadata) -> Iterator[LogEntry]:
+    known = {snapshot.snapshot_id for snapshot in snapshots}
+    lanes: list[int | None] = []
+    for snapshot in snapshots:
+        own = snapshot.snapshot_id
+        before = tuple(lanes)
+        lane = lanes.index(own) if own in lanes else _free(lanes)
+        if lane == len(lanes):
+            lanes.append(None)
+        lanes[lane] = None
+        parents = (snapshot.parent_snapshot_id, summary_id(snapshot, MERGED))
+        for number, parent in enumerate(each for each in parents if each in known):
+            if parent in lanes:
+                continue
+            at = lane if number == 0 else _free(lanes)
+            if at == len(lanes):
+                lanes.append(None)
+            lanes[at] = parent
+        while lanes and lanes[-1] is None:
+            lanes.pop()
+        refs = tuple(sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == own))
+        yield LogEntry(snapshot, refs, lane, before, tuple(lanes))
+
+
+def _free(lanes: Sequence[int | None]) -> int:
+    return lanes.index(None) if None in lanes else len(lanes)
+
+
+def _used(lanes: Sequence[int | None]) -> set[int]:
+    return {at for at, each in enumerate(lanes) if each is not None}

@@ -1,0 +1,1 @@
+"""Parts of the handle of a lake that concern many tables."""

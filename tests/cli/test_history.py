@@ -1,0 +1,72 @@
+"""icefield diff, log, refs, branch, tag, publish, rebase, cherry-pick, revert, rollback, undo."""
+
+from pathlib import Path
+
+from tests.cli.conftest import Icefield
+
+
+def count(icefield: Icefield) -> int:
+    return int(icefield("count", "shop.orders", "--json").json["count"])
+
+
+def write(icefield: Icefield, *numbers: int) -> None:
+    Path("more.jsonl").write_text("\n".join(f'{{"id": {number}, "ts": null, "name": "x"}}' for number in numbers))
+    assert icefield("ingest", "shop.orders", "more.jsonl").code == 0
+
+
+def test_a_branch_is_created_compared_and_published(orders: Icefield) -> None:
+    assert orders("branch", "shop.orders", "staging").code == 0
+    assert orders("tag", "shop.orders", "before", "--at", "main").code == 0
+    assert orders("tag", "shop.orders", "before", "--rename", "start").code == 0
+    write(orders, 10, 11)
+    found = orders("diff", "shop.orders", "start", "--json").json
+    assert found["rows"] == {"added": 2, "removed": 0}
+    assert [row["id"] for row in found["sample"]["added"]] == [10, 11]
+    assert "+  10" in orders("diff", "shop.orders", "start").out
+    names = {ref["name"]: (ref["ahead"], ref["behind"]) for ref in orders("refs", "shop.orders", "--json").json}
+    assert names == {"main": (0, 0), "staging": (0, 1), "start": (0, 1)}
+    assert orders("rebase", "shop.orders", "staging").code == 0
+    assert orders("publish", "shop.orders", "staging", "--json").json["dry-run"] is False
+    assert orders("branch", "shop.orders", "staging", "--drop").code == 0
+    both = orders("branch", "shop.orders", "x", "--drop", "--rename", "y")
+    assert both.code == 1
+
+
+def test_a_change_is_reverted_and_the_revert_undone(orders: Icefield) -> None:
+    before = count(orders)
+    write(orders, 10)
+    snapshot = orders("snapshots", "shop.orders", "--json").json[-1]["snapshot-id"]
+    planned = orders("revert", "shop.orders", snapshot, "--dry-run").out
+    assert planned.startswith("Would be at snapshot")
+    assert count(orders) == before + 1
+    assert orders("revert", "shop.orders", snapshot, "--message", "wrong file").code == 0
+    assert count(orders) == before
+    assert "revert of" in orders("log", "shop.orders").out
+    assert "wrong file" in orders("log", "shop.orders", "--graph").out
+    assert orders("undo", "shop.orders").code == 0
+    assert count(orders) == before + 1
+    assert (
+        orders("rollback", "shop.orders", orders("snapshots", "shop.orders", "--json").json[0]["snapshot-id"]).code == 0
+    )
+    assert count(orders) == before
+
+
+def test_the_log_is_a_graph_and_a_page(orders: Icefield) -> None:
+    orders("branch", "shop.orders", "staging")
+    write(orders, 10)
+    assert orders("log", "shop.orders", "--html", "log.html").code == 0
+    page = Path("log.html").read_text()
+    assert page.count("<tr>") == 3
+    assert "staging" in page
+    first, second = orders("log", "shop.orders", "--graph").out.splitlines()
+    assert first.startswith("*")
+    assert "(main)" in first
+    assert "(staging)" in second
+
+
+def test_a_failed_check_is_reported_as_json(orders: Icefield) -> None:
+    orders("branch", "shop.orders", "staging")
+    failed = orders("publish", "shop.orders", "staging", "--check", "no names=name is null", "--json")
+    assert failed.code == 1
+    assert failed.json["failures"][0]["rows"] == 1
+    assert "breaks 1 of 1 check" in failed.err
