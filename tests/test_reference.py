@@ -71,6 +71,8 @@ def unknown_calls(text: str) -> Iterator[str]:
             yield f"{name}.{verb}"
         elif callable(found):
             known = inspect.signature(found).parameters
+            if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+                continue  # such as the DataFrames of lake.sql
             yield from (f"{name}.{verb}({key}=)" for key in re.findall(r"[(,] *(\w+)=", arguments) if key not in known)
 
 

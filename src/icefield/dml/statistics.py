@@ -48,7 +48,7 @@ _VECTORS = NestedField(13, "dv_count", IntegerType(), required=True)
 
 
 def measured_columns(schema: Schema, names: Sequence[str] | None) -> list[int]:
-    """Return the ids of columns with single values; by default of all that are not inside of others."""
+    """Return the ids of columns with single values; by default of all that are not inside another one."""
     if names is None:
         return [field.field_id for field in schema.fields if isinstance(field.type, PrimitiveType)]
     found = [schema.find_field(name) for name in names]

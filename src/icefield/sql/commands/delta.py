@@ -114,7 +114,7 @@ class Restore:
         as_of = time_value(run, inside) if self.is_time else constant_value(run, inside)
         inside.expect_end()
         if isinstance(as_of, bool) or not isinstance(as_of, int | str | datetime.datetime):
-            raise self.version.error(f"{self.version.text} is no version", kind=InvalidInput)
+            raise self.version.error(f"{self.version.text} is not a version", kind=InvalidInput)
         before = table.scan().snapshot_id
         with pointing_at(self.version):
             found = resolve_version(table.metadata, as_of).snapshot

@@ -66,7 +66,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Arguments:
-    """The values of a call, by the names of parameters, and where they stand."""
+    """The values of a call, by the names of parameters, and their places."""
 
     run: Run
     values: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Arguments:
         return self.values.get(name)
 
     def place(self, name: str) -> Place:
-        """Return where an argument stands, or the call if it is not given."""
+        """Return the place of an argument, or of the call if it is not given."""
         return self.places.get(name, self.call)
 
     def error(self, name: str, message: str, *, hint: str | None = None, kind: Any = InvalidInput) -> IcefieldError:
