@@ -17,6 +17,7 @@ from benchmarks import (
     planning,
     small_files,
     spark_rows,
+    sql,
     wide,
 )
 
@@ -34,6 +35,7 @@ ALL: dict[str, Callable[..., None]] = {
     "planning": planning.run,
     "small_files": small_files.run,
     "spark_rows": spark_rows.run,
+    "sql": sql.run,
     "wide": wide.run,
 }
 
