@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from icefield.codec.rows import Column, Rows
 
-_BATCH = 10_000
+_HASHED_AT_ONCE = 10_000
 
 
 class FileKind(IntEnum):
@@ -68,12 +68,12 @@ class TableFiles(Rows):
 def _are_distinct(locations: pa.ChunkedArray) -> bool:
     """Return whether no location is there twice; False if it is not known.
 
-    Equal texts have equal hashes. Arrow's tables of distinct texts would take several times the memory of the texts.
+    Equal strings have equal hashes. Arrow's tables of distinct strings would take several times their memory.
     """
     hashes = np.empty(len(locations), np.int64)
-    for begin in range(0, len(locations), _BATCH):
-        texts = locations[begin : begin + _BATCH].to_pylist()
-        hashes[begin : begin + len(texts)] = [hash(text) for text in texts]
+    for begin in range(0, len(locations), _HASHED_AT_ONCE):
+        strings = locations[begin : begin + _HASHED_AT_ONCE].to_pylist()
+        hashes[begin : begin + len(strings)] = [hash(text) for text in strings]
     return len(np.unique(hashes)) == len(hashes)
 
 
