@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 from tests.rest_server import Effect, Reply, RestServer, running_server
-from tests.upkeep.fixtures import AT_ONCE, FUTURE, ids, rows
+from tests.upkeep.fixtures import AT_ONCE, FUTURE, declare_dead, ids, rows
 
 import icefield
+from icefield.catalog.rest.fences import FENCE, KEPT_MS
+from icefield.catalog.rest.tables import LoadedTable, TableChange
+from icefield.commit.operations import rest as operations
 from icefield.dml.head import TableHead
-from icefield.errors import CatalogError, IcefieldError, NoSuchTable
+from icefield.errors import CatalogError, IcefieldError, LeaseLost, MissingFile, NoSuchTable
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
+from icefield.model.snapshot import RefKind
 from icefield.storage.local import LocalStore
 from icefield.storage.location import location_of_path
 from icefield.table.table import Table
@@ -189,3 +193,53 @@ def test_the_scenario_breaks_without_the_guard(
         monkeypatch.setattr(module, "load_newest", load)
     with pytest.raises((AssertionError, IcefieldError, pytest.fail.Exception)):
         scenario(place, COLLECT[verb])
+
+
+def append_after_the_sweep(place: Place, monkeypatch: pytest.MonkeyPatch) -> Table:
+    """Append, and have the lease declared dead and the files removed before the request is sent."""
+    table = place.lake.create_table("t.t", "id long, n long", properties=AT_ONCE)
+    table.append(rows(1))
+    tables = place.lake.catalog.tables  # type: ignore[attr-defined]
+    real: Callable[[TableChange, str | None], LoadedTable] = tables.commit
+
+    def commit(change: TableChange, key: str | None) -> LoadedTable:
+        monkeypatch.delattr(tables, "commit")
+        declare_dead(table)
+        collector = place.other.table("t.t")
+        assert collector.remove_orphans(unsafe=True).files_marked > 1
+        return real(change, key)
+
+    monkeypatch.setattr(tables, "commit", commit)
+    table.append(rows(2))
+    return table
+
+
+def test_g15_a_request_after_the_sweep_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LeaseLost):
+        append_after_the_sweep(place, monkeypatch)
+    table = place.other.table("t.t")
+    assert ids(table) == [1]
+    assert not table.fsck().findings
+    ((name, tag),) = ((name, ref) for name, ref in table.refs().items() if name != "main")
+    assert name.startswith(FENCE)
+    assert (tag.kind, tag.snapshot_id) == (RefKind.TAG, table.metadata.current_snapshot_id)
+    assert tag.max_ref_age_ms is not None
+    assert KEPT_MS <= tag.max_ref_age_ms < KEPT_MS + 3_600_000
+    table.append(rows(3))
+    assert ids(table) == [1, 3]
+
+
+def test_g15_without_the_requirement_the_table_loses_files(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "not_fenced", lambda _: [])
+    table = append_after_the_sweep(place, monkeypatch)
+    with pytest.raises(MissingFile):
+        ids(table)
+
+
+def test_a_table_without_a_snapshot_cannot_be_fenced(place: Place) -> None:
+    table = place.lake.create_table("t.t", "id long, n long", properties=AT_ONCE)
+    assert not place.lake.catalog.fence(NAME, ["0" * 32])
+    table.append(rows(1))
+    for _ in range(2):
+        assert place.lake.catalog.fence(NAME, ["0" * 32, "1" * 32])
+    assert set(place.other.table("t.t").refs()) == {"main", f"{FENCE}{'0' * 32}", f"{FENCE}{'1' * 32}"}

@@ -25,6 +25,7 @@ from icefield.catalog.catalog import (
     find_children,
     walk_namespaces,
 )
+from icefield.catalog.rest.fences import add_fences
 from icefield.catalog.rest.http import HttpClient, Request, check_url
 from icefield.catalog.rest.session import TRANSACTIONS, RestConfig, RestSession, decode_answer, load_config
 from icefield.catalog.rest.settings import REPORTS, RestSettings
@@ -116,8 +117,8 @@ class RestCatalog:
             raise Unsupported(NO_MOVES)
 
     def fence(self, table: TableName, write_ids: Sequence[str]) -> bool:
-        """Return False: a server does not know which lease a change was made under."""
-        return False
+        """Fence writes by tags; return False for a table without a snapshot."""
+        return add_fences(self.tables, table, write_ids, self._session.ambient.now_ms())
 
     def pointer(self, table: TableName, kind: Kind = Kind.TABLE) -> str:
         if kind is Kind.VIEW:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from icefield.ambient import Ambient
+from icefield.catalog.rest.fences import not_fenced
 from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
 from icefield.catalog.server import MetadataServer
 from icefield.commit.attempt import Attempt
@@ -68,7 +69,8 @@ class RestTableOperations:
         self, proposals: Sequence[Proposal], unmoved: Mapping[TableName, str], attempt: Attempt
     ) -> Sequence[TableVersion]:
         still = [self._unmoved(table, pointer) for table, pointer in unmoved.items()]
-        sending = _Sending(self, proposals, [_change(p) for p in proposals], still, self._new_key())
+        fences = not_fenced(attempt.write_ids)
+        sending = _Sending(self, proposals, [_change(p, fences) for p in proposals], still, self._new_key())
         attempt.send(proposal.base.metadata for proposal in proposals)
         made = sending.send()
         attempt.is_landed = True
@@ -216,10 +218,11 @@ class _Sending:
         return [self.operations.load_landed(proposal.table) for proposal in self.proposals]
 
 
-def _change(proposal: Proposal) -> TableChange:
+def _change(proposal: Proposal, fences: Sequence[Requirement]) -> TableChange:
     stated = [requirement for change in proposal.changes for requirement in change.requirements]
     updates = proposal.updates
-    return TableChange(proposal.table, find_requirements(proposal.base.metadata, updates, stated), updates)
+    requirements = [*find_requirements(proposal.base.metadata, updates, stated), *fences]
+    return TableChange(proposal.table, requirements, updates)
 
 
 def _committed(loaded: LoadedTable) -> TableVersion:
