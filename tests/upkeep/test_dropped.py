@@ -14,7 +14,7 @@ from icefield.errors import (
     NotFound,
     StorageError,
 )
-from icefield.upkeep.dropped import DROPPED_FOLDER
+from icefield.upkeep.dropped import DROPPED_FOLDER, DroppedTables
 
 WINDOW = {"icefield__gc__undrop_ms": "60000"}
 
@@ -367,3 +367,39 @@ def test_gc_enabled_false_is_honoured(yard: Yard) -> None:
     with pytest.raises(InvalidInput, match="gc.enabled is false"):
         yard.lake.drop_table("t.t", purge=True)
     assert yard.lake.tables() == ["t.t"]
+
+
+def test_the_record_of_a_purge_is_kept_for_as_long_as_the_table_said(yard: Yard) -> None:
+    day_ms = 24 * 3600 * 1000
+    yard.table("t.short", icefield__gc__undrop_ms="0", icefield__gc__audit_retention_ms=str(day_ms))
+    yard.table("t.usual", icefield__gc__undrop_ms="0")
+    for name in ("t.short", "t.usual"):
+        yard.lake.drop_table(name, purge=True)
+    assert len(yard.lake.purge_dropped()) == 2
+
+    def audits() -> int:
+        return sum("parquet" in file.location for file in yard.store.list(f"memory://lake/{DROPPED_FOLDER}"))
+
+    for days, left in ((0, 2), (1, 1), (88, 1), (1, 0)):
+        yard.ambient.sleep(days * day_ms / 1000)
+        yard.lake.purge_dropped(dry_run=True)
+        assert yard.lake.purge_dropped() == []
+        assert audits() == left
+
+
+def test_the_record_of_a_purge_that_was_interrupted_is_kept(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.table(icefield__gc__undrop_ms="0", icefield__gc__audit_retention_ms="0").append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(DroppedTables, "finish", refuse)
+        with pytest.raises(StorageError):
+            yard.lake.purge_dropped()
+    place = f"memory://lake/{DROPPED_FOLDER}"
+    assert [file.location for file in yard.store.list(place) if "parquet" in file.location]
+    yard.lake.purge_dropped()
+    yard.lake.purge_dropped()
+    assert list(yard.store.list(place)) == []
+
+
+def refuse(*_: object) -> None:
+    raise StorageError("refused")

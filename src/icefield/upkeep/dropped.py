@@ -3,7 +3,8 @@
     <warehouse>/icefield-dropped/<drop>.json                  which table, where its metadata is, whether to purge it
     <warehouse>/icefield-dropped/<drop>.restore-<id>.claim    a restore in progress
     <warehouse>/icefield-dropped/<drop>.purge-<id>.claim      a purge in progress
-    <warehouse>/icefield-dropped/<drop>-<id>.parquet          the audit of a purge, complete before the first delete
+    <warehouse>/icefield-dropped/<drop>-<id>-<ms>.parquet     the audit of a purge, complete before the first delete,
+                                                              and how long it is kept
 
 The record is written before the table leaves the catalog. If the catalog still has the table, or has it again, the
 record means nothing. Everything goes by the table's uuid.
@@ -43,7 +44,7 @@ from icefield.marks.files import TableFiles
 from icefield.marks.mark import encode_files
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
-from icefield.properties.upkeep import GC_UNDROP_MS
+from icefield.properties.upkeep import GC_AUDIT_RETENTION_MS, GC_UNDROP_MS
 from icefield.storage.location import join_location
 from icefield.storage.store import StoredFile
 from icefield.upkeep.checks import check_enabled, check_identity
@@ -56,6 +57,7 @@ DROPPED_FOLDER = "icefield-dropped"
 _RESTORE, _PURGE = "restore", "purge"
 _RESTORE_MS = 24 * 3600 * 1000  # how long a restore may take
 _CLAIM = re.compile(r"([0-9a-f]{32})\.(restore|purge)-[0-9a-f]{32}\.claim")
+_PURGE_AUDIT = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:-(\d+))?\.parquet")
 
 
 class _Record(msgspec.Struct, frozen=True, rename="kebab"):
@@ -168,14 +170,18 @@ class DroppedTables:
         self.backend.store.delete(claim)
 
     def purge(self, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
-        """Remove the files of tables that were dropped with a purge and cannot be restored any more."""
+        """Remove the files of tables that were dropped with a purge and cannot be restored any more; and old audits."""
         known = list(self._records())
-        if not known:
+        audits = {} if dry_run else self._finished_audits()
+        if not known and not audits:
             return []
         time_ms = seen_time_ms if dry_run else store_time_ms
         now_ms = time_ms(self.backend.store, self._folder, self.backend.ambient)
         due = [found for found in known if found.until_ms is not None and now_ms >= found.until_ms]
         results = [self._purge(found, now_ms, dry_run=dry_run, progress=progress) for found in due]
+        for audit, kept_ms in audits.items():
+            if now_ms - audit.modified_ms >= kept_ms:
+                self.backend.store.delete(audit.location)
         return [result for result in results if result is not None]
 
     def _purge(self, dropped: DroppedTable, now_ms: int, *, dry_run: bool, progress: Progress) -> SweepResult | None:
@@ -206,7 +212,8 @@ class DroppedTables:
         if not any(found.drop == dropped.drop for found in self._records()):
             self.release(claim)
             return SweepResult(dropped.table)
-        audit = self._place(f"{dropped.drop}-{self.backend.ambient.random_uuid().hex}.parquet")
+        kept_ms = GC_AUDIT_RETENTION_MS.read(version.metadata.properties)
+        audit = self._place(f"{dropped.drop}-{self.backend.ambient.random_uuid().hex}-{kept_ms}.parquet")
         store.put_new(audit, encode_files(files, dropped.table_uuid, "dropped"))
         # The last metadata file goes last: from it an interrupted purge goes on.
         delete_in_order(store, files.filter(pc.not_equal(files.location, version.location)), progress)
@@ -215,6 +222,15 @@ class DroppedTables:
         store.delete(version.location)
         self.finish(dropped)
         return done
+
+    def _finished_audits(self) -> dict[StoredFile, int]:
+        """Return the audits of purges that are finished, and for how long each is kept."""
+        if self.backend.catalog.metadata_server is not None:
+            return {}
+        files = {file.location.rpartition("/")[2]: file for file in self.backend.store.list(self._folder)}
+        audits = [(name, file) for text, file in files.items() if (name := _PURGE_AUDIT.fullmatch(text))]
+        default = GC_AUDIT_RETENTION_MS.read({})
+        return {file: int(name[2] or default) for name, file in audits if f"{name[1]}.json" not in files}
 
     def _files(self, version: TableVersion) -> TableFiles:
         listing = list_files(self.backend.store, version)
