@@ -327,7 +327,6 @@ ROWS_OF_USERS = {
     "commit/replay/shared_keys.py": {"empty", "read"},
     "commit/validate/transaction_reads.py": {"_same_rows", "rows"},
     "dml/statistics.py": {"write_partition_statistics", "_partition_rows"},
-    "dml/statistics.py": {"write_partition_statistics", "_partition_rows"},
     "plan/changes.py": {"load_changed_files", "_live_files", "_absent_from", "_key", "_with_removers"},
     "plan/counts.py": {"count_by_partition"},
 }
