@@ -210,9 +210,8 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
         raise place.error(f"DuckDB cannot run it: {error}", hint=_ON_SPARK, kind=Unsupported) from error
     except (sqlglot.ParseError, sqlglot.TokenError) as error:
         found = error.errors[0] if isinstance(error, sqlglot.ParseError) and error.errors else {}
-        said = f"{found.get('description', 'it is not complete')} at {found.get('highlight', '')!r}"
-        named = _token_called([str(found.get("highlight", ""))], place)
-        raise named.error(f"cannot parse the query: {said}", kind=InvalidInput) from error
+        at = _token_called([str(found.get("highlight", ""))], place)
+        raise at.error("cannot parse the query", hint=_ON_SPARK, kind=InvalidInput) from error
     markers = [marker.name for marker in tree.find_all(exp.Placeholder) if marker.name not in ("", "?")]
     if not markers:
         return Translated(sql, remaining_values(run, rewritten))
@@ -254,7 +253,7 @@ def _plain_text(text: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _as_query(tree: exp.Expression, run: Run) -> exp.Expression:
+def _as_query(tree: Any, run: Run) -> Any:
     """Return a query that DuckDB has words for: without hints, and with the lake's current namespace."""
     for each in tree.find_all(exp.Select):
         each.set("hint", None)
