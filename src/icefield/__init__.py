@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from icefield.errors import (
         AlreadyExists,
         CatalogError,
+        CheckFailed,
         CommitConflict,
         CommitError,
         CommitStateUnknown,
@@ -68,6 +69,7 @@ __all__ = [
     "AppendScan",
     "CatalogError",
     "ChangeResult",
+    "CheckFailed",
     "CommitConflict",
     "CommitError",
     "CommitStateUnknown",

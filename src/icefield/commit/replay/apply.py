@@ -22,10 +22,10 @@ from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesDraft, propose_files
-from icefield.commit.replay.ancestry import find_rewrites
+from icefield.commit.replay.ancestry import PICKED, find_rewrites
 from icefield.commit.replay.collisions import Collision, CollisionKind, refuse
 from icefield.commit.replay.culprits import find_culprits
-from icefield.commit.replay.difference import Difference, find_difference
+from icefield.commit.replay.difference import Difference, find_difference, no_difference
 from icefield.commit.replay.key_deletes import load_key_deletes
 from icefield.commit.replay.rows import AppliedRows, RowApplication, Side, find_removed_rows
 from icefield.commit.replay.shared_keys import KeyReader, find_shared_keys
@@ -47,6 +47,7 @@ from icefield.plan.entries_of_files import load_entries_of_files
 from icefield.plan.partition.values import load_partition_values
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
+from icefield.plan.versions import ResolvedVersion
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class _Proposal:
         theirs = find_difference(reading, self.base, request.before, request.after, request.theirs)
         if theirs.is_empty:
             return NOTHING_TO_DO
-        ours = find_difference(reading, self.base, request.before, self.base.ref_head(self.action.target.ref))
+        ours = self._find_ours(theirs)
         change = find_removed_rows(theirs, self.base, reading)
         if change.restored and self.action.copies is None:
             raise InvalidInput(
@@ -125,6 +126,17 @@ class _Proposal:
             updates=[*proposed.updates, *self.request.updates],
             requirements=[*proposed.requirements, *self.request.requirements],
         )
+
+    def _find_ours(self, theirs: Difference) -> Difference:
+        """Return how the branch differs from the base, if that matters: rows that are only added fit any version.
+
+        Files of a snapshot that was picked before are in the branch already.
+        """
+        head = self.base.ref_head(self.action.target.ref)
+        only_adds = not (theirs.removed.num_rows or theirs.changed or self.base.schema.identifier_field_ids)
+        if only_adds and not any(PICKED in snapshot.summary for snapshot in self.request.ours):
+            return no_difference(ResolvedVersion(head, self.base.schema))
+        return find_difference(self.context.reading, self.base, self.request.before, head)
 
     def _check(self, theirs: Difference, ours: Difference, rows: AppliedRows) -> None:
         """Raise an error that lists what collides."""

@@ -32,8 +32,9 @@ from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import DeleteFile, DeleteType, FileTask
 from icefield.plan.delete_index import DeleteIndex
 from icefield.plan.manifest_list import is_of, load_manifests
+from icefield.plan.metrics import ScanMetrics
 from icefield.plan.plan import ScanPlan, plan_manifests
-from icefield.plan.planned_files import PlannedFiles
+from icefield.plan.planned_files import NO_FILES, PlannedFiles
 from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import Store
 from icefield.types.arrays import Mask
@@ -59,6 +60,12 @@ class Difference:
     def is_empty(self) -> bool:
         """The versions have the same files and deletes."""
         return not (self.added.num_rows or self.removed.num_rows or self.changed or self.key_deletes)
+
+
+def no_difference(version: ResolvedVersion) -> Difference:
+    """Return that of a version from itself."""
+    plan = ScanPlan(version, TRUE, NO_FILES, ScanMetrics())
+    return Difference(plan, plan, NO_FILES, NO_FILES, ())
 
 
 def find_difference(
