@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchTable
 from icefield.lake import Lake
+from icefield.sql.query.statements import Query
+from icefield.sql.session import Run
 from tests.sql.running import run
 
 pytestmark = pytest.mark.spark
@@ -48,6 +51,7 @@ def test_a_table_is_created_from_a_query_in_one_commit(shop: Lake) -> None:
     )
     assert not any(field.required for field in made.schema.by_id.values())
     assert (ids(shop, "shop.x"), len(made.metadata.sort_order.fields)) == ([10, 20], 1)
+    assert "shop.y in one commit" in shop.sql("EXPLAIN CREATE TABLE shop.y AS SELECT id FROM shop.src").first()[0]
     shop.sql("CREATE TABLE shop.y SELECT id FROM shop.src WHERE id > 5")
     assert ids(shop, "shop.y") == []
     shop.sql("CREATE TABLE IF NOT EXISTS shop.y AS SELECT raise_error('not run') AS id")
@@ -90,14 +94,13 @@ def test_a_replacement_may_read_itself_and_is_one_commit(shop: Lake) -> None:
 
 
 def test_a_change_of_the_table_while_it_is_replaced_is_not_lost(shop: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from icefield.sql.schema import create_table  # noqa: PLC0415 - it is patched
+    def open_late(query: Query, run: Run) -> object:
+        shop.table("shop.src").append(pa.table({"id": pa.array([3], pa.int64())}))
+        return opened(query, run)
 
-    def open_late(*args: object) -> object:
-        shop.sql("INSERT INTO shop.src VALUES (3, NULL, NULL)")
-        return opened(*args)  # type: ignore[arg-type]
-
-    opened = create_table.open_query
-    monkeypatch.setattr(create_table, "open_query", open_late)
+    opened = Query.run
+    monkeypatch.setattr(Query, "run", open_late)
     with pytest.raises(ConcurrentChange):
         shop.sql("REPLACE TABLE shop.src AS SELECT id FROM shop.src")
+    monkeypatch.undo()
     assert ids(shop, "shop.src") == [1, 2, 3]

@@ -81,6 +81,7 @@ def test_nested_types_keep_their_options_however_their_brackets_are_closed(lake:
         ("a INT DEFAULT b", "b)", Unsupported),
         ("a INT DEFAULT true", "true", InvalidInput),
         ("a DATE DEFAULT 5", "5", InvalidInput),
+        ("a INT DEFAULT 5 + 5", "5 + 5", Unsupported),
     ],
 )
 def test_a_column_that_cannot_be_is_refused_at_its_token(
@@ -217,6 +218,10 @@ def test_a_name_is_taken_missing_or_in_no_namespace(lake: Lake) -> None:
     assert error.hint == "Did you mean shop?"
     refused(lake, "REPLACE TABLE shop.u (id INT)", NoSuchTable, at="shop.u")
     refused(lake, "CREATE TABLE t (id INT)", NoSuchTable, at="t (")
+    refused(lake, "CREATE TABLE shop.`a.b` (id INT)", InvalidInput, at="shop.`a.b`")
+    refused(lake, "CREATE NAMESPACE `a.b`", InvalidInput, at="`a.b`")
+    refused(lake, "CREATE TABLE shop.u (v VARIANT)", InvalidInput, at="VARIANT")
+    refused(lake, "CREATE TABLE shop.u (v INT) TBLPROPERTIES ('format-version' = '9')", Unsupported, at="'format-ver")
     refused(lake, "CREATE OR REPLACE TABLE IF NOT EXISTS shop.t (id INT)", InvalidInput, at="IF")
     refused(lake, "CREATE TABLE shop.u USING iceberg", InvalidInput, at="shop.u")
     refused(lake, "CREATE EXTERNAL TABLE shop.u (id INT)", Unsupported, at="EXTERNAL")
@@ -269,7 +274,8 @@ def test_columns_and_a_query_exclude_each_other(lake: Lake) -> None:
 def test_definitions_have_no_dry_run_and_explain_changes_nothing(lake: Lake) -> None:
     with pytest.raises(Unsupported, match="no dry run"):
         lake.sql("CREATE TABLE shop.t (id INT)", engine="local", dry_run=True)
-    assert "CREATE TABLE" in run(lake, "EXPLAIN CREATE TABLE shop.t (id INT)")[0][0]
+    assert run(lake, "EXPLAIN CREATE TABLE shop.t (id INT)") == [("create shop.t in one commit",)]
+    assert "no row" in run(lake, "EXPLAIN CREATE NAMESPACE x")[0][0]
     assert lake.tables() == []
 
 
@@ -312,3 +318,11 @@ def test_tables_are_dropped_purged_and_restored(lake: Lake) -> None:
     refused(lake, "DROP VIEW shop.u", NoSuchTable, at="shop.u")
     refused(lake, "DROP TABLE shop.u.files", Unsupported, at="shop.u.files")
     refused(lake, "DROP TABLE shop.u NOW", InvalidInput, at="NOW")
+
+
+def test_a_table_is_created_from_a_query_without_a_jvm(lake: Lake) -> None:
+    pytest.importorskip("duckdb")
+    run(lake, "CREATE TABLE shop.t PARTITIONED BY (b) AS SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(a, b)")
+    assert lake.table("shop.t").scan().to_arrow().read_all().sort_by("a").to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+    run(lake, "CREATE OR REPLACE TABLE shop.t AS SELECT a * 2 AS a FROM shop.t WHERE a = 1")
+    assert lake.table("shop.t").scan().to_arrow().read_all().to_pydict() == {"a": [2]}

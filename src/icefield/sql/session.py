@@ -15,7 +15,7 @@ from icefield.catalog.catalog import Kind
 from icefield.dml.subqueries import find_relation
 from icefield.engine.choose import EngineName
 from icefield.engine.probe import ProbedPlan
-from icefield.errors import IcefieldError, NoSuchTable, Unsupported
+from icefield.errors import IcefieldError, InvalidInput, NoSuchTable, Unsupported
 from icefield.inspect.metadata_tables import METADATA_TABLES
 from icefield.lake import Lake
 from icefield.model.names import Namespace, TableName
@@ -26,6 +26,7 @@ from icefield.table.table import Table
 from icefield.table.transaction import Transaction
 
 BRANCH, TAG = "branch_", "tag_"
+CHANGES = "changes"  # what each snapshot of a table changed; only queries read it
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Run:
         known = None if table is None else catalog.find(table)
         if table is None or known is None or known.kind is not Kind.TABLE:
             return None
-        if last.lower() in METADATA_TABLES:
+        if last.lower() in METADATA_TABLES or last.lower() == CHANGES:
             return Relation(table, Kind.TABLE, inspects=last.lower())
         for prefix in (BRANCH, TAG):
             if last.lower().startswith(prefix):
@@ -129,6 +130,8 @@ class Run:
         with pointing_at(name.place):
             if len(parts) == 1:
                 raise NoSuchTable(f"{parts[0]!r} has no namespace", hint="Write it as <namespace>.<name>, or USE one")
+            if any("." in part for part in parts):
+                raise InvalidInput(f"a part of the name {name.place.text} has a dot in it")
             return TableName(tuple(parts[:-1]), parts[-1])
 
     def missing(self, name: Name, kind: str = "table or view") -> IcefieldError:

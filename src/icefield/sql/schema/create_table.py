@@ -17,7 +17,7 @@ from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import TableName
 from icefield.sql.namespaces import has_namespace, missing_namespace
 from icefield.sql.query.errors import failing_query
-from icefield.sql.query.read import open_query
+from icefield.sql.query.statements import Query
 from icefield.sql.schema.change import one_commit, refuse_in_transaction
 from icefield.sql.schema.columns import Column, parse_columns, refuse_twice, schema_of
 from icefield.sql.schema.table_clauses import TableClauses, parse_clauses
@@ -26,7 +26,7 @@ from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, point_at, pointing_at
 from icefield.table.definition import all_optional
 from icefield.types.schema import Schema
-from icefield.types.versions import DEFAULTS_ADDED_IN
+from icefield.types.versions import DEFAULTS_ADDED_IN, minimum_version
 
 _QUERY_WORDS = ("select", "with", "values", "from", "table", "(")
 
@@ -63,9 +63,17 @@ class CreateTable:
             self._create_as(run, table, self.query)
         return NOTHING
 
+    def explain(self, run: Run, mode: str) -> str:
+        """Return what it would create, and the plan of its query."""
+        table, is_there = resolve_new(run, self.name, self.mode)
+        if is_there and self.mode.if_not_exists:
+            return f"nothing to do: {table} exists"
+        said = f"{'replace' if is_there else 'create'} {table} in one commit"
+        return said if self.query is None else f"{said}, with the rows of\n{Query(self.query).explain(run, mode)}"
+
     def _create(self, run: Run, table: TableName) -> None:
         shape = self.clauses.shape(schema_of(run, self.columns))
-        self._check_defaults(shape.format_version or FORMAT_VERSION)
+        self._check_versions(shape.format_version or FORMAT_VERSION)
         with self._pointing():
             run.lake.create_table(
                 str(table),
@@ -78,7 +86,7 @@ class CreateTable:
             )
 
     def _create_as(self, run: Run, table: TableName, query: Place) -> None:
-        frame = open_query(run, query)
+        frame = _open(run, query)
         shape = self.clauses.shape(_schema_of_query(frame, query))
         with self._pointing(), failing_query(run, query):
             run.lake.create_table_as(
@@ -91,12 +99,19 @@ class CreateTable:
                 format_version=shape.format_version,
             )
 
-    def _check_defaults(self, format_version: int) -> None:
+    def _check_versions(self, format_version: int) -> None:
+        """Refuse what a format version does not have, at the column."""
         for column in self.columns:
             if column.default is not None and format_version < DEFAULTS_ADDED_IN:
                 raise column.default.place.error(
                     f"defaults need format version {DEFAULTS_ADDED_IN}, and the table has {format_version}",
                     hint=f"Write TBLPROPERTIES ('format-version' = '{DEFAULTS_ADDED_IN}')",
+                    kind=InvalidInput,
+                )
+            if (needed := minimum_version(column.type)) > format_version:
+                raise column.type_place.error(
+                    f"the type needs format version {needed}, and the table has {format_version}",
+                    hint=f"Write TBLPROPERTIES ('format-version' = '{needed}')",
                     kind=InvalidInput,
                 )
 
@@ -107,7 +122,7 @@ class CreateTable:
             )
         # The version to replace is fixed before the query reads it: a change between the two is not lost.
         with self._pointing(), one_commit(run, table) as changed:
-            frame = None if self.query is None else open_query(run, self.query)
+            frame = None if self.query is None else _open(run, self.query)
             columns = schema_of(run, self.columns) if self.query is None else _schema_of_query(frame, self.query)
             shape = self.clauses.shape(columns)
             changed.replace(
@@ -216,11 +231,17 @@ def _check_columns(name: Name, columns: Sequence[Column], query: Place | None) -
         )
 
 
+def _open(run: Run, query: Place) -> Any:
+    """Open the rows of a query: a DataFrame, or Arrow data of the local engine."""
+    opened = Query(query).run(run)
+    return opened.table if isinstance(opened, Rows) else opened
+
+
 def _schema_of_query(frame: Any, query: Place) -> Schema:
     with pointing_at(query):
         seen: set[str] = set()
-        for column in getattr(frame, "columns", ()):
-            if str(column).lower() in seen:
+        for column in frame.schema.names:
+            if column.lower() in seen:
                 raise InvalidInput(f"the query has two columns {column!r}", hint="Rename one of them, with AS")
-            seen.add(str(column).lower())
+            seen.add(column.lower())
         return all_optional(as_schema(frame))

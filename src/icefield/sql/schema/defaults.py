@@ -82,6 +82,8 @@ def _is_literal(tokens: list[Lexeme]) -> bool:
     """Return whether there are no names of columns and no calls, besides casts."""
     for at, token in enumerate(tokens):
         before, after = tokens[at - 1].text if at else "", tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if token.kind is LexemeKind.OPERATOR and not _is_sign_or_bracket(token.text, before):
+            return False
         if not token.is_name or before == ":":
             continue
         is_typed = tokens[at + 1].kind is LexemeKind.STRING if at + 1 < len(tokens) else False
@@ -89,6 +91,10 @@ def _is_literal(tokens: list[Lexeme]) -> bool:
         if not is_word and not (token.word in _CASTS and after == "("):
             return False
     return True
+
+
+def _is_sign_or_bracket(operator: str, before: str) -> bool:
+    return operator in ("(", ")", ",", ":", "?") or (operator == "-" and before in ("", "("))
 
 
 def _can_be(value: object, kind: Type) -> bool:

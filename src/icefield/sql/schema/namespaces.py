@@ -6,7 +6,7 @@ Raises AlreadyExists, NoSuchNamespace, NamespaceNotEmpty, InvalidInput, Unsuppor
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from icefield.catalog.catalog import Kind, walk_namespaces
+from icefield.catalog.catalog import Kind, check_new_namespace, walk_namespaces
 from icefield.errors import NamespaceNotEmpty, Unsupported
 from icefield.model.names import Namespace
 from icefield.sql.namespaces import find_namespace, has_namespace, open_namespace, parse_namespace_word
@@ -35,7 +35,9 @@ class CreateNamespace:
         if self.if_not_exists and find_namespace(run, self.name) is not None:
             return NOTHING
         with pointing_at(self.name.place):
-            run.lake.create_namespace(".".join(_new_parts(run, self.name)), dict(self.properties))
+            parts = _new_parts(run, self.name)
+            check_new_namespace(parts, self.properties)
+            run.lake.create_namespace(".".join(parts), dict(self.properties))
         return NOTHING
 
 

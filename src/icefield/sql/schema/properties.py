@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from icefield.arguments import whole_number
 from icefield.errors import InvalidInput
 from icefield.expr.query.lexer import LexemeKind
+from icefield.model.metadata import check_format_version
 from icefield.properties.check import check_properties
 from icefield.properties.table import FORMAT_VERSION_KEY
 from icefield.sql.schema.types import parse_text
@@ -42,9 +44,12 @@ class Properties:
         text = self.values.get(FORMAT_VERSION_KEY)
         if text is None:
             return None
-        if not text.isdecimal() or not text.isascii():
-            raise self.places[FORMAT_VERSION_KEY].error(f"{text!r} is not a format version", kind=InvalidInput)
-        return int(text)
+        with pointing_at(self.places[FORMAT_VERSION_KEY]):
+            version = whole_number(text)
+            if version is None:
+                raise InvalidInput(f"{text!r} is not a format version")
+            check_format_version(version, "the table")
+            return version
 
     def for_table(self) -> dict[str, str]:
         """Return the properties that are stored in a table; refuse those that cannot be."""

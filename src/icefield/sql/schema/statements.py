@@ -21,7 +21,7 @@ from icefield.sql.schema.namespaces import (
 from icefield.sql.schema.properties import COMMENT, comment_property
 from icefield.sql.schema.types import parse_text
 from icefield.sql.schema.views import ChangeView, parse_alter_view, parse_create_view
-from icefield.sql.session import Run, Statement
+from icefield.sql.session import Explained, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
 
@@ -46,8 +46,9 @@ class Definition:
 
     def explain(self, run: Run, mode: str) -> str:
         """Return what it would do, as far as it is known without doing it."""
-        name = type(self.statement).__name__
-        return f"{name}: changes definitions only, in one commit\n{self.place.text}"
+        if isinstance(self.statement, Explained):
+            return self.statement.explain(run, mode)
+        return f"changes definitions, and no row:\n{self.place.text}"
 
 
 def _parse_create(cursor: Cursor) -> Statement:
