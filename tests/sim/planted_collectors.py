@@ -194,6 +194,7 @@ PLANTS: dict[Plant, int] = {
     marks_that_only_their_writer_sweeps: 55,  # G13
     audits_that_are_not_written: 2,  # G13
     death_at_first_sight: 5,  # G14
+    death_without_winning: 33,  # G14
     leases_that_end_with_an_unknown_outcome: 119,  # G15
     compactions_without_a_row_map: 59,  # G19
     row_maps_that_are_wrong: 59,  # G19
@@ -201,6 +202,7 @@ PLANTS: dict[Plant, int] = {
     readers_that_are_not_asked: 17,
     open_writes_that_are_not_asked: 73,
     orphans_without_reachable_files: 5,
+    collectors_that_give_up_for_others: 65,  # G18
     foreign_files_that_are_not_spared: 8,
     metadata_files_that_go_at_once: 7,
 }
@@ -208,9 +210,7 @@ PLANTS: dict[Plant, int] = {
 RARE: tuple[Plant, ...] = (
     readers_that_do_not_look_again,  # G5
     dropped_tables_known_by_name,  # G8
-    death_without_winning,  # G14
     swaps_that_are_not_fenced,  # G15
     proposed_versions_that_are_not_kept,  # G9, G15
-    collectors_that_give_up_for_others,  # G18
     commits_that_do_not_ask_leases,
 )
