@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
-from icefield.commit.replay.ancestry import find_rewrites, only_in
 from icefield.commit.replay.difference import Difference, find_difference, load_deleted
 from icefield.commit.replay.row_ids import Lost
 from icefield.commit.replay.rows import RowApplication, RowChange, Side, find_removed_rows
 from icefield.commit.snapshot.moved_rows import NO_POSITIONS, load_row_maps
+from icefield.commit.validate.ancestry import find_rewrites, only_in
 from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot

@@ -11,7 +11,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from icefield.commit.replay.ancestry import MERGED, PICKED, REVERTED, summary_id
+from icefield.commit.validate.ancestry import MERGED, PICKED, REVERTED, summary_id
 from icefield.history.replay import MESSAGE
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot

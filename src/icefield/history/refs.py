@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
-from icefield.commit.replay.ancestry import only_in
+from icefield.commit.validate.ancestry import only_in
 from icefield.errors import MissingFile, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, SnapshotRef

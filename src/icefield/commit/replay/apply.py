@@ -22,7 +22,6 @@ from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesDraft, propose_files
-from icefield.commit.replay.ancestry import PICKED, find_rewrites
 from icefield.commit.replay.collisions import Collision, CollisionKind, refuse
 from icefield.commit.replay.culprits import find_culprits
 from icefield.commit.replay.difference import Difference, find_difference, no_difference
@@ -35,6 +34,7 @@ from icefield.commit.snapshot.manifests import AddedFiles, ManifestRow, Manifest
 from icefield.commit.snapshot.moved_rows import load_row_maps
 from icefield.commit.snapshot.position_deletes import as_added_files, open_delete_writer
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally, tally_deletes
+from icefield.commit.validate.ancestry import PICKED, find_rewrites
 from icefield.commit.validate.schema_compatibility import check_fits
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.commit.actions.refs import FastForward, check_unprotected
-from icefield.commit.replay.ancestry import contains
 from icefield.commit.replay.apply import ApplyChange
 from icefield.commit.replay.sources import OfSnapshots
+from icefield.commit.validate.ancestry import contains
 from icefield.commit.validate.key_history import take_over
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.apply import apply

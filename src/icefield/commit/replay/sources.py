@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from icefield.commit.replay.ancestry import (
+from icefield.commit.validate.ancestry import (
     MERGED,
     PICKED,
     REVERTED,

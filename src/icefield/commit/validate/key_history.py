@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from icefield.arguments import whole_number
+from icefield.commit.validate.ancestry import MERGED, only_in, summary_id
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, RefKind, Snapshot
@@ -152,11 +153,30 @@ def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update
     return [update for branch in branches for update in _updates(base, branch, Memory())]
 
 
+def go_forward(base: TableMetadata, branch: str, to: Snapshot) -> list[Update]:
+    """Return the updates for a branch that goes forward again to a snapshot that it was at before."""
+    past = {snapshot.snapshot_id for snapshot in base.ancestors(base.ref_head(branch))}
+    common = next((s for s in base.ancestors(to) if s.snapshot_id in past), None)
+    memory = Memory() if common is None else _memory_at(base, branch, common)
+    for again in reversed(_until(base.ancestors(to), common.snapshot_id if common else None)):
+        for snapshot in reversed(_with_merged(base, again)):
+            memory = memory.with_summary(snapshot.summary)
+    return _updates(base, branch, memory)
+
+
 def _memory_at(base: TableMetadata, branch: str, snapshot: Snapshot) -> Memory:
     memory = load_memory(base.properties, branch)
     for undone in _until(base.ancestors(base.ref_head(branch)), snapshot.snapshot_id):
-        memory = memory.without_summary(undone.summary)
+        for each in _with_merged(base, undone):
+            memory = memory.without_summary(each.summary)
     return memory
+
+
+def _with_merged(base: TableMetadata, snapshot: Snapshot) -> list[Snapshot]:
+    """Return a snapshot, and those that it brought from a branch that was published to this one; newest first."""
+    merged = base.snapshots.find(summary_id(snapshot, MERGED) or 0)
+    parent = base.snapshots.find(snapshot.parent_snapshot_id or 0)
+    return [snapshot, *(() if merged is None else only_in(base, merged, parent))]
 
 
 def _until(ancestors: Iterable[Snapshot], snapshot_id: int | None) -> list[Snapshot]:
