@@ -35,6 +35,7 @@ def prepare(lake: Lake) -> None:
     v.append(rows(1, 2, 3, 4))
     for n in (1, 2):
         v.delete(f"id = {n}", mode="merge-on-read")
+    lake.create_table("a.empty", "id long, text string", properties=PROPERTIES)
 
 
 def rows(*ids: int) -> pa.Table:
@@ -93,6 +94,18 @@ def create(lake: Lake) -> None:
     lake.create_table("b.new", "id long, text string", properties=PROPERTIES)
 
 
+def create_with_rows(lake: Lake) -> None:
+    lake.create_table_as("b.full", rows(1, 2), properties=PROPERTIES)
+
+
+def replace_with_rows(lake: Lake) -> None:
+    lake.create_table_as("a.t", rows(9), replace=True)
+
+
+def begin_branch(lake: Lake) -> None:
+    lake.table("a.empty").create_branch("b")
+
+
 def transact(lake: Lake) -> None:
     with lake.transaction() as tx:
         tx.table("a.t").append(rows(8), idempotency_key="transfer")
@@ -116,6 +129,9 @@ OPERATIONS = {
     "expiry": Operation(expire),
     "evolve": Operation(evolve, repeatable=False),
     "create": Operation(create, repeatable=False),
+    "create with rows": Operation(create_with_rows, repeatable=False),
+    "replace with rows": Operation(replace_with_rows, repeatable=False),
+    "empty branch": Operation(begin_branch, repeatable=False),
     "transaction": Operation(transact),
     "compaction": Operation(compact, repeatable=False),
 }
