@@ -117,7 +117,7 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
 
         Args:
             schema: Text (`id long not null, name string`), an Arrow schema, or a Spark schema or DataFrame.
-            partition_by: Columns or transforms, such as `day(ts)` or `bucket(16, id)`.
+            partition_by: Columns or transforms, such as `day(ts)` or `bucket(16, id) as shard`.
             order_by: The sort order of new files, such as `ts desc`.
             location: Where the files go. By default a new directory in the warehouse.
             format_version: 1, 2 or 3 of the table format; 2 by default. A table can be upgraded later.

@@ -281,3 +281,11 @@ def test_equal_specs_are_one_key_and_those_that_only_look_alike_are_two() -> Non
     assert hash(by_day) == hash(parse_partition_by(["day(ts)"], SCHEMA))
     held = {by_day: "day", by_hour: "hour"}
     assert (held[parse_partition_by(["day(ts)"], SCHEMA)], held[by_hour]) == ("day", "hour")
+
+
+def test_a_term_may_name_its_field_unless_a_column_has_such_a_name() -> None:
+    schema = parse_schema("id long, `a as b` string, day date")
+    spec = parse_partition_by(["bucket(4, id) as shard", "a as b", "day AS `on day`"], schema)
+    assert [field.name for field in spec.fields] == ["shard", "a as b", "on day"]
+    with pytest.raises(InvalidInput, match="two partition fields are named 'x'"):
+        parse_partition_by(["day as x", "bucket(4, id) as x"], schema)

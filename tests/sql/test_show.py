@@ -2,12 +2,16 @@
 
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import icefield
 from icefield.errors import InvalidInput, NoSuchNamespace, NoSuchTable, Unsupported
 from icefield.lake import Lake
 from icefield.table.table import Table
 from icefield.types.schema import Schema
+from tests.effort import effort
+from tests.schema_cases import ALL_TYPES, schemas
 from tests.sql.running import columns, refused, run
 
 
@@ -168,3 +172,30 @@ def test_show_create_table_of_a_view_has_its_query(lake: Lake) -> None:
     assert text == (
         "CREATE VIEW icefield.shop.v (\n  sku)\nTBLPROPERTIES (\n  'k' = '1')\nAS\nSELECT sku FROM shop.stock\n"
     )
+
+
+def test_show_create_table_keeps_the_names_of_partition_fields(lake: Lake) -> None:
+    table = lake.create_table(
+        "shop.named", "id long, day date, p string", partition_by=["day", "bucket(4, id) as shard"]
+    )
+    with table.evolve() as change:
+        change.add_partition_field("truncate(2, p)", name="odd name")
+    [(text,)] = run(lake, "SHOW CREATE TABLE shop.named")
+    assert "PARTITIONED BY (day, bucket(4, id) AS shard, truncate(2, p) AS `odd name`)" in text
+    run(lake, text.replace("shop.named", "shop.same"))
+    names = [field.name for field in lake.table("shop.same").spec.fields]
+    assert names == [field.name for field in table.spec.fields] == ["day", "shard", "odd name"]
+
+
+@effort(40)
+@given(schemas(kinds=ALL_TYPES), st.text(max_size=6))
+def test_show_create_table_creates_an_equal_table_of_any_columns_and_properties(schema: Schema, text: str) -> None:
+    lake = icefield.connect("memory:")
+    try:
+        made = lake.create_table("shop.any", schema, format_version=3, properties={"comment": text, "mine": text[::-1]})
+    except InvalidInput:
+        assume(False)
+    [(statement,)] = run(lake, "SHOW CREATE TABLE shop.any")
+    run(lake, statement.replace("shop.any", "shop.same", 1))
+    same = lake.table("shop.same")
+    assert (same.schema.fields, same.properties) == (made.schema.fields, made.properties)

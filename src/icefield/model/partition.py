@@ -20,6 +20,7 @@ FIRST_PARTITION_FIELD_ID = 1000
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")  # not inside backticks
 _QUOTED_PATH = re.compile(rf"(?:{QUOTED.pattern}|[^`.]+)(?:\.(?:{QUOTED.pattern}|[^`.]+))*")
+_NAMED = re.compile(r"(.*\S)\s+as\s+(`(?:[^`]|``)+`|\w+)\s*", re.DOTALL | re.IGNORECASE)
 _PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 
 
@@ -83,18 +84,25 @@ UNPARTITIONED = PartitionSpec()
 
 
 def parse_partition_by(strings: Sequence[str], schema: Schema) -> PartitionSpec:
-    """Build a spec from strings such as `day(ts)`, `bucket(16, id)`, `truncate(4, name)`, `region`."""
+    """Build a spec from strings such as `day(ts)`, `bucket(16, id)`, `truncate(4, name)`, `region as place`."""
     if isinstance(strings, str):
         raise InvalidInput("partition_by takes a list of strings", hint=f"Write partition_by=[{strings!r}]")
     fields: list[PartitionField] = []
     for position, text in enumerate(strings):
-        transform, column = parse_transform_call(text)
+        term, own_name = (text, None) if (text,) in schema.ids_by_path else _split_name(text)
+        transform, column = parse_transform_call(term)
         source = find_source(schema, column, transform, text)
-        name = transform.default_name(schema.name_of(source.field_id))
+        name = own_name or transform.default_name(schema.name_of(source.field_id))
         fields.append(PartitionField(source.field_id, FIRST_PARTITION_FIELD_ID + position, name, transform))
     spec = PartitionSpec(tuple(fields))
     check_spec(spec, schema)
     return spec
+
+
+def _split_name(text: str) -> tuple[str, str | None]:
+    """Split off the name of a partition field, if the term has one: `bucket(16, id) as shard`."""
+    found = _NAMED.fullmatch(text) if isinstance(text, str) else None
+    return (text, None) if found is None else (found[1], _unquote(found[2]))
 
 
 def parse_transform_call(text: str) -> tuple[Transform, str]:

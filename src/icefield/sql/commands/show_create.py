@@ -23,13 +23,14 @@ from icefield.errors import Unsupported
 from icefield.expr.render.spark_sql import spark_literal
 from icefield.model.names import TableName
 from icefield.sql.commands.details import order_properties, relation_of, view_properties
-from icefield.sql.commands.type_text import comment_clause, declared_type, partition_term, quoted
+from icefield.sql.commands.type_text import comment_clause, declared_type, named_partition_term, quoted
 from icefield.sql.schema.properties import COMMENT
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.strings import literal_of
 from icefield.storage.location import join_location
 from icefield.types.datatypes import EmptyStruct, NestedField, PrimitiveType
+from icefield.types.transforms import Void
 
 _STATEMENT = pa.schema({"createtab_stmt": pa.string()})
 # What the commits of a table write by themselves.
@@ -70,7 +71,8 @@ def _table_text(run: Run, name: TableName) -> str:
     lines = [f"CREATE TABLE {_full_name(run, name)} ({_listed([_column(field) for field in schema.fields])})"]
     lines.append("USING iceberg")
     if not spec.is_unpartitioned:
-        lines.append(f"PARTITIONED BY ({', '.join(partition_term(field, schema) for field in spec.fields)})")
+        fields = [field for field in spec.fields if not isinstance(field.transform, Void)]
+        lines.append(f"PARTITIONED BY ({', '.join(named_partition_term(field, schema) for field in fields)})")
     if COMMENT in metadata.properties:
         lines.append(f"COMMENT {literal_of(metadata.properties[COMMENT])}")
     if not _is_chosen(run, name, metadata.location):

@@ -84,9 +84,10 @@ def declared_type(kind: Type) -> str:
         case StructType():
             return f"STRUCT<{', '.join(_declared_field(f) for f in kind.fields)}>"
         case ListType():
-            return f"ARRAY<{declared_type(kind.element_type)}>"
+            return f"ARRAY<{declared_type(kind.element_type)}{_required(kind.element_required)}>"
         case MapType():
-            return f"MAP<{declared_type(kind.key_type)}, {declared_type(kind.value_type)}>"
+            value = f"{declared_type(kind.value_type)}{_required(kind.value_required)}"
+            return f"MAP<{declared_type(kind.key_type)}, {value}>"
         case TimeType() | TimestampNsType() | TimestamptzNsType() | UUIDType() | FixedType() | UnknownType():
             return str(kind).upper()
         case GeometryType() | GeographyType():
@@ -105,8 +106,16 @@ def comment_clause(doc: str | None) -> str:
 
 
 def partition_term(field: PartitionField, schema: Schema) -> str:
-    """Return a partition field as PARTITIONED BY takes it."""
+    """Return what a partition field is made of."""
     return _term(field.transform, _column(schema, field.source_id))
+
+
+def named_partition_term(field: PartitionField, schema: Schema) -> str:
+    """Return a partition field as PARTITIONED BY takes it, with its name if that is not the usual one."""
+    term, usual = partition_term(field, schema), None
+    if field.source_id in schema.paths:
+        usual = field.transform.default_name(schema.name_of(field.source_id))
+    return term if field.name == usual else f"{term} AS {quoted(field.name)}"
 
 
 def sort_term(field: SortField, schema: Schema) -> str:
@@ -117,8 +126,12 @@ def sort_term(field: SortField, schema: Schema) -> str:
 
 
 def _declared_field(field: NestedField) -> str:
-    required = " NOT NULL" if field.required else ""
-    return f"{quoted(field.name)}: {declared_type(field.type)}{required}{comment_clause(field.doc)}"
+    kind = f"{declared_type(field.type)}{_required(field.required)}"
+    return f"{quoted(field.name)}: {kind}{comment_clause(field.doc)}"
+
+
+def _required(required: bool) -> str:  # noqa: FBT001
+    return " NOT NULL" if required else ""
 
 
 def _term(transform: Transform, column: str) -> str:

@@ -1,6 +1,6 @@
 """The clauses of CREATE TABLE after the columns, and the parsers of its forms.
 
-    USING iceberg     PARTITIONED BY (days(ts), region)     CLUSTERED BY (id) INTO 4 BUCKETS     LOCATION 's3://…'
+    USING iceberg     PARTITIONED BY (days(ts), region AS place)     CLUSTERED BY (id) INTO 4 BUCKETS     LOCATION 's3://…'
     COMMENT 'text'    TBLPROPERTIES ('format-version' = '3')     OPTIONS (…)     WRITE ORDERED BY ts
 
 Iceberg has no sort order in CREATE TABLE: WRITE is that of ALTER TABLE, and the properties `sort-order` and
@@ -134,10 +134,10 @@ def _partitioned(clauses: TableClauses, cursor: Cursor) -> TableClauses:
     columns: list[Column] = []
     while not (terms or columns) or cursor.accept(","):
         start, after = cursor.place, cursor.token(1)
-        if after is not None and after.is_name:
+        if after is not None and after.is_name and after.word != "as":
             columns.append(parse_column(cursor))
         else:
-            terms.append(parse_term(cursor))
+            terms.append(_named(parse_term(cursor), cursor))
         if terms and columns:
             raise start.error("PARTITIONED BY has columns with types, or columns without, not both", kind=InvalidInput)
     cursor.expect(")")
@@ -146,6 +146,13 @@ def _partitioned(clauses: TableClauses, cursor: Cursor) -> TableClauses:
         text = column_text(column.name.parts)
         terms.append(Term(text, column.name.place, Identity(), text))
     return replace(clauses, partitions=(*clauses.partitions, *terms), partition_columns=tuple(columns))
+
+
+def _named(term: Term, cursor: Cursor) -> Term:
+    """Read the name of a partition field, if it has one: `bucket(4, id) AS shard`, as in ALTER TABLE."""
+    if not cursor.accept("as"):
+        return term
+    return replace(term, text=f"{term.text} as {column_text([cursor.identifier('a name')])}")
 
 
 def _clustered(clauses: TableClauses, cursor: Cursor) -> TableClauses:

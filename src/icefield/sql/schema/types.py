@@ -120,17 +120,22 @@ class _TypeReader:
 
     def _array(self, depth: int) -> Type:
         self._open()
-        element = self.read(depth + 1)
+        element, required = self._inner(depth)
         self._close()
-        return ListType(_INNER, element)
+        return ListType(_INNER, element, required)
 
     def _map(self, depth: int) -> Type:
         self._open()
         key = self.read(depth + 1)
         self._cursor.expect(",")
-        value = self.read(depth + 1)
+        value, required = self._inner(depth)
         self._close()
-        return MapType(_INNER, key, _INNER, value)
+        return MapType(_INNER, key, _INNER, value, required)
+
+    def _inner(self, depth: int) -> tuple[Type, bool]:
+        """Read an element or a value, which may be required. (Spark's grammar has no way to say so.)"""
+        kind = self.read(depth + 1)
+        return kind, self._closed == 0 and self._cursor.accept("not", "null")
 
     def _struct(self, depth: int) -> Type:
         cursor = self._cursor
