@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 import icefield
-from icefield.errors import ConcurrentChange
+from icefield.errors import ConcurrentChange, InvalidInput
+from icefield.lake import Lake
 from icefield.table.table import Table
 
 VERSIONS = (1, 2, 3)
@@ -22,8 +23,8 @@ def values(table: Table) -> dict[int, str]:
     return kept
 
 
-def make(version: int, mode: str, *, first: int = 8) -> Table:
-    lake = icefield.connect("memory:")
+def make(version: int, mode: str, *, first: int = 8, lake: Lake | None = None) -> Table:
+    lake = lake or icefield.connect("memory:")
     properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")} if version > 1 else {}
     table = lake.create_table("t.t", "id long, value string", format_version=version, properties=properties)
     table.append(rows(*range(first // 2), value="old"))
@@ -109,3 +110,100 @@ def test_different_rows_of_one_file_do_not_collide(version: int, mode: str) -> N
     table.publish("staging")
     assert values(table) == {0: "old", 1: "main", 2: "staged", **dict.fromkeys(range(3, 8), "old")}
     assert not table.fsck().findings
+
+
+def test_a_snapshot_that_was_picked_is_not_published_again() -> None:
+    table = make(2, "copy-on-write")
+    staging = table.at("staging")
+    picked = staging.append(rows(100))
+    staging.append(rows(101))
+    table.append(rows(200))
+    assert picked is not None
+    table.cherry_pick(picked.snapshot_id)
+    with pytest.raises(InvalidInput, match="already"):
+        table.cherry_pick(picked.snapshot_id)
+    table.publish("staging")
+    assert values(table).keys() == {*range(8), 100, 101, 200}
+
+
+def test_a_rewrite_is_neither_picked_nor_reverted() -> None:
+    table = make(2, "copy-on-write")
+    table.at("staging").compact()
+    rewrite = table.metadata.ref_head("staging")
+    assert rewrite is not None
+    assert table.cherry_pick(rewrite.snapshot_id) is None
+    assert table.at("staging").revert(rewrite.snapshot_id) is None
+
+
+def test_a_revert_is_reverted() -> None:
+    table = make(3, "merge-on-read")
+    deleted = table.delete(where="id < 2").snapshot
+    assert deleted is not None
+    back = table.revert(deleted.snapshot_id)
+    assert values(table).keys() == set(range(8))
+    with pytest.raises(InvalidInput, match="has reverted it already"):
+        table.revert(deleted.snapshot_id)
+    assert back is not None
+    table.revert(back.snapshot_id)
+    assert values(table).keys() == set(range(2, 8))
+
+
+def test_rows_keep_their_ids_when_they_are_published_and_restored() -> None:
+    table = make(3, "copy-on-write")
+
+    def row_ids() -> dict[int, int]:
+        found = table.scan(select=["id", "_row_id"]).to_arrow().read_all().to_pylist()
+        return {row["id"]: row["_row_id"] for row in found}
+
+    before = row_ids()
+    table.at("staging").update({"value": "'x'"}, where="id = 1")
+    table.append(rows(200))
+    table.publish("staging")
+    assert {key: row_ids()[key] for key in before} == before
+    deleted = table.delete(where="id = 3").snapshot
+    assert deleted is not None
+    table.revert(deleted.snapshot_id)
+    assert {key: row_ids()[key] for key in before} == before
+    assert len(set(row_ids().values())) == 9
+
+
+def test_two_publishes_at_once_apply_one_after_the_other() -> None:
+    lake = icefield.connect("memory:")
+    table = make(2, "merge-on-read", lake=lake)
+    table.create_branch("other")
+    table.at("staging").delete(where="id = 1")
+    table.at("other").delete(where="id = 2")
+    table.append(rows(200))
+    with lake.transaction() as transaction:
+        transaction.table("t.t").publish("staging")
+        table.publish("other")
+    assert values(table).keys() == {0, *range(3, 8), 200}
+
+
+def test_a_publish_after_main_was_rolled_back_has_the_branch_alone() -> None:
+    table = make(2, "copy-on-write")
+    base = table.metadata.current_snapshot_id
+    assert base is not None
+    table.append(rows(200))
+    table.at("staging").append(rows(100))
+    table.rollback(base)
+    table.publish("staging")
+    assert values(table).keys() == {*range(8), 100}
+
+
+def test_a_key_of_a_published_branch_is_forgotten_with_a_rollback() -> None:
+    table = make(2, "copy-on-write")
+    table.at("staging").append(rows(100), idempotency_key="k")
+    main = table.append(rows(200))
+    published = table.publish("staging")
+    table.append(rows(100), idempotency_key="k")
+    assert values(table).keys() == {*range(8), 100, 200}
+    assert main is not None
+    table.rollback(main.snapshot_id)
+    assert published is not None
+    table.rollback(published.snapshot_id)
+    table.append(rows(100), idempotency_key="k")
+    assert values(table).keys() == {*range(8), 100, 200}
+    table.rollback(main.snapshot_id)
+    with pytest.raises(InvalidInput, match="not in the history of main"):
+        table.append(rows(100), idempotency_key="k")

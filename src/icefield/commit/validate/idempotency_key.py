@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from icefield.commit.validate.ancestry import contains
 from icefield.commit.validate.key_history import (
     BATCH_KEY,
     IDEMPOTENCY_KEY,
@@ -140,6 +141,13 @@ def _snapshots_of(metadata: TableMetadata, stream: str, batch: int) -> list[Snap
 
 
 def _find_in_history(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _InHistory:
+    found = _find_in_ancestors(metadata, ref, snapshot)
+    # Its branch may have been published as one snapshot.
+    was_published = found is not _InHistory.INSIDE and contains(metadata, metadata.ref_head(ref), snapshot.snapshot_id)
+    return _InHistory.INSIDE if was_published else found
+
+
+def _find_in_ancestors(metadata: TableMetadata, ref: str, snapshot: Snapshot) -> _InHistory:
     last: Snapshot | None = None
     for last in metadata.ancestors(metadata.ref_head(ref)):
         if last.snapshot_id == snapshot.snapshot_id:
