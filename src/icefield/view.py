@@ -221,6 +221,17 @@ class Reading:
         """The tables and views that were opened, directly or by views."""
         return frozenset(self._opened)
 
+    def over(self, pinned: Mapping[TableName, Callable[[], Any]]) -> "Reading":
+        """Return a resolution of the same views over tables that are opened otherwise."""
+        other = Reading(self._source, self._inside, pinned)
+        other._views = self._views
+        return other
+
+    @property
+    def texts(self) -> list[str]:
+        """The queries of the views that were loaded."""
+        return [spark_sql_of(name, metadata.current_version) for name, metadata in self._views.items()]
+
     def tables_of(self, name: TableName) -> list[TableName]:
         """Return the tables that a view reads, directly or by other views."""
         found: list[TableName] = []
