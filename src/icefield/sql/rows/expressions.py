@@ -139,10 +139,12 @@ def _find_named(message: str, places: Sequence[Place], values: Mapping[str, Plac
         value = values.get(".".join(wanted))
         if value is not None and _ASSIGNS.search(message):
             return value
-        for place in places:
-            for _, run in names_in(tokens_of(place)):
-                if _ends_with([token.name.lower() for token in run], wanted):
-                    return Place(place.source, run[0].start, run[-1].end)
+        for matches in (list.__eq__, _ends_with):
+            # The first place is that of errors without a name; of a MERGE it is ON, whose names are in clauses, too.
+            for place in (*places[1:], places[0]):
+                for _, run in names_in(tokens_of(place)):
+                    if matches([token.name.lower() for token in run], wanted):
+                        return Place(place.source, run[0].start, run[-1].end)
     return None
 
 

@@ -19,6 +19,7 @@ from icefield.expr.render.spark_sql import spark_literal
 from icefield.expr.values.assign import bind_assignment
 from icefield.expr.values.bind import parse_value
 from icefield.expr.values.scope import Moment, Scope
+from icefield.sql.query.constants import TYPED
 from icefield.sql.query.rewrite import Edit, rewrite
 from icefield.sql.rows.expressions import Wording, tokens_of
 from icefield.sql.rows.target import session_zone
@@ -41,7 +42,6 @@ from icefield.types.datatypes import (
 
 _LITERALS = frozenset({LexemeKind.STRING, LexemeKind.RAW, LexemeKind.NUMBER, LexemeKind.BINARY})
 _WORDS = frozenset({"true", "false", "null", "default"})
-_TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _EXACT = (IntegerType, LongType, DecimalType)
 _NUMBERS = (*_EXACT, FloatType, DoubleType)
 
@@ -163,7 +163,7 @@ def _is_literal(tokens: Sequence[Lexeme]) -> bool:
             return tokens[0].kind in _LITERALS or words[0] in _WORDS
         case 2:
             is_signed = tokens[0].text in ("-", "+") and tokens[1].kind is LexemeKind.NUMBER
-            return is_signed or (words[0] in _TYPED and tokens[1].kind is LexemeKind.STRING)
+            return is_signed or (words[0] in TYPED and tokens[1].kind is LexemeKind.STRING)
         case _:
             return False
 
