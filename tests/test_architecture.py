@@ -55,6 +55,7 @@ INSIDE = {
     "cli": ("commands", "history", "sql", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
     "commit": ("validate", "operations", "snapshot", "actions", "replay"),
+    "engine": ("queries",),
     "expr": ("parse", "bind", "prune", "render", "query", "values"),
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
@@ -149,6 +150,7 @@ DOORS = {
         *("object_store.conditional", "object_store.directory"),
     ),
     "table": (
+        "changes",
         "definition",
         "drops",
         "fsck",

@@ -48,6 +48,10 @@ QUERIES = {
     "SELECT * FROM a FOR TIMESTAMP AS OF CAST(:t AS TIMESTAMP) + INTERVAL '1' HOUR": [
         "a FOR TIMESTAMP AS OF CAST(:t AS TIMESTAMP) + INTERVAL '1' HOUR"
     ],
+    "SELECT * FROM a WITH ('x' = 1, y.z 'w') o JOIN b WITH (k = :v) ON o.i": [
+        "a WITH ('x' = 1, y.z 'w')",
+        "b WITH (k = :v)",
+    ],
     "SELECT * FROM a version, b timestamp": ["a", "b"],
     "SELECT * FROM {x}, {y} z": ["{x}", "{y}"],
     "SELECT '{x}' FROM IDENTIFIER(:t) x JOIN IDENTIFIER('a.' || 'b')": ["IDENTIFIER(:t)", "IDENTIFIER('a.' || 'b')"],

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
-from icefield.engine.probe import Probe
-from icefield.engine.sql import SparkSql
+from icefield.engine.queries.probe import Probe
+from icefield.engine.queries.sql import SparkSql
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bind import bind
 from icefield.expr.bind.bound import Bound

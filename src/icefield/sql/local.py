@@ -23,11 +23,12 @@ from sqlglot.dialects.spark import Spark
 
 from icefield.catalog.catalog import Kind
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
-from icefield.expr.query.lexer import LexemeKind, lex
+from icefield.expr.query.lexer import lex
 from icefield.model.names import TableName
 from icefield.sql.filters.arrow_expression import read_expression
 from icefield.sql.filters.filters import filter_of
 from icefield.sql.filters.zone import Zone
+from icefield.sql.query.constants import STRINGS
 from icefield.sql.query.errors import without_generated
 from icefield.sql.query.names import QueryNames
 from icefield.sql.query.pins import Pins
@@ -43,7 +44,6 @@ from icefield.view import spark_sql_of
 DUCKDB = "duckdb"
 # Files, extensions and variables of this process are out of reach.
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
-_STRINGS = frozenset({LexemeKind.STRING, LexemeKind.RAW, LexemeKind.DOLLAR})
 _ON_SPARK = "Run it on Spark, without engine='local'"
 # What follows is the text for DuckDB, which the author did not write.
 _EXCERPT = re.compile(r"\s*\nLINE \d+: .*", re.DOTALL)
@@ -246,7 +246,7 @@ def _plain_text(text: str) -> str:
     """Return a text whose strings are written in the one way that every parser reads alike; TABLE t as a query."""
     pieces, at = [], 0
     for index, token in enumerate(lex(text)):
-        written = _string(string_value(token)) if token.kind in _STRINGS else token.text
+        written = _string(string_value(token)) if token.kind in STRINGS else token.text
         written = "SELECT * FROM" if index == 0 and token.word == "table" else written
         pieces += [text[at : token.start], written]
         at = token.end

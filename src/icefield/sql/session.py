@@ -14,7 +14,7 @@ import pyarrow as pa
 from icefield.catalog.catalog import Kind
 from icefield.dml.subqueries import find_relation
 from icefield.engine.choose import EngineName
-from icefield.engine.probe import ProbedPlan
+from icefield.engine.queries.probe import ProbedPlan
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable, Unsupported
 from icefield.inspect.metadata_tables import METADATA_TABLES
 from icefield.lake import Lake

@@ -22,8 +22,8 @@ from icefield.expr.query.words import KEYWORDS
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _MAYBE = re.compile(r"\(\s*(?:select|with|from|table)\b", re.IGNORECASE)
 # After a column that has the name of a keyword: (select > 1), (from IS NULL).
-_AFTER_COLUMN = words("is in between like ilike rlike regexp and or not div as end then when else")
-_OPERATORS = words(") ] , . = == < > <= >= <> != <=> % / || | & ^ [ : ::")
+AFTER_COLUMN = words("is in between like ilike rlike regexp and or not div as end then when else")
+OPERATORS_AFTER_COLUMN = words(") ] , . = == < > <= >= <> != <=> % / || | & ^ [ : ::")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _begins_query(tokens: Sequence[Token], at: int) -> bool:
     if at + 1 >= len(tokens):
         return False
     following = tokens[at + 1]
-    is_column = following.text in _OPERATORS or following.word in _AFTER_COLUMN
+    is_column = following.text in OPERATORS_AFTER_COLUMN or following.word in AFTER_COLUMN
     match tokens[at].word:
         case "select":
             return not is_column

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icefield.engine.probe import ExpressionJson, Keys
+from icefield.engine.queries.probe import ExpressionJson, Keys
 from icefield.types.schema import Schema
 
 # Whether keys of the other side restrict the left side, and the right side.

@@ -1,4 +1,4 @@
-"""Ask a session about a query before it is run: `icefield.engine.probe.Probe`.
+"""Ask a session about a query before it is run: `icefield.engine.queries.probe.Probe`.
 
 The query is analysed and optimised over placeholders: relations of Parquet files without files, each with an option by
 which it is found in the plan. (Spark would fold a query over empty local data to nothing.) The optimised plan is walked
@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from icefield.engine.probe import ExpressionJson, Occurrence, ProbedPlan, Settings, names_moment
+from icefield.engine.queries.probe import ExpressionJson, Occurrence, ProbedPlan, Settings, names_moment
 from icefield.spark.session.session import active_in_jvm, is_remote
 from icefield.spark.sql.join_keys import PlanNode, find_keys
 from icefield.spark.types import logical_field

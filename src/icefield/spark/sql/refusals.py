@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from pyspark.errors import PySparkException, QueryContextType
 
-from icefield.engine.sql import RefusedBySpark
+from icefield.engine.queries.sql import RefusedBySpark
 
 _LINE_AND_POSITION = re.compile(r"\(?line (\d+),? pos(?:ition:?)? ?(\d+)\)?")
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\] ?")

@@ -1,4 +1,4 @@
-"""SQL of one session: `icefield.engine.sql.SparkSql`.
+"""SQL of one session: `icefield.engine.queries.sql.SparkSql`.
 
 The text of a query refers to DataFrames by generated names. In a session of this process they are temporary views for
 as long as Spark analyses the text; over Spark Connect the DataFrames are part of the query itself, which is analysed
@@ -14,13 +14,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from icefield.engine.sql import RefusedBySpark, SparkText
+from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.spark.session.analysis_errors import logged_once
 from icefield.spark.session.session import active_in_jvm, is_remote
 from icefield.spark.sql.refusals import refusal_of
-
-# Conditions that are no fault of the author.
-_NOT_OF_THE_QUERY = ("INTERNAL_ERROR", "SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "UNABLE_TO_ACQUIRE_MEMORY")
 
 
 class SessionSql:
@@ -59,19 +56,27 @@ class SessionSql:
         except PySparkException:
             return False
 
-    def failure(self, error: Exception) -> RefusedBySpark | None:
-        """Return what an error says that came while Spark computed rows; None if it is not about the query."""
-        if not isinstance(error, PySparkException):
-            return None
-        refused = refusal_of(error, "")
-        return refused if refused.condition and not refused.condition.startswith(_NOT_OF_THE_QUERY) else None
-
     def explain(self, frame: DataFrame, mode: str) -> str:
         """Return the plan of a DataFrame as text."""
         shown = io.StringIO()
         with redirect_stdout(shown):
             frame.explain(mode=mode)
         return shown.getvalue().strip()
+
+    def keep(self, frame: DataFrame, *, is_lazy: bool) -> DataFrame:
+        """Let Spark keep the rows of a DataFrame; return a DataFrame of the kept rows."""
+        if self._is_remote:
+            # The server ends the caching of each DataFrame that a text refers to.
+            return frame.localCheckpoint(eager=not is_lazy)
+        kept = frame.persist()
+        if not is_lazy:
+            kept.count()
+        return kept
+
+    def release(self, frame: DataFrame) -> None:
+        """Let the rows go that `keep` kept; over Spark Connect they go with the DataFrame."""
+        if not self._is_remote:
+            frame.unpersist()
 
     def _run_remotely(self, text: SparkText) -> DataFrame:
         if not text.frames:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from icefield.engine.probe import ExpressionJson
+from icefield.engine.queries.probe import ExpressionJson
 from icefield.errors import InvalidFilter
 from icefield.expr.bind.bind import find_reference
 from icefield.expr.parse import ast

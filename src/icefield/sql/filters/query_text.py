@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import ErrorLevel, ParseError, TokenError, exp
 from sqlglot.dialects.spark import Spark
 
-from icefield.engine.probe import Keys
+from icefield.engine.queries.probe import Keys
 from icefield.errors import InvalidFilter
 from icefield.expr.bind.bind import find_reference
 from icefield.expr.bind.bound import Reference

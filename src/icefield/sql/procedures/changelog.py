@@ -7,10 +7,12 @@ import pyarrow as pa
 
 from icefield.arguments import whole_number
 from icefield.engine.local import LOCAL
-from icefield.engine.rows import ChangelogRequest, ChangeStep, load_spark_engine
+from icefield.engine.rows import ChangelogRequest
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.plan.versions import AsOf
 from icefield.sql.procedures.procedure import TABLE, Arguments, Kind, Procedure, ProcedureRows, optional
+from icefield.sql.query.options import SnapshotRange
+from icefield.sql.query.references import open_changes
 from icefield.sql.syntax.place import pointing_at
 from icefield.table.table import Table
 
@@ -25,18 +27,12 @@ def _create_changelog_view(arguments: Arguments) -> ProcedureRows:
         if name not in _OPTIONS:
             raise arguments.error("options", f"unknown option {name!r}", hint=f"Known: {', '.join(_OPTIONS)}")
     request = _request(arguments, table)
-    session = arguments.run.lake.spark
     with pointing_at(arguments.place("options")):
-        changes = table.scan_changes(_version(arguments, options, "start"), _version(arguments, options, "end"))
-    steps = [
-        ChangeStep(each.snapshot.snapshot_id, *(s and s.to_spark(session) for s in (each.before, each.after)))
-        for each in changes
-    ]
-    # Without any change the view has the columns, and no row.
-    steps = steps or [ChangeStep(0, None, table.scan("FALSE").to_spark(session))]
+        span = SnapshotRange(_version(arguments, options, "start"), _version(arguments, options, "end"))
+        changes = open_changes(table, span, request)
     name = arguments["changelog_view"] or f"{table.name.rpartition('.')[2]}_changes"
     with pointing_at(arguments.place("changelog_view")):
-        load_spark_engine().changelog(steps, request).createOrReplaceTempView(name)
+        changes.createOrReplaceTempView(name)
     return [[name]]
 
 

@@ -13,8 +13,8 @@ from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
 from icefield.engine.local import LOCAL
+from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.engine.rows import has_session, load_spark_engine
-from icefield.engine.sql import RefusedBySpark, SparkText
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.query.lexer import LexemeKind
 from icefield.sql.session import Run
@@ -22,7 +22,7 @@ from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
 from icefield.sql.syntax.strings import string_value
 
-_STRINGS = frozenset({LexemeKind.STRING, LexemeKind.RAW, LexemeKind.DOLLAR})
+STRINGS = frozenset({LexemeKind.STRING, LexemeKind.RAW, LexemeKind.DOLLAR})
 _BINARY = frozenset({"+", "-", "*", "/", "%", "||", "&", "|", "^", "div"})
 _UNITS = frozenset(
     unit + plural
@@ -30,7 +30,7 @@ _UNITS = frozenset(
     for plural in ("", "s")
 )
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
-_TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
+TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _WHOLE = frozenset({"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"})
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
@@ -123,7 +123,7 @@ def _plain(run: Run, cursor: Cursor) -> object:
         raise _NotPlain
     if cursor.is_at_parameter:
         return cursor.parameter()
-    if token.kind in _STRINGS:
+    if token.kind in STRINGS:
         return _joined_strings(cursor)
     if token.kind is LexemeKind.NUMBER:
         return cursor.number()
@@ -146,7 +146,7 @@ def _of_word(run: Run, cursor: Cursor) -> object:
     if word in _WORDS:
         cursor.take()
         return _WORDS[word]
-    if word in _TYPED and after is not None and after.kind in _STRINGS:
+    if word in TYPED and after is not None and after.kind in STRINGS:
         cursor.take()
         return _converted(_joined_strings(cursor), word, zone_of(run))
     if word in ("array", "map") and cursor.is_at(word, "("):
@@ -179,7 +179,7 @@ def _list(run: Run, cursor: Cursor) -> list[object]:
 def _joined_strings(cursor: Cursor) -> str:
     """Read string literals; several in a row are one."""
     found = [string_value(cursor.take())]
-    while (token := cursor.token()) is not None and token.kind in _STRINGS:
+    while (token := cursor.token()) is not None and token.kind in STRINGS:
         found.append(string_value(cursor.take()))
     return "".join(found)
 
@@ -264,7 +264,7 @@ def _skip_operand(cursor: Cursor, what: str) -> None:
         _skip_interval(cursor)
     elif token.word == "case":
         _skip_case(cursor)
-    elif token.kind in _STRINGS:
+    elif token.kind in STRINGS:
         _joined_strings(cursor)
     elif token.kind in (LexemeKind.NUMBER, LexemeKind.BINARY):
         cursor.take()
@@ -279,7 +279,7 @@ def _skip_name(cursor: Cursor) -> None:
     """Read a name, a call, or a typed literal."""
     cursor.name()
     token = cursor.token()
-    if token is not None and token.kind in _STRINGS:
+    if token is not None and token.kind in STRINGS:
         _joined_strings(cursor)
     elif cursor.is_at("("):
         cursor.parenthesized()
@@ -308,10 +308,10 @@ def _skip_interval(cursor: Cursor) -> None:
     """Read an interval: INTERVAL 1 DAY 2 HOURS, INTERVAL '1-2' YEAR TO MONTH, INTERVAL '1 day'."""
     cursor.take()
     token = cursor.token()
-    if token is not None and token.kind in _STRINGS and cursor.peek(1) not in _UNITS:
+    if token is not None and token.kind in STRINGS and cursor.peek(1) not in _UNITS:
         _joined_strings(cursor)
         return
-    while (token := cursor.token()) is not None and (cursor.is_at("-") or token.kind in _STRINGS | {LexemeKind.NUMBER}):
+    while (token := cursor.token()) is not None and (cursor.is_at("-") or token.kind in STRINGS | {LexemeKind.NUMBER}):
         cursor.accept("-")
         cursor.take()
         if cursor.peek() not in _UNITS:

@@ -1,11 +1,9 @@
 """Errors of Spark about a query, as errors that point at the author's text."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
-from icefield.engine.rows import load_spark_engine
-from icefield.engine.sql import RefusedBySpark
+from icefield.engine.queries.sql import RefusedBySpark
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
 from icefield.sql.query.rewrite import Rewritten
 from icefield.sql.session import Run
@@ -46,23 +44,6 @@ def _no_value(run: Run, place: Place) -> IcefieldError:
     parameters = run.parameters
     known = ", ".join(f":{name}" for name in parameters.named) or f"{len(parameters.positional)} for ?"
     return place.error(f"the parameter {place.text} has no value (given: {known})", kind=InvalidInput)
-
-
-@contextmanager
-def failing_query(run: Run, query: Place) -> Iterator[None]:
-    """Let what Spark says about rows of a query, such as a division by zero, point at the query."""
-    try:
-        yield
-    except IcefieldError:
-        raise
-    except Exception as error:
-        if type(error).__module__.split(".")[0] != "pyspark":
-            raise
-        failure = load_spark_engine().sql(run.lake.spark).failure(error)
-        if failure is None:
-            raise
-        said = f"[{failure.condition}] {without_generated(failure.message)}"
-        raise query.error(said, kind=InvalidInput) from error
 
 
 def _place_of(refused: RefusedBySpark, rewritten: Rewritten) -> Place | None:

@@ -14,8 +14,6 @@ from icefield.sql.query.rewrite import Edit
 from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Star
 from icefield.types.metadata_columns import with_metadata_columns
 
-Names = frozenset[str]
-
 
 def with_hidden_columns(reference: Reference, shape: Shape) -> Reference:
     """Return a reference that reads the metadata columns of its table that the query names."""
@@ -36,7 +34,7 @@ def edits_of_stars(shape: Shape, references: Sequence[Reference]) -> Iterator[Ed
             yield Edit(star.token.end, star.token.end, f" EXCEPT ({', '.join(shown)})")
 
 
-def _hidden_of(reference: Reference) -> Names:
+def _hidden_of(reference: Reference) -> frozenset[str]:
     """Return the names of metadata columns that the columns of the table leave free."""
     assert reference.table is not None
     schema = reference.version.schema
@@ -44,13 +42,13 @@ def _hidden_of(reference: Reference) -> Names:
     return frozenset(readable.column_names) - frozenset(schema.column_names)
 
 
-def _added_to(reference: Reference) -> Names:
+def _added_to(reference: Reference) -> frozenset[str]:
     if reference.columns is None:
         return frozenset()
     return frozenset(reference.columns) - frozenset(reference.version.schema.column_names)
 
 
-def _named(name: Qualified, mention: Mention, hidden: Names) -> Iterator[str]:
+def _named(name: Qualified, mention: Mention, hidden: frozenset[str]) -> Iterator[str]:
     parts = tuple(token.name.lower() for token in name.tokens)
     if parts[0] in hidden and _nearest(name.scope) is mention.scope:
         yield parts[0]

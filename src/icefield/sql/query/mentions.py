@@ -14,6 +14,7 @@ from enum import Enum
 
 from icefield.expr.query.functions import words
 from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
+from icefield.expr.query.subqueries import AFTER_COLUMN, OPERATORS_AFTER_COLUMN
 from icefield.sql.query.constants import read_value
 from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Star, Travel
 from icefield.sql.syntax.cursor import Cursor
@@ -25,8 +26,6 @@ _JOINS = words("anti cross full inner join lateral left natural on right semi us
 _CLAUSES = _ENDS_FROM | words("tablesample pivot unpivot with for when")
 _VERSIONS = words("version system_version")
 _TIMES = words("timestamp system_time")
-_AFTER_COLUMN = words("is in between like ilike rlike regexp and or not div as end then when else")
-_OPERATORS = words(") ] , . = == < > <= >= <> != <=> % / || | & ^ [ : ::")
 _LITERALS = frozenset({LexemeKind.NUMBER, LexemeKind.STRING, LexemeKind.RAW, LexemeKind.BINARY, LexemeKind.DOLLAR})
 
 Names = frozenset[str]
@@ -218,16 +217,8 @@ class _Finder:
         parts = tuple(token.name for token in self._tokens[at:end:2])
         if self._word(at) == "identifier" and self._text(end) == "(":
             after = self._end_of_group(end)
-            self._add(
-                Mention(
-                    (),
-                    self._place(at, after),
-                    self._place(at, after),
-                    None,
-                    scope,
-                    argument=self._place(end + 1, after - 1),
-                )
-            )
+            place, argument = self._place(at, after), self._place(end + 1, after - 1)
+            self._add(Mention((), place, place, None, scope, argument=argument))
             return after
         if len(parts) == 1 and parts[0].lower() in common:
             self.common.append(parts[0])
@@ -244,6 +235,10 @@ class _Finder:
         parts = () if argument is not None else tuple(token.name for token in self._tokens[at:end:2])
         name_place = self._place(at, end)
         travel, end = self._travel(end)
+        options = None
+        if self._word(end) == "with" and self._text(end + 1) == "(":
+            opening, end = end + 2, self._end_of_group(end + 1)
+            options = self._place(opening, end - 1) if end - 1 > opening else None
         place = self._place(at, end)
         after = self._end_of_sample(end)
         next_at, alias = self._aliased(after, scope)
@@ -252,7 +247,7 @@ class _Finder:
             self.common.append(parts[0])
             return next_at
         insert_at = self._tokens[after - 1].end
-        self._add(Mention(parts, name_place, place, insert_at, scope, alias, travel, argument=argument))
+        self._add(Mention(parts, name_place, place, insert_at, scope, alias, travel, None, argument, options))
         return next_at
 
     def _frame(self, at: int, scope: Scope) -> int:
@@ -330,7 +325,7 @@ class _Finder:
         if self._text(at) == "(":
             return self._begins_query(at + 1)
         following = self._text(at + 1).lower()
-        is_column = following in _OPERATORS or following in _AFTER_COLUMN
+        is_column = following in OPERATORS_AFTER_COLUMN or following in AFTER_COLUMN
         match self._word(at):
             case "select":
                 return bool(following) and not is_column

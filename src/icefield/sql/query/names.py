@@ -11,14 +11,13 @@ from typing import Any
 from icefield.engine.rows import is_spark
 from icefield.errors import InvalidInput, Unsupported
 from icefield.sql.query.mentions import Part, find_mentions
-from icefield.sql.query.references import Reference, find_relation_of, find_temporary, name_of, resolve_travel
+from icefield.sql.query.references import Reference, find_relation_of, find_temporary, name_of, with_versions
 from icefield.sql.query.rewrite import frame_name
 from icefield.sql.query.shape import Mention, Shape
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Name
 from icefield.sql.syntax.place import Place, pointing_at
-
-_MAX_DEPTH = 50
+from icefield.view import MAX_DEPTH
 
 
 @dataclass(frozen=True)
@@ -94,13 +93,13 @@ class Resolution:
         if relation is None:
             found.left.append(name)
             return
-        as_of = resolve_travel(run, relation, mention.travel)
-        found.references.append(Reference(self._count, mention, name.parts, self._new_name(), relation, as_of))
+        reference = Reference(self._count, mention, name.parts, self._new_name(), relation)
+        found.references.append(with_versions(run, reference))
 
     def _below(self, key: str, mention: Mention, inside: tuple[str, ...]) -> QueryNames:
         if mention.travel is not None:
             raise mention.travel.place.error("a temporary view has no versions to read", kind=Unsupported)
-        if key in inside or len(inside) > _MAX_DEPTH:
+        if key in inside or len(inside) > MAX_DEPTH:
             raise mention.place.error(f"the temporary view {key} reads itself", kind=InvalidInput)
         text = self._run.session.temporary_views[key]
         return self.resolve(Place(text, 0, len(text)), inside=(*inside, key))

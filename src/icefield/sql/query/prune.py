@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from icefield.engine.local import LOCAL
-from icefield.engine.probe import Keys, Probe, ProbedPlan, Settings, names_moment
+from icefield.engine.queries.probe import Keys, Probe, ProbedPlan, Settings, names_moment
 from icefield.engine.rows import load_spark_engine
 from icefield.errors import IcefieldError
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, all_of, any_of
@@ -29,7 +29,6 @@ from icefield.sql.query.names import QueryNames
 from icefield.sql.query.references import Reference
 from icefield.sql.query.semi_join import FEW_FILES, Occurrence, key_filters
 from icefield.sql.session import Run
-from icefield.sql.syntax.place import Place
 
 Analyse = Callable[[Mapping[str, Any]], Any]
 
@@ -37,16 +36,24 @@ _CONDITIONS = words("where on having join qualify using intersect")
 _MOST_PROBED = 256
 
 
-def plan_filters(run: Run, names: QueryNames, analyse: Analyse) -> dict[str, Bound]:
+@dataclass(frozen=True)
+class Inside:
+    """What the views of a query read: references to tables, one for each view and table, and the texts of the views."""
+
+    tables: Sequence[Reference]
+    texts: Sequence[str]
+
+
+def plan_filters(run: Run, names: QueryNames, inside: Inside, analyse: Analyse) -> dict[str, Bound]:
     """Return the filters of a query's tables, by the names of their references; the others are read whole.
 
     analyse: returns the DataFrame of the query over other DataFrames, by the names of references.
     """
-    tables = [each for each in names.all_references() if each.is_table]
-    has_filters = any(_has_condition(each.origin) for each in _queries(names))
+    tables = [*(each for each in names.all_references() if each.is_table), *inside.tables]
+    has_filters = any(_has_condition(text) for text in (*(each.origin.text for each in _queries(names)), *inside.texts))
     if run.engine == LOCAL or not has_filters or not any(_has_many_files(each) for each in tables):
         return {}
-    return _Planning(run, names, tables).filters(analyse)
+    return _Planning(run, names, tables, inside.texts).filters(analyse)
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,15 @@ class _Found:
 
 
 class _Planning:
-    """The filters of one query. tables: its mentions of tables."""
+    """The filters of one query. tables: its mentions of tables, and those of its views. views: their texts."""
 
-    def __init__(self, run: Run, names: QueryNames, tables: Sequence[Reference]) -> None:
+    def __init__(self, run: Run, names: QueryNames, tables: Sequence[Reference], views: Sequence[str]) -> None:
         self._run = run
         self._names = names
         self._tables = tables
+        self._texts = [*(each.origin.text for each in _queries(names)), *views]
+        # The definition of a view is more than its text.
+        self._is_repeatable = not views and not run.frames
         self._schemas = [table.scan(columns=table.columns).schema for table in tables]
 
     def filters(self, analyse: Analyse) -> dict[str, Bound]:
@@ -112,17 +122,17 @@ class _Planning:
 
     def _plan(self, probe: Probe, settings: Settings, analyse: Analyse) -> ProbedPlan | None:
         """Probe the query, or take what an earlier probe of the same query found."""
-        if any(names_moment(each.origin.text) for each in _queries(self._names)):
+        if any(map(names_moment, self._texts)):
             return None
         known, key = self._run.session.probed, self._key(settings)
-        if key in known:
+        if self._is_repeatable and key in known:
             return known[key]
         names = [table.name for table in self._tables]
         try:
             plan = probe.plan(self._schemas, lambda frames: analyse(dict(zip(names, frames, strict=True))))
         except IcefieldError:
             return None  # what is wrong with the query is said when it is opened
-        if plan is not None and plan.is_lasting and not self._run.frames:
+        if plan is not None and plan.is_lasting and self._is_repeatable:
             if len(known) >= _MOST_PROBED:
                 known.clear()
             known[key] = plan
@@ -130,9 +140,8 @@ class _Planning:
 
     def _key(self, settings: Settings) -> Hashable:
         """Return what a plan depends on."""
-        texts = [each.origin.text for each in _queries(self._names)]
         tables = [str(table.relation.name) for table in self._tables]
-        return *texts, *tables, *self._schemas, repr(self._run.parameters), settings.fingerprint
+        return *self._texts, *tables, *self._schemas, repr(self._run.parameters), settings.fingerprint
 
 
 def _queries(names: QueryNames) -> Iterator[QueryNames]:
@@ -165,5 +174,5 @@ def _has_many_files(table: Reference) -> bool:
     return not count.isdigit() or int(count) >= FEW_FILES
 
 
-def _has_condition(place: Place) -> bool:
-    return any(token.word in _CONDITIONS for token in lex(place.text))
+def _has_condition(text: str) -> bool:
+    return any(token.word in _CONDITIONS for token in lex(text))

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 from icefield.catalog.catalog import Kind
 from icefield.engine.local import LOCAL
+from icefield.engine.queries.sql import RefusedBySpark, SparkSql, SparkText
 from icefield.engine.rows import load_spark_engine
-from icefield.engine.sql import RefusedBySpark, SparkSql, SparkText
 from icefield.errors import NeedsSpark, Unsupported
 from icefield.expr.bind.bound import Bound
 from icefield.expr.query.lexer import lex
@@ -23,10 +24,10 @@ from icefield.sql.query.hidden import edits_of_stars, with_hidden_columns
 from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import QueryNames, Resolution, given_value
 from icefield.sql.query.pins import Pins
-from icefield.sql.query.prune import plan_filters
+from icefield.sql.query.prune import Inside, plan_filters
 from icefield.sql.query.references import Reference, pin
 from icefield.sql.query.rewrite import Edit, Replaced, Rewritten, edits_of, rewrite
-from icefield.sql.session import Run
+from icefield.sql.session import Relation, Run
 from icefield.sql.syntax.cursor import Name
 from icefield.sql.syntax.place import Place, pointing_at
 from icefield.sql.syntax.strings import literal_of
@@ -54,8 +55,8 @@ class Opening:
     def __init__(self, run: Run, pins: Pins | None = None) -> None:
         self._run = run
         self._pins = pins or Pins(run)
-        self._openers: dict[TableName, Callable[[], Any]] = {}
-        self._reading = Reading(run.lake.source, pinned=self._openers)
+        self._reading = Reading(run.lake.source)
+        self._inside: dict[str, list[Reference]] = {}  # the tables of views, by the names of the references to these
         self._resolution = Resolution(run)
 
     def names(self, place: Place, part: Part = Part.QUERY) -> QueryNames:
@@ -63,12 +64,13 @@ class Opening:
         names = self._resolution.resolve(place, part)
         every = list(names.all_references())
         tables = [each.relation.name for each in every if each.relation.kind is Kind.TABLE]
-        for view in (each for each in every if each.relation.kind is Kind.VIEW):
+        below: dict[str, list[TableName]] = {}
+        views = [each for each in every if each.relation.kind is Kind.VIEW]
+        for view in views:
             with pointing_at(view.mention.place):
-                below = self._reading.tables_of(view.relation.name)
-            self._openers |= {name: partial(self._open_table, name) for name in below}
-            tables += below
-        self._pins.load(tables)
+                below[view.name] = self._reading.tables_of(view.relation.name)
+        self._pins.load([*tables, *chain.from_iterable(below.values())])
+        self._inside |= {view.name: [self._table_inside(view, each) for each in below[view.name]] for view in views}
         self._fix(names)
         return names
 
@@ -83,15 +85,19 @@ class Opening:
     def explain(self, names: QueryNames, mode: str) -> str:
         """Return Spark's plan of a query, and what is read of each table."""
         known = {each.name: ".".join(each.parts) for each in names.all_references()}
-        plan = without_generated(self._sql.explain(self.open(names), mode), known)
-        tables = [
-            str(each.scan(each.where, each.columns).explain()) for each in names.all_references() if each.is_table
-        ]
+        plan = without_generated(self.sql.explain(self.open(names), mode), known)
+        inside = chain.from_iterable(self._inside.values())
+        references = [each for each in (*names.all_references(), *inside) if each.is_table]
+        tables = [str(each.scan(each.where, each.columns).explain()) for each in references]
         return "\n\n".join([plan, *tables])
 
     def prune(self, names: QueryNames) -> None:
         """Find out which rows of its tables a query can need, and let its references read no others."""
-        self._filter(names, plan_filters(self._run, names, partial(self._analyse_instead, names)))
+        inside = Inside(list(chain.from_iterable(self._inside.values())), self._reading.texts)
+        filters = plan_filters(self._run, names, inside, partial(self._analyse_instead, names))
+        self._filter(names, filters)
+        for name, tables in self._inside.items():
+            self._inside[name] = [replace(each, where=filters.get(each.name)) for each in tables]
 
     def analyse(self, names: QueryNames, frame_of: FrameOf) -> Any:
         """Give the text to Spark, with a DataFrame for each reference."""
@@ -100,7 +106,7 @@ class Opening:
             rewritten.text, self.frames(names, frame_of), run.parameters.named, remaining_values(run, rewritten)
         )
         try:
-            return self._sql.run(text)
+            return self.sql.run(text)
         except RefusedBySpark as refused:
             raise error_of(run, refused, rewritten, names.left) from refused
 
@@ -117,7 +123,7 @@ class Opening:
         """Refuse a text in which Spark's parser finds other relations, if that can be asked."""
         rewritten = self.rewritten(names)
         try:
-            found = self._sql.relations(rewritten.text)
+            found = self.sql.relations(rewritten.text)
         except RefusedBySpark as refused:
             raise error_of(self._run, refused, rewritten, names.left) from refused
         if found is None:
@@ -150,7 +156,8 @@ class Opening:
         return rewrite(names.origin, edits)
 
     @cached_property
-    def _sql(self) -> SparkSql:
+    def sql(self) -> SparkSql:
+        """The Spark session that analyses the text."""
         return load_spark_engine().sql(self._run.lake.spark)
 
     def _fix(self, names: QueryNames) -> None:
@@ -169,18 +176,31 @@ class Opening:
 
     def _analyse_instead(self, names: QueryNames, frames: Mapping[str, Any]) -> Any:
         """Give the text to Spark, with other DataFrames for some references."""
-        return self.analyse(names, lambda each: frames[each.name] if each.name in frames else self._frame_of(each))
+
+        def frame_of(reference: Reference) -> Any:
+            if reference.relation.kind is Kind.VIEW:
+                return self._open_view(reference, frame_of)
+            return frames[reference.name] if reference.name in frames else self._frame_of(reference)
+
+        return self.analyse(names, frame_of)
 
     def _frame_of(self, reference: Reference) -> Any:
         if reference.relation.kind is Kind.TABLE:
             cached = self._run.session.cached
             is_kept = bool(cached) and reference.columns is None and reference.cache_key in cached
             return cached[reference.cache_key] if is_kept else reference.frame()
-        with pointing_at(reference.mention.place):
-            return self._reading.frame(reference.relation.name)
+        return self._open_view(reference, Reference.frame)
 
-    def _open_table(self, name: TableName) -> Any:
-        return self._pins.table(name).scan().to_spark()
+    def _open_view(self, view: Reference, frame_of: FrameOf) -> Any:
+        pinned = {each.relation.name: partial(frame_of, each) for each in self._inside[view.name]}
+        with pointing_at(view.mention.place):
+            return self._reading.over(pinned).frame(view.relation.name)
+
+    def _table_inside(self, view: Reference, name: TableName) -> Reference:
+        """Return a reference to a table that a view reads."""
+        return replace(
+            view, name=f"{view.name}.{name}", relation=Relation(name, Kind.TABLE), table=self._pins.table(name)
+        )
 
     def _edits_of_values(self, names: QueryNames) -> Iterator[Edit]:
         """Write values that the caller gave as `{name}`."""

@@ -15,8 +15,8 @@ from typing import Any
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Kind
 from icefield.engine.local import LOCAL
-from icefield.engine.rows import load_spark_engine
-from icefield.errors import InvalidInput, NoSuchSnapshot, Unsupported
+from icefield.engine.rows import ChangelogRequest, ChangeStep, load_spark_engine
+from icefield.errors import InvalidInput, NeedsSpark, NoSuchSnapshot, Unsupported
 from icefield.expr.bind.bound import Bound
 from icefield.expr.query.lexer import lex
 from icefield.model.metadata import TableMetadata
@@ -24,10 +24,12 @@ from icefield.model.names import TableName
 from icefield.model.snapshot import RefKind
 from icefield.plan.versions import AsOf, ResolvedVersion, parse_moment, resolve_version
 from icefield.sql.query.constants import constant_value, time_value
+from icefield.sql.query.options import SnapshotRange, read_options
 from icefield.sql.query.shape import Mention, Travel
-from icefield.sql.session import Relation, Run
+from icefield.sql.session import CHANGES, Relation, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import pointing_at
+from icefield.table.changes import AppendScan
 from icefield.table.inspection import TableInspection
 from icefield.table.scan import TableScan
 from icefield.table.table import Table
@@ -40,7 +42,8 @@ class Reference:
     """A mention of a table, view or metadata table of the lake, and the rows of it that are read.
 
     index: its place among the mentions. name: what stands for it in the text for Spark. as_of: the version that the
-    query names. where, columns: what is enough to read; all rows and the columns of the table if None.
+    query names. where, columns: what is enough to read; all rows and the columns of the table if None. range: the
+    snapshots whose appends or changes are read, instead of the rows of a version.
     """
 
     index: int
@@ -52,11 +55,12 @@ class Reference:
     table: Table | None = None
     where: Bound | None = None
     columns: Sequence[str] | None = None
+    range: SnapshotRange | None = None
 
     @property
     def is_table(self) -> bool:
-        """Whether rows of a table are read, not of a view or of metadata."""
-        return self.relation.kind is Kind.TABLE and self.relation.inspects is None
+        """Whether rows of a version of a table are read, not of a view, of metadata or of a range of snapshots."""
+        return self.relation.kind is Kind.TABLE and self.relation.inspects is None and self.range is None
 
     @property
     def _as_of(self) -> AsOf | None:
@@ -73,24 +77,45 @@ class Reference:
         """What the rows of a table depend on: the table, its version, and what is read of it."""
         version, relation = self.version, self.relation
         snapshot = None if version.snapshot is None else version.snapshot.snapshot_id
-        return f"{relation.name}@{snapshot}@{version.schema.schema_id}@{relation.inspects or ''}"
+        return f"{relation.name}@{snapshot}@{version.schema.schema_id}@{relation.inspects or ''}@{self.range or ''}"
 
     def frame(self) -> Any:
         """Open it as a DataFrame."""
+        assert self.table is not None
         with pointing_at(self.mention.place):
+            if self.relation.inspects == CHANGES:
+                return open_changes(self.table, self.range or SnapshotRange(end=self._as_of))
             return self.read(self.where, self.columns).to_spark()
 
-    def read(self, where: Bound | None = None, columns: Sequence[str] | None = None) -> TableScan | TableInspection:
-        """Plan a read of the version, or of metadata of it, which takes no filter."""
+    def read(
+        self, where: Bound | None = None, columns: Sequence[str] | None = None
+    ) -> TableScan | TableInspection | AppendScan:
+        """Plan a read of the version, of a range of snapshots, or of metadata, which takes no filter."""
+        assert self.table is not None
+        if self.relation.inspects == CHANGES:
+            raise NeedsSpark("what snapshots changed")
+        if self.range is not None:
+            return self.table.scan_appends(self.range.start, self.range.end, where=where, select=columns)
         if self.relation.inspects is None:
             return self.scan(where, columns)
-        assert self.table is not None
         return self.table.inspect(self.relation.inspects, select=columns, as_of=self._as_of)
 
     def scan(self, where: Bound | None = None, columns: Sequence[str] | None = None) -> TableScan:
         """Plan a read of the version."""
         assert self.table is not None
         return self.table.scan(where, columns, self._as_of)
+
+
+def open_changes(table: Table, span: SnapshotRange, request: ChangelogRequest | None = None) -> Any:
+    """Open what each snapshot of a range changed as a DataFrame: rows with how, when and by which snapshot."""
+    session = table.head.sessions.session
+    steps = [
+        ChangeStep(each.snapshot.snapshot_id, *(scan and scan.to_spark(session) for scan in (each.before, each.after)))
+        for each in table.scan_changes(span.start, span.end)
+    ]
+    # Without any change there are the columns, and no row.
+    steps = steps or [ChangeStep(0, None, table.scan("FALSE").to_spark(session))]
+    return load_spark_engine().changelog(steps, request or ChangelogRequest())
 
 
 def name_of(run: Run, mention: Mention) -> Name:
@@ -126,7 +151,21 @@ def find_relation_of(run: Run, name: Name) -> Relation | None:
     return None if is_hidden else found
 
 
-def resolve_travel(run: Run, relation: Relation, travel: Travel | None) -> AsOf | None:
+def with_versions(run: Run, reference: Reference) -> Reference:
+    """Return a reference with the version or the range that its clause or its options name."""
+    mention, relation = reference.mention, reference.relation
+    as_of = _travelled(run, relation, mention.travel)
+    if mention.options is None:
+        return replace(reference, as_of=as_of)
+    options = read_options(run, mention.options)
+    if relation.kind is Kind.VIEW or (options.range is not None and relation.inspects not in (None, CHANGES)):
+        raise mention.options.error("a view and a metadata table take no options", kind=Unsupported)
+    if relation.ref is not None or as_of is not None:
+        raise mention.options.error("a version is named already", kind=InvalidInput)
+    return replace(reference, as_of=options.as_of, range=options.range)
+
+
+def _travelled(run: Run, relation: Relation, travel: Travel | None) -> AsOf | None:
     """Return the version that a clause names: a snapshot id, a time, or a ref."""
     if travel is None:
         return None
@@ -164,9 +203,9 @@ def _at_version(reference: Reference, metadata: TableMetadata) -> Reference:
             raise reference.mention.place.error(
                 f"{relation.name} has no {kind} {relation.ref!r} (there is: {known})", kind=NoSuchSnapshot
             )
-    if travel is None or reference.as_of is None:
+    if reference.as_of is None:
         return reference
-    with pointing_at(travel.value):
+    with pointing_at(reference.mention.place if travel is None else travel.value):
         as_of = reference.as_of
         if isinstance(as_of, str) and as_of not in metadata.refs:
             as_of = _snapshot_of_text(as_of, relation.name, metadata)

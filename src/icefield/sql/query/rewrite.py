@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from icefield.engine.sql import FRAME_NAME_LENGTH
+from icefield.engine.queries.sql import FRAME_NAME_LENGTH
 from icefield.expr.query.tokens import quoted
 from icefield.sql.query.shape import Mention, Qualified, Scope, Shape
 from icefield.sql.syntax.place import Place

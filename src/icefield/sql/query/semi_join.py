@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefield.engine.probe import Keys
+from icefield.engine.queries.probe import Keys
 from icefield.errors import InvalidFilter
 from icefield.expr.bind.bind import find_reference
 from icefield.expr.bind.bound import TRUE, Bound, Compare, NotNull, all_of, conjuncts, one_of

@@ -29,7 +29,7 @@ class Mention:
     """A relation that a query names.
 
     parts: its name; empty for a DataFrame `{name}` and for IDENTIFIER(...), whose arguments are in `argument`.
-    place: what stands for the relation, with its version. after: where an alias can be inserted, None if nowhere.
+    place: what stands for the relation, with its version and options. after: where an alias fits, None if nowhere.
     """
 
     parts: tuple[str, ...]
@@ -41,6 +41,7 @@ class Mention:
     travel: Travel | None = None
     frame: str | None = None
     argument: Place | None = None
+    options: Place | None = None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 from icefield.engine.local import LOCAL
 from icefield.sql.local import explain_locally, run_locally
-from icefield.sql.query.cached import CACHE_STATEMENTS
 from icefield.sql.query.read import Opening, open_query
 from icefield.sql.query.spark_statements import SPARK_STATEMENTS
+from icefield.sql.query.temporary_views import CACHE_STATEMENTS
 from icefield.sql.session import Run, Statement
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place

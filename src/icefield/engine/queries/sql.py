@@ -51,10 +51,14 @@ class SparkSql(Protocol):
         """Return whether the session has a temporary view of its own."""
         ...
 
-    def failure(self, error: Exception) -> RefusedBySpark | None:
-        """Return what an error says that came while Spark computed rows; None if it is not about the query."""
-        ...
-
     def explain(self, frame: Any, mode: str) -> str:
         """Return the plan of a DataFrame as text."""
+        ...
+
+    def keep(self, frame: Any, *, is_lazy: bool) -> Any:
+        """Let Spark keep the rows of a DataFrame; return a DataFrame of the kept rows."""
+        ...
+
+    def release(self, frame: Any) -> None:
+        """Let the rows go that `keep` kept."""
         ...
