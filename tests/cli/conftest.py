@@ -68,8 +68,8 @@ def check_page(icefield: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return ran.out if ran.code == 0 else ran.out + ran.err
 
     def check(page: str) -> None:
-        for _, text in blocks(README.parent / "docs" / page):
-            for command, shown in commands(text):
+        for kind, text in blocks(README.parent / "docs" / page):
+            for command, shown in commands(text) if kind == "console" else ():
                 printed = printed_by(command)
                 assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
 

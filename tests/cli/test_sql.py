@@ -157,6 +157,10 @@ def test_a_query_makes_no_lake(icefield: Icefield, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_commands_of_the_page_do_what_it_shows(check_page: Callable[[str], None]) -> None:
+    check_page("sql.md")
+
+
 @pytest.mark.slow
 def test_statements_that_need_no_jvm_load_no_pyspark(stock: Icefield, tmp_path: Path) -> None:
     script = (

@@ -1,7 +1,7 @@
 """Run SQL statements on the engine that suits them, and return their rows as Arrow data.
 
-With the engine `auto`, queries run on Spark, and all other statements in this process, unless only Spark can evaluate
-them. Spark is started once, by the first statement that needs it.
+With the engine `auto`, queries and statements that contain one run on Spark, and all others in this process, unless
+only Spark can evaluate them. Spark is started once, by the first statement that needs it.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from icefield.engine.choose import AUTO, SPARK, EngineName
 from icefield.engine.local import LOCAL
 from icefield.engine.rows import has_session, load_spark_engine
 from icefield.errors import NeedsSpark
+from icefield.expr.query.lexer import lex
 from icefield.lake import Lake
 from icefield.sql.execute import Statements, is_query
 from icefield.sql.session import Rows
@@ -43,7 +44,7 @@ class StatementRunner:
     def _open(self, text: str) -> Any:
         if self._engine != AUTO:
             return self._on(text, self._engine)
-        if is_query(text):
+        if is_query(text) or any(token.word == "select" for token in lex(text)):
             return self._on(text, SPARK)
         try:
             return self._on(text, cast(EngineName, LOCAL))
