@@ -14,6 +14,7 @@ from tests.sim.reading import Reading, Rows
 from tests.sim.watch import Watch
 
 from icefield.catalog.catalog import PointerSwap
+from icefield.commit.validate.ancestry import MERGED
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, MissingFile
 from icefield.model.snapshot import MAIN
 from icefield.storage.store import Store
@@ -224,6 +225,7 @@ class Judge:
             {i: s.get("parent-snapshot-id") for i, s in snapshots.items()},
             tuple(field["name"] for field in current["fields"]),
             {key: value for key, value in metadata.get("properties", {}).items() if "@" not in key},
+            {i: int(s["summary"][MERGED]) for i, s in snapshots.items() if MERGED in s.get("summary", {})},
         )
 
     def _content(self, table: str, snapshot: dict[str, Any]) -> Rows:

@@ -4,6 +4,7 @@ A change is known by what it does to the state that it lands on, so the model is
 their swaps.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -29,6 +30,7 @@ class State:
     parents: Mapping[int, int | None]
     columns: tuple[str, ...]
     properties: Mapping[str, str]
+    merged: Mapping[int, int] = field(default_factory=dict)  # the branches that snapshots were published from
 
     def rows(self, ref: str = MAIN) -> Rows:
         """Return the rows at a ref."""
@@ -42,6 +44,21 @@ class State:
             found.append(snapshot_id)
             snapshot_id = self.parents[snapshot_id]
         return found
+
+    def contained(self, snapshot_id: int | None) -> set[int]:
+        """Return a snapshot, those before it, and those of branches that were published."""
+        found, left = set[int](), [snapshot_id]
+        while left:
+            each = left.pop()
+            if each is not None and each in self.parents and each not in found:
+                found.add(each)
+                left += [self.parents[each], self.merged.get(each)]
+        return found
+
+    def parting(self, branch: str) -> int | None:
+        """Return the newest snapshot that main and a branch have in common; they are listed in their order."""
+        both = self.contained(self.refs[MAIN]) & self.contained(self.refs.get(branch))
+        return next((each for each in reversed(list(self.parents)) if each in both), None)
 
 
 @dataclass(frozen=True)
@@ -118,18 +135,49 @@ def forgotten(name: str) -> Effect:
 
 
 def published(branch: str) -> Effect:
+    """The changes of a branch since it left main are in main, as one snapshot if main has changed since."""
+
     def effect(expected: Expected, landing: Landing) -> Expected:
-        refs = landing.before.refs
-        if refs[MAIN] is not None and refs[MAIN] not in landing.before.ancestors(refs[branch]):
-            raise Violation(f"{branch} was published, which did not go on from main: commits of main are lost")
-        return expected.at(MAIN, expected.heads[branch])
+        before, base = landing.before, landing.before.parting(branch)
+        if before.refs[MAIN] is None or before.refs[MAIN] in before.contained(before.refs[branch]):
+            return expected.at(MAIN, expected.heads[branch])
+        if base is None:
+            raise Violation(f"{branch} was published, which has no snapshot in common with main")
+        rows = _three_way(before.contents[base], before.rows(branch), before.rows(), landing.after.rows())
+        return expected.written(MAIN, rows)
 
     return effect
 
 
+def is_published(state: State, branch: str) -> bool:
+    """Return whether there is nothing to publish."""
+    base = state.parting(branch)
+    return state.refs.get(branch) in state.contained(state.refs[MAIN]) or (
+        base is not None and state.contents[base] == state.rows(branch)
+    )
+
+
+def _three_way(base: Rows, theirs: Rows, ours: Rows, found: Rows) -> Rows:
+    """Return what a change makes of other rows. An equality delete also deletes rows that it does not know."""
+    was, now, other = Counter(base), Counter(theirs), Counter(ours)
+    gone, new = was - now, now - was
+    keys = {key for key, _ in (*gone, *new)}
+    added = {key for key, _ in new}
+    result = other - gone + new
+    for row, count in list(result.items()):
+        is_foreign = row[0] in keys and row not in was and row not in now
+        is_missing = found.count(row) < count
+        both_changed = any(key == row[0] for key, _ in gone - other) and row[0] in added
+        if is_foreign and both_changed and not is_missing:
+            raise Violation(f"{row} was published to, though both sides changed it")
+        if is_foreign and is_missing:
+            del result[row]
+    return joined(result.elements())
+
+
 def rolled_back(snapshot_id: int) -> Effect:
     def effect(expected: Expected, landing: Landing) -> Expected:
-        if snapshot_id not in landing.before.ancestors(landing.before.refs[MAIN]):
+        if not any(snapshot_id in state.ancestors(state.refs[MAIN]) for state in landing.since):
             raise Violation(f"main was rolled back to {snapshot_id}, which was not in its past")
         return expected.at(MAIN, landing.before.contents[snapshot_id])
 

@@ -6,6 +6,7 @@ from tests.sim.actor import COLUMNS, Actor, ref_of
 from tests.sim.model import (
     expired,
     forgotten,
+    is_published,
     named,
     published,
     replaced,
@@ -59,7 +60,7 @@ def publish(actor: Actor) -> None:
         {table.name: published(name)},
         lambda: table.publish(name),
         refusals=(NoSuchSnapshot, ConcurrentChange),
-        idle_if=lambda state: state.refs.get(name) == state.refs[MAIN],
+        idle_if=lambda state: is_published(state, name),
     )
 
 
