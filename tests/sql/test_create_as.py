@@ -84,7 +84,8 @@ def test_a_query_that_fails_leaves_no_table_and_no_files(shop: Lake) -> None:
 def test_a_replacement_may_read_itself_and_is_one_commit(shop: Lake) -> None:
     table = shop.table("shop.src")
     commits, snapshots = len(table.metadata.metadata_log), len(table.snapshots())
-    shop.sql("CREATE OR REPLACE TABLE shop.src PARTITIONED BY (ten) AS SELECT id * 10 AS ten FROM shop.src")
+    made = shop.sql("CREATE OR REPLACE TABLE shop.src PARTITIONED BY (ten) AS SELECT id * 10 AS ten FROM shop.src")
+    assert (made.first().rows_inserted, made.first().snapshot_id) == (2, str(table.snapshots()[-1].snapshot_id))
     assert ids(shop, "shop.src") == [10, 20]
     assert (len(table.metadata.metadata_log), len(table.snapshots())) == (commits + 1, snapshots + 1)
     assert table.scan(as_of=table.snapshots()[0].snapshot_id).count() == 2

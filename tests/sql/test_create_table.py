@@ -322,7 +322,8 @@ def test_tables_are_dropped_purged_and_restored(lake: Lake) -> None:
 
 def test_a_table_is_created_from_a_query_without_a_jvm(lake: Lake) -> None:
     pytest.importorskip("duckdb")
-    run(lake, "CREATE TABLE shop.t PARTITIONED BY (b) AS SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(a, b)")
+    made = run(lake, "CREATE TABLE shop.t PARTITIONED BY (b) AS SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(a, b)")
+    assert (made[0][0], made[0][-1]) == (2, str(lake.table("shop.t").snapshots()[0].snapshot_id))
     assert lake.table("shop.t").scan().to_arrow().read_all().sort_by("a").to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
     run(lake, "CREATE OR REPLACE TABLE shop.t AS SELECT a * 2 AS a FROM shop.t WHERE a = 1")
     assert lake.table("shop.t").scan().to_arrow().read_all().to_pydict() == {"a": [2]}

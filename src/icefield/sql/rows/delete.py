@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from icefield.dml.change import DELETE
-from icefield.sql.rows.counts import counts_of_change
+from icefield.sql.counts import counts_of_change
 from icefield.sql.rows.expressions import Wording, pointing_into
 from icefield.sql.rows.partition import PartitionValue, parse_partition, partition_filter
 from icefield.sql.rows.spark import starting_spark

@@ -16,9 +16,8 @@ from typing import Any
 from icefield.engine.local import LOCAL
 from icefield.engine.rows import has_session, is_spark, load_spark_engine
 from icefield.errors import InvalidInput, Unsupported
-from icefield.model.snapshot import Snapshot
 from icefield.plan.versions import resolve_version
-from icefield.sql.rows.counts import counted
+from icefield.sql.counts import counted, counts_of_append, files_of, number_of
 from icefield.sql.session import Rows, Run
 from icefield.table.scan import TableScan
 from icefield.table.table import Table
@@ -51,7 +50,7 @@ class NewRows:
             return counted({"rows_inserted": self.count()}, None, f"append to {self.table.name}")
         with self._explained():
             snapshot = self.table.append(self.rows, merge_schema=self.merges_schema, engine=self._engine)
-        return counted({"rows_inserted": _number(snapshot, "added-records"), **_files(snapshot)}, snapshot)
+        return counts_of_append(snapshot)
 
     def overwrite(self, where: str | None) -> Rows:
         """Replace the rows that match a filter, or all; new rows must match it."""
@@ -65,8 +64,8 @@ class NewRows:
         deleted = self._rows_at(snapshot.parent_snapshot_id, where)
         before = deleted if where is None else self._rows_at(snapshot.parent_snapshot_id)
         inserted = self._rows_at(snapshot.snapshot_id) - before + deleted
-        copied = _number(snapshot, "added-records") - inserted
-        counts = {"rows_inserted": inserted, "rows_deleted": deleted, "rows_copied": copied, **_files(snapshot)}
+        copied = number_of(snapshot, "added-records") - inserted
+        counts = {"rows_inserted": inserted, "rows_deleted": deleted, "rows_copied": copied, **files_of(snapshot)}
         return counted(counts, snapshot)
 
     def overwrite_partitions(self) -> Rows:
@@ -79,10 +78,10 @@ class NewRows:
             snapshot = self.table.overwrite_partitions(self.rows, engine=self._engine)
         if snapshot is None:
             return counted({}, None)
-        inserted = _number(snapshot, "added-records")
+        inserted = number_of(snapshot, "added-records")
         before, after = self._rows_at(snapshot.parent_snapshot_id), self._rows_at(snapshot.snapshot_id)
         return counted(
-            {"rows_inserted": inserted, "rows_deleted": before + inserted - after, **_files(snapshot)}, snapshot
+            {"rows_inserted": inserted, "rows_deleted": before + inserted - after, **files_of(snapshot)}, snapshot
         )
 
     def replace_equal(self, columns: list[str]) -> Rows:
@@ -101,8 +100,8 @@ class NewRows:
             if self.run.is_dry_run:
                 return counted({**counts, "rows_inserted": self.count()}, None, str(done))
             snapshot = self.table.append(rows, merge_schema=self.merges_schema, engine=self._engine)
-        counts["rows_inserted"] = _number(snapshot, "added-records")
-        counts["files_added"] += _files(snapshot)["files_added"]
+        counts["rows_inserted"] = number_of(snapshot, "added-records")
+        counts["files_added"] += files_of(snapshot)["files_added"]
         return counted(counts, snapshot or done.snapshot)
 
     def count(self) -> int:
@@ -145,15 +144,3 @@ def is_dynamic(run: Run) -> bool:
     if mode not in ("static", "dynamic"):
         raise InvalidInput(f"{_MODE} must be static or dynamic, not {mode!r}")
     return mode == "dynamic"
-
-
-def _number(snapshot: Snapshot | None, key: str) -> int:
-    return 0 if snapshot is None else int(snapshot.summary.get(key, "0"))
-
-
-def _files(snapshot: Snapshot | None) -> dict[str, int]:
-    return {
-        "files_added": _number(snapshot, "added-data-files"),
-        "files_removed": _number(snapshot, "deleted-data-files"),
-        "delete_files_added": _number(snapshot, "added-delete-files"),
-    }

@@ -9,7 +9,7 @@ from functools import partial
 
 from icefield.dml.change import UPDATE
 from icefield.errors import InvalidInput
-from icefield.sql.rows.counts import counts_of_change
+from icefield.sql.counts import counts_of_change
 from icefield.sql.rows.delete import condition_text, explain_matching
 from icefield.sql.rows.expressions import Label, pointing_into
 from icefield.sql.rows.spark import starting_spark

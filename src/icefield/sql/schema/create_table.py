@@ -6,17 +6,18 @@ Raises AlreadyExists, NoSuchTable, NoSuchNamespace, InvalidInput, Unsupported.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from icefield.catalog.catalog import Kind, refuse_taken
-from icefield.engine.rows import as_schema
+from icefield.engine.rows import as_schema, is_spark, load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput, LocationRefused, Unsupported
 from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import TableName
+from icefield.model.snapshot import Snapshot
+from icefield.sql.counts import counts_of_append
 from icefield.sql.namespaces import has_namespace, missing_namespace
-from icefield.sql.query.errors import failing_query
 from icefield.sql.query.statements import Query
 from icefield.sql.schema.change import one_commit, refuse_in_transaction
 from icefield.sql.schema.columns import Column, parse_columns, refuse_twice, schema_of
@@ -51,17 +52,17 @@ class CreateTable:
     query: Place | None
 
     def run(self, run: Run) -> Rows:
-        """Create or replace the table."""
+        """Create or replace the table; return what the query added."""
         table, is_there = resolve_new(run, self.name, self.mode)
         if is_there and self.mode.if_not_exists:
             return NOTHING
         if is_there:
-            self._replace(run, table)
+            made = self._replace(run, table)
         elif self.query is None:
-            self._create(run, table)
+            made = self._create(run, table)
         else:
-            self._create_as(run, table, self.query)
-        return NOTHING
+            made = self._create_as(run, table, self.query)
+        return NOTHING if self.query is None else counts_of_append(made)
 
     def explain(self, run: Run, mode: str) -> str:
         """Return what it would create, and the plan of its query."""
@@ -71,7 +72,7 @@ class CreateTable:
         said = f"{'replace' if is_there else 'create'} {table} in one commit"
         return said if self.query is None else f"{said}, with the rows of\n{Query(self.query).explain(run, mode)}"
 
-    def _create(self, run: Run, table: TableName) -> None:
+    def _create(self, run: Run, table: TableName) -> Snapshot | None:
         shape = self.clauses.shape(schema_of(run, self.columns))
         self._check_versions(shape.format_version or FORMAT_VERSION)
         with self._pointing():
@@ -84,12 +85,13 @@ class CreateTable:
                 location=self.clauses.location,
                 format_version=shape.format_version,
             )
+        return None
 
-    def _create_as(self, run: Run, table: TableName, query: Place) -> None:
+    def _create_as(self, run: Run, table: TableName, query: Place) -> Snapshot | None:
         frame = _open(run, query)
         shape = self.clauses.shape(_schema_of_query(frame, query))
-        with self._pointing(), failing_query(run, query):
-            run.lake.create_table_as(
+        with self._pointing(), _explained(frame):
+            made = run.lake.create_table_as(
                 str(table),
                 frame,
                 partition_by=shape.partition_by,
@@ -98,6 +100,7 @@ class CreateTable:
                 location=self.clauses.location,
                 format_version=shape.format_version,
             )
+        return made.metadata.current_snapshot
 
     def _check_versions(self, format_version: int) -> None:
         """Refuse what a format version does not have, at the column."""
@@ -115,7 +118,7 @@ class CreateTable:
                     kind=InvalidInput,
                 )
 
-    def _replace(self, run: Run, table: TableName) -> None:
+    def _replace(self, run: Run, table: TableName) -> Snapshot | None:
         if self.clauses.location is not None:
             raise self.clauses.place.error(
                 "a table that is replaced keeps its location", hint="Use ALTER TABLE ... SET LOCATION", kind=Unsupported
@@ -132,9 +135,10 @@ class CreateTable:
                 properties=shape.properties,
                 format_version=shape.format_version,
             )
-            if self.query is not None:
-                with failing_query(run, self.query):
-                    changed.append(frame)
+            if self.query is None:
+                return None
+            with _explained(frame):
+                return changed.append(frame)
 
     @contextmanager
     def _pointing(self) -> Iterator[None]:
@@ -235,6 +239,11 @@ def _open(run: Run, query: Place) -> Any:
     """Open the rows of a query: a DataFrame, or Arrow data of the local engine."""
     opened = Query(query).run(run)
     return opened.table if isinstance(opened, Rows) else opened
+
+
+def _explained(rows: object) -> AbstractContextManager[None]:
+    """Raise errors of values, which come while rows are written, as InvalidInput."""
+    return load_spark_engine().explained("create the table") if is_spark(rows) else nullcontext()
 
 
 def _schema_of_query(frame: Any, query: Place) -> Schema:

@@ -37,6 +37,25 @@ def counts_of_change(result: ChangeResult) -> Rows:
     return counted(counts, result.snapshot, str(result) if result.is_dry_run else None)
 
 
+def counts_of_append(snapshot: Snapshot | None) -> Rows:
+    """Return what a commit of new rows added."""
+    return counted({"rows_inserted": number_of(snapshot, "added-records"), **files_of(snapshot)}, snapshot)
+
+
+def number_of(snapshot: Snapshot | None, key: str) -> int:
+    """Return a number of the summary of a snapshot."""
+    return 0 if snapshot is None else int(snapshot.summary.get(key, "0"))
+
+
+def files_of(snapshot: Snapshot | None) -> dict[str, int]:
+    """Return how many files a snapshot added and removed."""
+    return {
+        "files_added": number_of(snapshot, "added-data-files"),
+        "files_removed": number_of(snapshot, "deleted-data-files"),
+        "delete_files_added": number_of(snapshot, "added-delete-files"),
+    }
+
+
 def counted(counts: Mapping[str, int | None], snapshot: Snapshot | None, plan: str | None = None) -> Rows:
     """Return counts; those that are not given are 0. plan: what a dry run says."""
     row = [counts.get(name, 0) for name in _COUNTS]
