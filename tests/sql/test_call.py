@@ -338,3 +338,13 @@ def test_a_dry_run_changes_nothing(lake: Lake, table: Table) -> None:
     for text, expected in calls.items():
         assert run(lake, text, dry_run=True)[0][:2] == expected
     assert table.metadata_location == before
+    for name, procedure in PROCEDURES.items():
+        wanted = [each for each in procedure.parameters if each.is_required]
+        values = {"table": "'shop.t'", "snapshot_id": str(versions(table)[0]), "where": "'id = 2'"}
+        given = ", ".join(f"{each.name} => {values.get(each.name, repr('x'))}" for each in wanted)
+        try:
+            run(lake, f"CALL system.{name}({given})", dry_run=True)
+        except Unsupported:
+            continue
+    run(lake, "ANALYZE TABLE shop.t COMPUTE STATISTICS", dry_run=True)
+    assert (table.metadata_location, lake.tables()) == (before, ["shop.t"])

@@ -29,7 +29,7 @@ class Analyze:
         """Compute the statistics of the newest snapshot; of a table without one there are none."""
         table = run.table(self.name, "analyze")
         names = None if self.columns is None else [str(column) for column in self.columns]
-        if self.is_read and table.scan().snapshot_id is not None:
+        if self.is_read and not run.is_dry_run and table.scan().snapshot_id is not None:
             with pointing_into(*(column.place for column in self.columns or (self.name,))):
                 table.compute_statistics(names, snapshot_id=table.scan().snapshot_id)
         return NOTHING
@@ -45,7 +45,7 @@ class AnalyzeTables:
     def run(self, run: Run) -> Rows:
         """Compute the statistics of each table."""
         space = run.session.namespace if self.namespace is None else open_namespace(run, self.namespace)
-        for each in run.lake.catalog.list_tables(space) if space and self.is_read else ():
+        for each in run.lake.catalog.list_tables(space) if space and self.is_read and not run.is_dry_run else ():
             table = run.open(TableName(each.namespace, each.name))
             if table.scan().snapshot_id is not None:
                 table.compute_statistics()

@@ -81,5 +81,6 @@ PROCEDURES = (
         pa.schema({"changelog_view": pa.string()}),
         _create_changelog_view,
         is_transactional=False,
+        has_dry_run=False,
     ),
 )

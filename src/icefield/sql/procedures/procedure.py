@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from icefield.arguments import whole_number
 from icefield.engine.choose import EngineName
-from icefield.errors import IcefieldError, InvalidInput
+from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.model.names import TableName
 from icefield.sql.query.constants import as_moment, constant_value, zone_of
 from icefield.sql.session import Rows, Run
@@ -122,13 +122,18 @@ ProcedureRows = Iterable[Sequence[object]]
 
 @dataclass(frozen=True)
 class Procedure:
-    """A procedure. is_transactional: whether it goes through the table handle, and so may be part of a transaction."""
+    """A procedure.
+
+    is_transactional: whether it goes through the table handle, and so may be part of a transaction. has_dry_run:
+    whether it can say what it would do, or changes nothing.
+    """
 
     name: str
     parameters: Sequence[Parameter]
     columns: pa.Schema
     run: Callable[[Arguments], ProcedureRows]
     is_transactional: bool = True
+    has_dry_run: bool = True
     by_name: Mapping[str, Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -140,6 +145,8 @@ class Procedure:
             raise place.error(
                 f"{self.name} cannot be part of a transaction", hint="COMMIT or ROLLBACK first", kind=InvalidInput
             )
+        if run.is_dry_run and not self.has_dry_run:
+            raise place.error(f"{self.name} has no dry run", kind=Unsupported)
         arguments = self._bind(run, given, place)
         with pointing_at(arguments.place("table")):
             return Rows.of(self.columns, list(self.run(arguments)))

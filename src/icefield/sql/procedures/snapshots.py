@@ -115,16 +115,25 @@ def _id(snapshot: Snapshot | None) -> int | None:
 
 _SNAPSHOT = required("snapshot_id", Kind.LONG)
 PROCEDURES = (
-    Procedure("rollback_to_snapshot", (TABLE, _SNAPSHOT), _MOVED, _rollback_to_snapshot),
-    Procedure("rollback_to_timestamp", (TABLE, required("timestamp", Kind.TIMESTAMP)), _MOVED, _rollback_to_timestamp),
+    Procedure("rollback_to_snapshot", (TABLE, _SNAPSHOT), _MOVED, _rollback_to_snapshot, has_dry_run=False),
+    Procedure(
+        "rollback_to_timestamp",
+        (TABLE, required("timestamp", Kind.TIMESTAMP)),
+        _MOVED,
+        _rollback_to_timestamp,
+        has_dry_run=False,
+    ),
     Procedure(
         "set_current_snapshot",
         (TABLE, optional("snapshot_id", Kind.LONG), optional("ref")),
         _MOVED,
         _set_current_snapshot,
+        has_dry_run=False,
     ),
-    Procedure("cherrypick_snapshot", (TABLE, _SNAPSHOT), _PICKED, _cherrypick_snapshot),
-    Procedure("publish_changes", (TABLE, required("wap_id")), _PICKED, _publish_changes),
-    Procedure("fast_forward", (TABLE, required("branch"), required("to")), _FORWARDED, _fast_forward),
+    Procedure("cherrypick_snapshot", (TABLE, _SNAPSHOT), _PICKED, _cherrypick_snapshot, has_dry_run=False),
+    Procedure("publish_changes", (TABLE, required("wap_id")), _PICKED, _publish_changes, has_dry_run=False),
+    Procedure(
+        "fast_forward", (TABLE, required("branch"), required("to")), _FORWARDED, _fast_forward, has_dry_run=False
+    ),
     Procedure("ancestors_of", (TABLE, optional("snapshot_id", Kind.LONG)), _ANCESTORS, _ancestors_of),
 )

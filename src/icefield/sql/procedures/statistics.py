@@ -27,11 +27,13 @@ PROCEDURES = (
         (TABLE, _SNAPSHOT, optional("columns", Kind.STRINGS)),
         pa.schema({"statistics_file": pa.string()}),
         _compute_table_stats,
+        has_dry_run=False,
     ),
     Procedure(
         "compute_partition_stats",
         (TABLE, _SNAPSHOT),
         pa.schema({"partition_statistics_file": pa.string()}),
         _compute_partition_stats,
+        has_dry_run=False,
     ),
 )

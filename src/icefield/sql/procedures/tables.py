@@ -92,8 +92,9 @@ PROCEDURES = (
         _REGISTERED,
         _register_table,
         is_transactional=False,
+        has_dry_run=False,
     ),
-    Procedure("undrop", (TABLE, optional("to")), _RESTORED, _undrop, is_transactional=False),
+    Procedure("undrop", (TABLE, optional("to")), _RESTORED, _undrop, is_transactional=False, has_dry_run=False),
     Procedure(
         "add_files",
         (
@@ -102,6 +103,7 @@ PROCEDURES = (
         ),
         _ADDED,
         _add_files,
+        has_dry_run=False,
     ),
     Procedure(
         "snapshot",

@@ -170,9 +170,10 @@ def _upkeep(arguments: Arguments) -> Iterator[list[object]]:
 
 def _fsck(arguments: Arguments) -> Iterator[list[object]]:
     names = None if arguments["table"] is None else [arguments.table_name()]
-    done = arguments.run.lake.fsck(
-        names, deep=bool(arguments["deep"]), repair=bool(arguments["repair"]), dry_run=_is_dry(arguments)
-    )
+    repair = bool(arguments["repair"])
+    # A check without repairs changes nothing.
+    dry_run = repair and _is_dry(arguments)
+    done = arguments.run.lake.fsck(names, deep=bool(arguments["deep"]), repair=repair, dry_run=dry_run)
     found = [(None, finding) for finding in done.findings]
     for name, each in [*((table.table, finding) for table in done.tables for finding in table.findings), *found]:
         yield [name, each.check.value, each.message, each.location, each.snapshot_id, each.is_harmless]
