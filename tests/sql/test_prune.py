@@ -173,6 +173,30 @@ def test_small_tables_and_queries_without_conditions_are_not_probed(
     shop.drop_table("shop.small")
 
 
+@pytest.mark.skipif(IS_CONNECT, reason="conditions above a view are seen in plans only")
+def test_conditions_reach_the_tables_of_views(shop: Lake, spark: SparkSession) -> None:
+    shop.create_view("shop.early", "SELECT * FROM shop.orders WHERE id < 900")
+    shop.create_view("shop.ends", "SELECT id FROM shop.orders WHERE id < 5 UNION ALL SELECT id FROM shop.early")
+    queries = (
+        "SELECT id FROM shop.early WHERE day IN ('2026-01-02', '2026-02-02')",
+        "SELECT a.id FROM shop.early a LEFT JOIN shop.early b ON a.id = b.id AND b.day = '2026-01-03' WHERE a.id > 150",
+        "SELECT id FROM shop.ends WHERE id > 850 OR id = 3",
+    )
+    found = [rows_of(shop, query) for query in queries]
+    assert [len(rows) for rows in found] == [100, 749, 51]
+    with changed(spark, {PRUNING: "false"}):
+        assert [rows_of(shop, query) for query in queries] == found
+    shown = shop.sql(f"EXPLAIN {queries[0]}").collect()[0][0]
+    assert "60 in all" in shown
+    assert "1 to read" in shown
+    # What a view says now, not what it said when the same query was asked before.
+    shop.create_view("shop.early", "SELECT * FROM shop.orders WHERE id > 900", replace=True)
+    assert len(rows_of(shop, queries[0])) == 100
+    assert rows_of(shop, "SELECT id FROM shop.early WHERE id = 3") == []
+    shop.drop_view("shop.ends")
+    shop.drop_view("shop.early")
+
+
 def test_an_explanation_shows_the_filter_of_each_table(shop: Lake) -> None:
     shown = shop.sql(f"EXPLAIN {QUERIES['join by keys']}").collect()[0][0]
     assert "id >= 100 AND id <= 390" in shown

@@ -43,7 +43,7 @@ class SessionProbe:
         """Return the settings that matter."""
         conf = self._spark.conf
         prunes, finds_keys = (str(conf.get(key, "true")).lower() != "false" for key in (PRUNING, KEY_PRUNING))
-        fingerprint = None if self._is_remote else int(self._state.conf().getAllConfs().hashCode())
+        fingerprint = None if self._is_remote else hash(self._state.conf().getAllConfs().toString())
         return Settings(str(conf.get(_ZONE)), prunes, finds_keys, fingerprint)
 
     def offsets(self, seconds: Sequence[int]) -> list[int]:
