@@ -1,8 +1,7 @@
 """A view: a named query over tables and views of the lake, read through Spark.
 
 A handle follows the view: every call uses the newest version. Names in the query are resolved when it is read, each
-once: tables at their current snapshot, views by their own query. Spark applies the filters of the query; they do not
-yet prune files by metadata.
+once: tables at their current snapshot, views by their own query. Spark applies the filters of the query.
 
 Raises NotFound, NoSuchTable, Unsupported (no query in Spark's dialect), InvalidInput, SchemaMismatch, CorruptFile.
 """
@@ -234,13 +233,10 @@ class Reading:
 
     def tables_of(self, name: TableName) -> list[TableName]:
         """Return the tables that a view reads, directly or by other views."""
-        found: list[TableName] = []
-        seen, waiting = {name}, [name]
+        found, seen, waiting, catalog = list[TableName](), {name}, [name], self._source.backend.catalog
         while waiting:
-            view = waiting.pop()
-            version, catalog = self._view(view).current_version, self._source.backend.catalog
-            query = parse_query(spark_sql_of(view, version))
-            for parts in query.tables:
+            version = self._view(view := waiting.pop()).current_version
+            for parts in parse_query(spark_sql_of(view, version)).tables:
                 each = resolve_relation(catalog, parts, version.default_namespace)
                 known = None if each in seen else catalog.find(each)
                 seen.add(each)
@@ -264,10 +260,9 @@ class Reading:
             reader = f"view {self._inside[-1]} reads" if self._inside else "the query reads"
             raise NoSuchTable(f"{reader} {name}, which is neither a table nor a view of the lake")
         if found.kind is Kind.TABLE:
-            if name in self._pinned:
-                return _Opened(self._pinned[name](), 1)
-            scan = Table(source.head(name)).scan()
-            return _Opened(scan.to_spark(source.sessions.session), 1)
+            session = source.sessions.session
+            frame = self._pinned[name]() if name in self._pinned else Table(source.head(name)).scan().to_spark(session)
+            return _Opened(frame, 1)
         self._check_way(name)
         self._inside.append(name)
         try:

@@ -288,6 +288,7 @@ def test_errors_point_at_the_text(shop: Lake) -> None:
             "SELECT :x FROM shop.orders": (InvalidInput, "the parameter :x has no value", (1, 7)),
             "WITH a AS (SELECT 1) SELECT * FROM a, shop.b": (NoSuchTable, "shop.b", (1, 38)),
             "FROM shop.orders INSERT INTO shop.customers SELECT id": (Unsupported, "cannot insert rows", (1, 17)),
+            "SELECT id, lake.system.days(day) FROM shop.orders": (Unsupported, "Iceberg's Spark runtime", (1, 11)),
             "EXECUTE IMMEDIATE 'SELECT 1'": (Unsupported, "EXECUTE IMMEDIATE", (1, 0)),
         },
     )

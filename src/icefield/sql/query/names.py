@@ -19,6 +19,8 @@ from icefield.sql.syntax.cursor import Name
 from icefield.sql.syntax.place import Place, pointing_at
 from icefield.view import MAX_DEPTH
 
+_TRANSFORMS = frozenset({"bucket", "truncate", "years", "months", "days", "hours", "iceberg_version"})
+
 
 @dataclass(frozen=True)
 class Temporary:
@@ -73,10 +75,23 @@ class Resolution:
         if shape.writes is not None:
             at = Place(place.source, shape.writes.start, shape.writes.end)
             raise at.error("a query cannot insert rows", hint="Begin the statement with INSERT", kind=Unsupported)
+        self._refuse_transforms(shape, place.source)
         found = QueryNames(place, part, shape)
         for mention in shape.mentions:
             self._resolve_mention(found, mention, inside)
         return found
+
+    def _refuse_transforms(self, shape: Shape, source: str) -> None:
+        """Refuse Iceberg's functions, such as `lake.system.bucket`, which only its Spark runtime has."""
+        for name in (each for each in shape.qualified if each.is_call):
+            parts = [token.name.lower() for token in name.tokens]
+            if len(parts) > 1 and parts[-2] == "system" and parts[-1] in _TRANSFORMS:
+                place = Place(source, name.tokens[0].start, name.tokens[-1].end)
+                raise place.error(
+                    f"the function {place.text} is of Iceberg's Spark runtime",
+                    hint="Compare the column itself: files are pruned by its partitions",
+                    kind=Unsupported,
+                )
 
     def _resolve_mention(self, found: QueryNames, mention: Mention, inside: tuple[str, ...]) -> None:
         run = self._run
