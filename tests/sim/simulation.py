@@ -179,6 +179,9 @@ class Simulation:
     def _make_swap(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
         self.catalog.swap(changes)
         self.tell(f"LANDED: {intent}")
+        if self.judge.watch is not None:
+            for change in changes:
+                self.judge.watch.committed(change.new)
         self.judge.swapped(changes, intent)
 
     def _deliver_unheard(self, changes: Sequence[PointerSwap], intent: Intent) -> None:

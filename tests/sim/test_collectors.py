@@ -3,8 +3,10 @@
 import pytest
 from tests.effort import DEEP, scaled
 from tests.sim.collecting import simulate_collectors
+from tests.sim.model import Violation
 from tests.sim.planted_collectors import PLANTS, RARE, Plant
 from tests.sim.simulation import Failure
+from tests.sim.watch import Watch
 
 pytestmark = [pytest.mark.every_case, pytest.mark.slow]
 
@@ -45,3 +47,17 @@ def fails(seed: int) -> bool:
     except Failure:
         return True
     return False
+
+
+@pytest.mark.parametrize(("who", "is_committed"), [("a", False), ("a", True), ("b", False)])
+def test_only_who_wrote_a_metadata_file_removes_it_and_only_uncommitted(who: str, is_committed: bool) -> None:
+    """As a restore does whose swap is refused; it has no lease (seed 1000240)."""
+    watch, location = Watch(), "memory://lake/t/metadata/00007-x.metadata.json"
+    watch.stored(location, b"", "a", 0.0)
+    if is_committed:
+        watch.committed(location)
+    if who == "a" and not is_committed:
+        watch.removing(location, who, lambda _: True)
+        return
+    with pytest.raises(Violation, match="which no audit lists"):
+        watch.removing(location, who, lambda _: True)

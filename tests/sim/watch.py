@@ -3,7 +3,8 @@
 - A lease is declared dead only if its holder did not renew it for as long as it lives and the margin.
 - Nobody removes a file of a lease that is not dead: the new files of a writer, the snapshot of a reader.
 - What is marked is not what a table leads to; what a collector removes is in an audit that is complete, and what tells
-  about a file goes after it. Only a writer removes its own new files without one.
+  about a file goes after it. Only a writer removes its own new files without one: those of its lease, and a metadata
+  file that it wrote and that was never committed.
 - A change whose writer was fenced never lands, and a writer that does not know the outcome does not end its lease.
 """
 
@@ -23,6 +24,7 @@ LEASES, MARKS, AUDIT, DROPPED = (
     "/metadata/gc/audit/",
     "/icefield-dropped/",
 )
+METADATA = ".metadata.json"
 SIGNIFICANT = 24  # digits
 WRITER, DEAD = "writer", "dead"
 
@@ -60,6 +62,7 @@ class Watch:
     fenced: set[str] = field(default_factory=set)
     _writes: dict[str, set[str]] = field(default_factory=dict)  # the ids of writes, by process
     _audits: list[frozenset[str]] = field(default_factory=list)
+    _proposed: dict[str, str] = field(default_factory=dict)  # who wrote a metadata file that was not committed
 
     def stored(self, location: str, data: bytes, who: str, now: float) -> frozenset[str]:
         """Judge an object that was stored; return what it marks."""
@@ -69,6 +72,8 @@ class Watch:
             self._audits.append(_listed(data))
         elif MARKS in location:
             return _listed(data)
+        elif location.endswith(METADATA):
+            self._proposed[location] = who
         return frozenset()
 
     def removed(self, location: str, who: str) -> None:
@@ -87,7 +92,8 @@ class Watch:
         for lease in self.leases.values():
             if lease.is_held and lease.holder != who and lease.holds(location):
                 raise Violation(f"{who} removes {location}, which the lease {lease.lease} of {lease.holder} holds")
-        if any(_names(location, write_id) for write_id in self._writes.get(who, ())):
+        is_new = any(_names(location, write_id) for write_id in self._writes.get(who, ()))
+        if is_new or self._proposed.get(location) == who:
             return
         audits = [audit for audit in self._audits if location in audit]
         if not audits:
@@ -101,6 +107,10 @@ class Watch:
         found = self.leases[folder, lease]
         found.files = files
         return found
+
+    def committed(self, location: str | None) -> None:
+        """Hear of a metadata file that a table has become."""
+        self._proposed.pop(location or "", None)
 
     def landed(self, write_ids: Iterable[str], what: object) -> None:
         """Judge a swap that has taken effect."""
