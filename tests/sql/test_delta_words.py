@@ -41,9 +41,11 @@ def test_vacuum_expires_snapshots_and_says_what_it_marked(lake: Lake, table: Tab
     [(path, expired, marked, size, deleted, _)] = run(lake, "VACUUM shop.t RETAIN 0 HOURS DRY RUN")
     assert (path, expired, deleted, size > 0) == (table.location, 4, 0, True)
     assert len(table.snapshots()) == 5
-    assert run(lake, "VACUUM shop.t RETAIN 168 HOURS")[0][1:3] == (0, 0)
+    assert run(lake, "VACUUM shop.t RETAIN :h HOURS", {"h": 168})[0][1:3] == (0, 0)
     assert run(lake, "VACUUM TABLE shop.t RETAIN 0 HOURS")[0][1:3] == (4, marked)
     assert (len(table.snapshots()), table.count()) == (1, 8)
+    with pytest.raises(InvalidInput, match="at least 0, not 'x'"):
+        run(lake, "VACUUM shop.t RETAIN ? HOURS", ["x"])
     refused(lake, "VACUUM shop.t RETAIN 1 DAYS", InvalidInput, at="DAYS")
     run(lake, "BEGIN")
     refused(lake, "VACUUM shop.t", InvalidInput, at="shop.t", match="in a transaction")

@@ -120,6 +120,7 @@ def test_history_has_a_row_for_each_snapshot_the_newest_first(lake: Lake) -> Non
     assert [row["refs"] for row in found] == [["main"], ["first"]]
     assert dict(found[1]["operationMetrics"])["added-records"] == "2"
     assert [row[0] for row in run(lake, "DESCRIBE HISTORY shop.t LIMIT 1")] == [new]
+    assert [row[0] for row in run(lake, "DESCRIBE HISTORY shop.t LIMIT ?", [1])] == [new]
 
 
 def test_details_of_a_table_are_one_row(lake: Lake) -> None:

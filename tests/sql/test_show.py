@@ -32,6 +32,7 @@ def test_tables_and_views_are_listed_by_namespace_and_pattern(lake: Lake) -> Non
     assert run(lake, "SHOW TABLES FROM icefield.shop LIKE 'ST*'") == [("shop", "stock", False)]
     assert run(lake, "show tables in shop 'x|ch*'") == [("shop", "changes", False)]
     assert run(lake, "SHOW TABLES IN shop LIKE '['") == []
+    assert run(lake, "SHOW TABLES IN IDENTIFIER(:n) LIKE :p", {"n": "shop", "p": "s*"}) == [("shop", "stock", False)]
     assert columns(lake, "SHOW VIEWS IN shop") == ["namespace", "viewName", "isTemporary"]
     assert run(lake, "SHOW VIEWS IN shop") == [("shop", "v", False)]
     assert run(lake, "SHOW TABLES") == []

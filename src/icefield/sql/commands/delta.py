@@ -8,6 +8,7 @@ RESTORE TABLE shop.orders TO TIMESTAMP AS OF '2026-01-01'                       
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -150,11 +151,20 @@ def parse_vacuum(cursor: Cursor) -> Vacuum:
     name = cursor.name("the name of a table")
     hours = None
     if cursor.accept("retain"):
-        hours = float(cursor.number())
+        hours = parse_count(cursor)
         cursor.expect_any("hours", "hour")
     is_dry_run = cursor.accept("dry", "run")
     cursor.expect_end()
     return Vacuum(name, hours, is_dry_run)
+
+
+def parse_count(cursor: Cursor) -> float:
+    """Parse a number that is not negative, or a marker of one."""
+    place = cursor.place
+    value = cursor.parameter() if cursor.is_at_parameter else cursor.number()
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value < 0:
+        raise place.error(f"expected a number of at least 0, not {value!r}", kind=InvalidInput)
+    return float(value)
 
 
 def parse_restore(cursor: Cursor) -> Restore:

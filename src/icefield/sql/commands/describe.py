@@ -18,6 +18,7 @@ from icefield.errors import InvalidInput, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.plan.partition.struct import partition_struct
+from icefield.sql.commands.delta import parse_count
 from icefield.sql.commands.details import (
     OWNER,
     relation_of,
@@ -257,7 +258,7 @@ def parse_describe(cursor: Cursor) -> Statement:
         return _ended(cursor, DescribeNamespace(cursor.name("the name of a namespace"), is_extended))
     if follows and cursor.accept("history"):
         name = cursor.name("the name of a table")
-        limit = cursor.integer("how many") if cursor.accept("limit") else None
+        limit = int(parse_count(cursor)) if cursor.accept("limit") else None
         return _ended(cursor, DescribeHistory(name, limit))
     if follows and cursor.accept("detail"):
         return _ended(cursor, DescribeDetail(cursor.name("the name of a table")))

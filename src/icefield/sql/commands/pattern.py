@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from icefield.sql.schema.types import parse_text
 from icefield.sql.syntax.cursor import Cursor
 
 
@@ -23,4 +24,4 @@ def matching(names: Iterable[str], pattern: str | None) -> list[str]:
 
 def parse_pattern(cursor: Cursor) -> str | None:
     """Parse [LIKE] 'pattern'."""
-    return None if not cursor.accept("like") and cursor.is_at_end else cursor.string("a pattern")
+    return None if not cursor.accept("like") and cursor.is_at_end else parse_text(cursor, "a pattern")

@@ -18,6 +18,7 @@ from icefield.sql.commands.pattern import matching, parse_pattern
 from icefield.sql.commands.show_create import parse_show_create
 from icefield.sql.namespaces import NAMESPACE_WORDS, find_namespace, missing_namespace, open_namespace
 from icefield.sql.query.spark_statements import parse_left_to_spark
+from icefield.sql.schema.types import parse_text
 from icefield.sql.session import Rows, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 
@@ -242,7 +243,11 @@ def _parse_properties(cursor: Cursor) -> ShowProperties:
 def property_key(cursor: Cursor) -> str:
     """Parse the key of a property: a string, or words joined by dots."""
     token = cursor.token()
-    return str(cursor.name("the key of a property")) if token is not None and token.is_name else cursor.string("a key")
+    return (
+        str(cursor.name("the key of a property"))
+        if token is not None and token.is_name
+        else parse_text(cursor, "a key")
+    )
 
 
 def _parse_partitions(cursor: Cursor) -> ShowPartitions:
