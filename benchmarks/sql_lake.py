@@ -20,7 +20,7 @@ ITEMS = "item_id long, order_id long, month date, sku string, price double"
 # The queries of the measurement of filters: by a name, with the files that each reads if nothing is pruned.
 QUERIES = {
     "partition": "SELECT * FROM shop.orders WHERE day = DATE '2026-01-20'",
-    "dates as texts": "SELECT id FROM shop.orders WHERE day >= '2026-02-10' AND day < '2026-02-12'",
+    "dates as strings": "SELECT id FROM shop.orders WHERE day >= '2026-02-10' AND day < '2026-02-12'",
     "cast to date": "SELECT id, ts FROM shop.orders WHERE CAST(ts AS DATE) = DATE '2026-01-15'",
     "truncated": """SELECT count(*) FROM shop.orders
         WHERE date_trunc('month', ts) = TIMESTAMP '2026-02-01 00:00:00' AND year(day) = 2026""",

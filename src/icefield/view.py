@@ -227,7 +227,7 @@ class Reading:
         return other
 
     @property
-    def texts(self) -> list[str]:
+    def queries(self) -> list[str]:
         """The queries of the views that were loaded."""
         return [spark_sql_of(name, metadata.current_version) for name, metadata in self._views.items()]
 

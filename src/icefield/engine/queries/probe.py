@@ -1,7 +1,7 @@
 """The interface between the pruning of queries and Spark: what a session tells about a query before it is run.
 
 A probe is an analysis and optimisation of the query over placeholders: empty relations with the columns of its tables.
-In the optimised plan, filters stand where they can be applied to a table.
+In the optimised plan, filters are where they can be applied to a table.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from icefield.types.schema import Schema
 
-# Texts that Spark casts to the date or time of the query.
+# Strings that Spark casts to the date or time of the query.
 _MOMENTS = re.compile(r"\b(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
 
 # The nodes of an expression as Spark writes them to JSON: a list in the order of a walk from its root.

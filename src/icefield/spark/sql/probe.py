@@ -168,8 +168,11 @@ def _condition(plan: Any) -> ExpressionJson:
 
 def _set_of(test: Any) -> dict[str, Any]:
     values = test.hset()
-    texts = values.mkString(_SEPARATOR).split(_SEPARATOR)
-    return {"hset": texts if len(texts) == values.size() else None, "type": json.loads(test.child().dataType().json())}
+    members = values.mkString(_SEPARATOR).split(_SEPARATOR)
+    return {
+        "hset": members if len(members) == values.size() else None,
+        "type": json.loads(test.child().dataType().json()),
+    }
 
 
 def _items(sequence: Any) -> Iterator[Any]:

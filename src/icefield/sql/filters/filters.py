@@ -124,8 +124,8 @@ class _Filters:
     def _text(self, condition: Call, reference: Reference, *, negated: bool) -> Bound:
         if not isinstance(reference.type, StringType):
             raise NotUnderstood
-        texts = [part.value for part in condition.arguments[1:] if isinstance(part, Constant)]
-        text, *escape = [text for text in texts if isinstance(text, str)]
+        strings = [part.value for part in condition.arguments[1:] if isinstance(part, Constant)]
+        text, *escape = [text for text in strings if isinstance(text, str)]
         if len(escape) + 2 != len(condition.arguments):
             raise NotUnderstood
         column = ast.Column(reference.path)

@@ -38,10 +38,10 @@ _MOST_PROBED = 256
 
 @dataclass(frozen=True)
 class Inside:
-    """What the views of a query read: references to tables, one for each view and table, and the texts of the views."""
+    """What the views of a query read: references to tables, one for each view and table, and the views' queries."""
 
     tables: Sequence[Reference]
-    texts: Sequence[str]
+    queries: Sequence[str]
 
 
 def plan_filters(run: Run, names: QueryNames, inside: Inside, analyse: Analyse) -> dict[str, Bound]:
@@ -50,10 +50,12 @@ def plan_filters(run: Run, names: QueryNames, inside: Inside, analyse: Analyse) 
     analyse: returns the DataFrame of the query over other DataFrames, by the names of references.
     """
     tables = [*(each for each in names.all_references() if each.is_table), *inside.tables]
-    has_filters = any(_has_condition(text) for text in (*(each.origin.text for each in _queries(names)), *inside.texts))
+    has_filters = any(
+        _has_condition(text) for text in (*(each.origin.text for each in _all_queries(names)), *inside.queries)
+    )
     if run.engine == LOCAL or not has_filters or not any(_has_many_files(each) for each in tables):
         return {}
-    return _Planning(run, names, tables, inside.texts).filters(analyse)
+    return _Planning(run, names, tables, inside.queries).filters(analyse)
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,13 @@ class _Found:
 
 
 class _Planning:
-    """The filters of one query. tables: its mentions of tables, and those of its views. views: their texts."""
+    """The filters of one query. tables: its mentions of tables, and those of its views. views: their queries."""
 
     def __init__(self, run: Run, names: QueryNames, tables: Sequence[Reference], views: Sequence[str]) -> None:
         self._run = run
         self._names = names
         self._tables = tables
-        self._texts = [*(each.origin.text for each in _queries(names)), *views]
+        self._queries = [*(each.origin.text for each in _all_queries(names)), *views]
         # The definition of a view is more than its text.
         self._is_repeatable = not views and not run.frames
         self._schemas = [table.scan(columns=table.columns).schema for table in tables]
@@ -106,7 +108,7 @@ class _Planning:
         values = known_values(self._run.parameters.named.items())
         wheres: dict[int, Bound] = {}
         keys: list[Keys] = []
-        for query in _queries(self._names):
+        for query in _all_queries(self._names):
             tables = [
                 TextTable(index, table.mention.place, _written_name(table), self._schemas[index])
                 for index, table in enumerate(self._tables)
@@ -122,7 +124,7 @@ class _Planning:
 
     def _plan(self, probe: Probe, settings: Settings, analyse: Analyse) -> ProbedPlan | None:
         """Probe the query, or take what an earlier probe of the same query found."""
-        if any(map(names_moment, self._texts)):
+        if any(map(names_moment, self._queries)):
             return None
         known, key = self._run.session.probed, self._key(settings)
         if self._is_repeatable and key in known:
@@ -141,14 +143,14 @@ class _Planning:
     def _key(self, settings: Settings) -> Hashable:
         """Return what a plan depends on."""
         tables = [str(table.relation.name) for table in self._tables]
-        return *self._texts, *tables, *self._schemas, repr(self._run.parameters), settings.fingerprint
+        return *self._queries, *tables, *self._schemas, repr(self._run.parameters), settings.fingerprint
 
 
-def _queries(names: QueryNames) -> Iterator[QueryNames]:
+def _all_queries(names: QueryNames) -> Iterator[QueryNames]:
     """Yield a query, and those of the temporary views that it reads."""
     yield names
     for each in names.temporary:
-        yield from _queries(each.query)
+        yield from _all_queries(each.query)
 
 
 def _by_table(wheres: Mapping[int, Bound], keys: Sequence[Keys]) -> _Found:

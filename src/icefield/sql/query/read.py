@@ -93,7 +93,7 @@ class Opening:
 
     def prune(self, names: QueryNames) -> None:
         """Find out which rows of its tables a query can need, and let its references read no others."""
-        inside = Inside(list(chain.from_iterable(self._inside.values())), self._reading.texts)
+        inside = Inside(list(chain.from_iterable(self._inside.values())), self._reading.queries)
         filters = plan_filters(self._run, names, inside, partial(self._analyse_instead, names))
         self._filter(names, filters)
         for name, tables in self._inside.items():
