@@ -149,6 +149,18 @@ def published(branch: str) -> Effect:
     return effect
 
 
+def applied(before: int, after: int) -> Effect:
+    """What distinguishes one snapshot from another is applied to main."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        known = landing.before.contents
+        return expected.written(
+            MAIN, _three_way(known[before], known[after], landing.before.rows(), landing.after.rows())
+        )
+
+    return effect
+
+
 def is_published(state: State, branch: str) -> bool:
     """Return whether there is nothing to publish."""
     base = state.parting(branch)

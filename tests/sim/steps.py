@@ -23,6 +23,7 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
     "name version": (2, versions.name_version),
     "forget version": (1, versions.forget_version),
     "publish": (2, versions.publish),
+    "pick or revert": (2, versions.pick),
     "roll back": (1, versions.rollback),
     "evolve": (1, versions.evolve),
     "property": (1, versions.set_property),

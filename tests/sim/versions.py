@@ -4,6 +4,7 @@ import datetime
 
 from tests.sim.actor import COLUMNS, Actor, ref_of
 from tests.sim.model import (
+    applied,
     expired,
     forgotten,
     is_published,
@@ -61,6 +62,28 @@ def publish(actor: Actor) -> None:
         lambda: table.publish(name),
         refusals=(NoSuchSnapshot, ConcurrentChange),
         idle_if=lambda state: is_published(state, name),
+    )
+
+
+def pick(actor: Actor) -> None:
+    """Apply what a snapshot changed, or take it back."""
+    table = actor.table()
+    metadata = table.metadata
+    is_revert = actor.rng.random() < 0.5
+    found = metadata.ancestors(metadata.ref_head(MAIN)) if is_revert else metadata.snapshots
+    known = [s for s in found if s.parent_snapshot_id is not None and metadata.snapshots.find(s.parent_snapshot_id)]
+    if not known:
+        return
+    snapshot = actor.rng.choice(known)
+    before, after = snapshot.parent_snapshot_id or 0, snapshot.snapshot_id
+    first, second = (after, before) if is_revert else (before, after)
+    change = table.revert if is_revert else table.cherry_pick
+    actor.attempt(
+        f"{'revert' if is_revert else 'pick'} {after} of {table}",
+        {table.name: applied(first, second)},
+        lambda: change(after),
+        refusals=(NoSuchSnapshot, InvalidInput, ConcurrentChange),
+        idle_if=lambda state: state.contents.get(first) == state.contents.get(second),
     )
 
 
