@@ -75,9 +75,13 @@ class _Reader:
         return Call(_CALLS[self._functions[_integer(function)]], arguments)
 
     def _in(self, message: bytes) -> Expression:
+        """Read a test for one of several values, which is false for null, not unknown as in SQL."""
         fields = _read(message)
-        (value,) = _all(fields, 1)
-        return Call("in", (self.expression(value), *(self.expression(each) for each in _all(fields, 2))))
+        (value,) = (self.expression(each) for each in _all(fields, 1))
+        items = [self.expression(each) for each in _all(fields, 2)]
+        if UNKNOWN in (value, *items):
+            return UNKNOWN
+        return Call("and", (Call("isnotnull", (value,)), Call("in", (value, *items))))
 
     def _column(self, message: bytes) -> Expression:
         path, field, segment = list[str](), None, _only(message, 1)
