@@ -1,7 +1,13 @@
 """Which relations a query names: found by its tokens, in every place where Spark's grammar has one."""
 
-import pytest
+from contextlib import suppress
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefield.errors import InvalidInput
+from icefield.expr.query.functions import words
 from icefield.sql.query.mentions import Part, find_mentions
 from icefield.sql.syntax.place import Place
 
@@ -127,3 +133,19 @@ def test_an_insert_in_a_query_is_found() -> None:
         shape = find_mentions(Place(text, 0, len(text)))
         assert shape.writes is not None
         assert shape.writes.text == "INSERT"
+
+
+TOKENS = sorted(
+    words(
+        "SELECT FROM WITH AS ( ) , JOIN TABLE VALUES LATERAL VIEW UNION EXCEPT t a.b `x` 'q' 1 * . { } IDENTIFIER FOR "
+        "VERSION OF TIMESTAMP |> WHERE : ? ON /*+ */ [ ] INTERVAL CASE END + - TABLESAMPLE INSERT INTO IS DISTINCT $ ${"
+    )
+)
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=16), st.sampled_from(Part))
+def test_any_text_is_followed_to_its_end(tokens: list[str], part: Part) -> None:
+    text = " ".join(tokens)
+    with suppress(InvalidInput):  # the value of a version may be missing
+        shape = find_mentions(Place(text, 0, len(text)), part)
+        assert all(0 <= mention.place.start < mention.place.end <= len(text) for mention in shape.mentions)

@@ -155,7 +155,7 @@ class _Finder:
     def _hint(self, at: int, common: Names, scope: Scope) -> int:
         while at < len(self._tokens) and self._tokens[at].text != "*/":
             at = self._item(at, common, scope, is_hint=True)
-        return at + 1
+        return self._after(at)
 
     def _group(
         self, at: int, common: Names, scope: Scope, *, is_hint: bool = False, in_table_function: bool = False
@@ -163,8 +163,8 @@ class _Finder:
         """Follow what is in parentheses or brackets, in an expression."""
         begins_query = self._begins_query(at + 1) and not (in_table_function and self._word(at + 1) == "table")
         if self._text(at) == "(" and begins_query:
-            return self.query(at + 1, common, scope) + 1
-        return self.items(at + 1, common, scope, is_hint=is_hint, in_table_function=in_table_function) + 1
+            return self._after(self.query(at + 1, common, scope))
+        return self._after(self.items(at + 1, common, scope, is_hint=is_hint, in_table_function=in_table_function))
 
     def _common_tables(self, at: int, common: Names, outer: Scope | None) -> tuple[int, Names]:
         """Follow WITH; each expression sees those before it, and itself if they are recursive."""
@@ -178,7 +178,7 @@ class _Finder:
                 at = self._end_of_group(at)
             while at < len(self._tokens) and self._text(at) not in ("(", ")"):
                 at += 1
-            at = self.query(at + 1, common | {name} if is_recursive else common, outer) + 1
+            at = self._after(self.query(at + 1, common | {name} if is_recursive else common, outer))
             common |= {name}
             if self._text(at) != ",":
                 break
@@ -194,7 +194,7 @@ class _Finder:
                 end = self.query(inside, common, scope)
             else:
                 end = self._body(self.relation(inside, common, scope), common, scope, in_from=True)
-            return self._aliased(end + 1, scope)[0]
+            return self._aliased(self._after(end), scope)[0]
         if self._text(at) == "{":
             return self._frame(at, scope)
         if self._word(at) == "values" and self._begins_values(at + 1):
@@ -267,8 +267,8 @@ class _Finder:
         if self._text(at) != "(":
             return self._table(at, common, scope) if self._is_name(at) else at
         if self._begins_query(at + 1):
-            return self.query(at + 1, common, scope) + 1
-        return self._table(at + 1, common, scope) + 1 if self._is_name(at + 1) else at
+            return self._after(self.query(at + 1, common, scope))
+        return self._after(self._table(at + 1, common, scope)) if self._is_name(at + 1) else at
 
     def _rows(self, at: int, common: Names, scope: Scope) -> int:
         """Follow the rows of VALUES in a FROM clause, up to their alias."""
@@ -372,6 +372,10 @@ class _Finder:
             if depth == 0:
                 return each + 1
         return len(self._tokens)
+
+    def _after(self, at: int) -> int:
+        """Return the index after a parenthesis that closes, which may be missing."""
+        return min(at + 1, len(self._tokens))
 
     def _keyword(self, at: int) -> str:
         """Return the word at an index, unless it is certainly a name: a part of one, a marker or a function."""
