@@ -70,6 +70,8 @@ ONE = "SELECT * FROM shop.orders WHERE "
         ("name = 'a' 'b' AND id = 2", "id = 2"),
         ("name = /* id = 3 */ 'a' -- id = 4", "name = 'a'"),
         ("id = 1e3 AND day = '2026-01-01'", "day = DATE '2026-01-01'"),
+        ("day IN ('2026-01-01') AND day NOT IN ('2026-01-02')", "day = DATE '2026-01-01'"),
+        ("name NOT IN ('a')", "name != 'a'"),
         ("CAST(id AS INT) = 5", "TRUE"),
         ("id = CAST('5' AS INT)", "TRUE"),
         ("id = '5'", "TRUE"),

@@ -118,6 +118,8 @@ class _Filters:
         if NULL in items and negated:
             return FALSE
         known = [item for item in items if item != NULL]
+        if negated and not isinstance(term_of(value).reference.type, StringType) and any(map(_is_string, known)):
+            raise NotUnderstood  # Spark may compare the strings of all values, which differ if the values are equal
         tests = [self._compared(Operator.NE if negated else Operator.EQ, value, item) for item in known]
         return all_of(*tests) if negated else _any_value(tests)
 
@@ -165,6 +167,10 @@ def _parts_of_dates(conditions: Sequence[Expression], name: str) -> Iterator[tup
                 yield of, value
             case Call("=", (Constant(int() as value, False), Call(function, (of,)))) if function == name:
                 yield of, value
+
+
+def _is_string(item: Expression) -> bool:
+    return isinstance(item, Constant) and isinstance(item.value, str)
 
 
 def _any_value(tests: Sequence[Bound]) -> Bound:
