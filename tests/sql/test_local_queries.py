@@ -150,7 +150,7 @@ def test_types_come_through(lake: Lake) -> None:
         ("SELECT n FROM shop.days WHERE", InvalidInput, "cannot parse the query", (1, 24)),
         ("SELECT * FROM read_csv('/etc/passwd')", InvalidInput, "Cannot access file", (1, 0)),
         ("SELECT * FROM parquet.`/etc/passwd`", NoSuchTable, "no table or view", (1, 14)),
-        ("SELECT :x", InvalidInput, "there is no value for the parameter :x", (1, 8)),
+        ("SELECT :x", InvalidInput, "there is no value for the parameter :x", (1, 7)),
         ("SELECT * FROM {frame}", InvalidInput, "no DataFrame 'frame' was given", (1, 14)),
     ],
 )

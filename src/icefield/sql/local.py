@@ -217,10 +217,9 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
         return Translated(sql, remaining_values(run, rewritten))
     for name in markers:
         if name not in run.parameters.named:
-            known = ", ".join(run.parameters.named) or "none"
-            raise _token_called([name], place).error(
-                f"there is no value for the parameter :{name} (given: {known})", kind=InvalidInput
-            )
+            known, at = ", ".join(run.parameters.named) or "none", _token_called([name], place)
+            marker = Place(at.source, at.start - (at.source[at.start - 1 : at.start] == ":"), at.end)
+            raise marker.error(f"there is no value for the parameter :{name} (given: {known})", kind=InvalidInput)
     return Translated(sql, {name: run.parameters.named[name] for name in markers})
 
 
