@@ -196,6 +196,7 @@ PLANTS: dict[Plant, int] = {
     death_at_first_sight: 5,  # G14
     death_without_winning: 33,  # G14
     leases_that_end_with_an_unknown_outcome: 119,  # G15
+    swaps_that_are_not_fenced: 1293,  # G15
     compactions_without_a_row_map: 59,  # G19
     row_maps_that_are_wrong: 59,  # G19
     compactions_that_bring_deleted_rows_back: 98,  # G19
@@ -210,7 +211,6 @@ PLANTS: dict[Plant, int] = {
 RARE: tuple[Plant, ...] = (
     readers_that_do_not_look_again,  # G5
     dropped_tables_known_by_name,  # G8
-    swaps_that_are_not_fenced,  # G15
     proposed_versions_that_are_not_kept,  # G9, G15
     commits_that_do_not_ask_leases,
 )
