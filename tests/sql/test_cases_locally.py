@@ -18,7 +18,6 @@ pytestmark = pytest.mark.every_case
 
 SAMPLE = 3
 DIFFERENT = {
-    "meta-09": "the transforms are not functions of DuckDB",
     "more-11": "a division by zero is null",
     "over-02": "SET is a statement of Spark",
     "over-05": "SET is a statement of Spark",
