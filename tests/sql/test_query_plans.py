@@ -160,7 +160,7 @@ def _normal(value: Any, names: dict[str, str], added: set[str]) -> Any:
         return found
     if not isinstance(value, dict):
         return value
-    # Children are told by the first child that is equal.
+    # Children are known by the first child that is equal.
     kept = {key: each for key, each in value.items() if key not in ("exprId", "resultId", "left", "right", "children")}
     plain = {key: _normal(each, names, added) for key, each in kept.items()}
     if "multipartIdentifier" in plain:

@@ -16,8 +16,8 @@ def edited(draw: st.DrawFn) -> Rewritten:
     end = draw(st.integers(start, len(source)))
     cuts = sorted(draw(st.lists(st.integers(start, end), max_size=8)))
     pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
-    texts = draw(st.lists(st.text("XYZ", max_size=9), min_size=len(pairs), max_size=len(pairs)))
-    return rewrite(Place(source, start, end), [Edit(a, b, new) for (a, b), new in zip(pairs, texts, strict=True)])
+    strings = draw(st.lists(st.text("XYZ", max_size=9), min_size=len(pairs), max_size=len(pairs)))
+    return rewrite(Place(source, start, end), [Edit(a, b, new) for (a, b), new in zip(pairs, strings, strict=True)])
 
 
 @given(edited())

@@ -24,10 +24,10 @@ Sides = dict[str, Row]  # by side: `t` for the table, `s` for the source
 
 COLUMNS = ("k", "v", "name")
 SCHEMA = "k int, v int, name string"
-TEXTS = (None, "", "a", "it's", "b; -- c", "`", "?")
+STRINGS = (None, "", "a", "it's", "b; -- c", "`", "?")
 
 numbers = st.one_of(st.none(), st.integers(-2, 3))
-rows = st.tuples(numbers, numbers, st.sampled_from(TEXTS))
+rows = st.tuples(numbers, numbers, st.sampled_from(STRINGS))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def conditions(*sides: str) -> st.SearchStrategy[Expression]:
     side = st.sampled_from(sides)
     leaf = st.one_of(
         st.builds(comparison, side, st.sampled_from(("k", "v")), st.sampled_from(("=", "<", ">=", "<>")), numbers),
-        st.builds(comparison, side, st.just("name"), st.sampled_from(("=", "<>")), st.sampled_from(TEXTS)),
+        st.builds(comparison, side, st.just("name"), st.sampled_from(("=", "<>")), st.sampled_from(STRINGS)),
         st.builds(is_null, side, st.sampled_from(COLUMNS)),
     )
     return st.recursive(
@@ -118,7 +118,7 @@ def literal_value(value: int | str | None) -> Expression:
 def values(column: str, *sides: str) -> st.SearchStrategy[Expression]:
     side = st.sampled_from(sides)
     if column == "name":
-        return st.one_of(st.builds(column_value, side, st.just("name")), st.sampled_from(TEXTS).map(literal_value))
+        return st.one_of(st.builds(column_value, side, st.just("name")), st.sampled_from(STRINGS).map(literal_value))
     number = st.sampled_from(("k", "v"))
     return st.one_of(
         st.builds(column_value, side, number),
@@ -151,7 +151,7 @@ def clauses(when: str, *sides: str, inserts: bool = False) -> st.SearchStrategy[
 
 @dataclass
 class Names:
-    """How a statement writes the names of columns: chosen anew for each of them."""
+    """How a statement writes the names of columns: chosen again for each of them."""
 
     draw: Any
     labels: dict[str, str]
@@ -314,6 +314,6 @@ def _written(clause: Clause, name: Names) -> str:
     if clause.assigned is None:
         return f"{head} DELETE"
     if clause.when == "NOT MATCHED":
-        texts = [each.text(name) for each in clause.assigned.values()]
-        return f"{head} INSERT ({', '.join(clause.assigned)}) VALUES ({', '.join(texts)})"
+        strings = [each.text(name) for each in clause.assigned.values()]
+        return f"{head} INSERT ({', '.join(clause.assigned)}) VALUES ({', '.join(strings)})"
     return f"{head} UPDATE SET {', '.join(f'{column} = {each.text(name)}' for column, each in clause.assigned.items())}"

@@ -24,14 +24,14 @@ class LogEntry:
     Attributes:
         snapshot: The snapshot.
         refs: The branches and tags that point at it.
-        lane: The column of the graph that it is in.
+        track: The column of the graph that it is in.
         before: The snapshots that the columns lead to, above it; None for a column that is not used.
         after: The same below it.
     """
 
     snapshot: Snapshot
     refs: tuple[str, ...]
-    lane: int
+    track: int
     before: tuple[int | None, ...]
     after: tuple[int | None, ...]
 
@@ -51,22 +51,22 @@ class LogEntry:
     def graph(self) -> str:
         """Draw the line of the snapshot."""
         cells = ["|" if each is not None else " " for each in self.before]
-        cells += [" "] * (self.lane + 1 - len(cells))
-        cells[self.lane] = "*"
+        cells += [" "] * (self.track + 1 - len(cells))
+        cells[self.track] = "*"
         return " ".join(cells).rstrip()
 
     def edges(self) -> str | None:
         """Draw the line below it, where a column begins or ends; None if none does."""
-        was, now = _used(self.before) | {self.lane}, _used(self.after)
+        was, now = _used(self.before) | {self.track}, _used(self.after)
         begun, ended = now - was, was - now
-        if not begun and not (ended - {self.lane} or (ended and self._leads_on)):
+        if not begun and not (ended - {self.track} or (ended and self._leads_on)):
             return None
-        cells = ["|" if lane in now else " " for lane in range(max(was | now) + 1)]
+        cells = ["|" if track in now else " " for track in range(max(was | now) + 1)]
         text = list(" ".join(cells))
-        for lane in begun | ended:
-            at = 2 * lane - 1
+        for track in begun | ended:
+            at = 2 * track - 1
             if at > 0:
-                text[at] = "\\" if lane in begun else "/"
+                text[at] = "\\" if track in begun else "/"
                 text[at + 1] = " "
         return "".join(text).rstrip()
 
@@ -86,7 +86,7 @@ class LogEntry:
             "operation": snapshot.operation,
             "refs": list(self.refs),
             "note": self.note,
-            "lane": self.lane,
+            "track": self.track,
             "summary": dict(snapshot.summary),
         }
 
@@ -98,31 +98,31 @@ def list_log(metadata: TableMetadata) -> list[LogEntry]:
 
 def _place(snapshots: Sequence[Snapshot], metadata: TableMetadata) -> Iterator[LogEntry]:
     known = {snapshot.snapshot_id for snapshot in snapshots}
-    lanes: list[int | None] = []
+    tracks: list[int | None] = []
     for snapshot in snapshots:
         own = snapshot.snapshot_id
-        before = tuple(lanes)
-        lane = lanes.index(own) if own in lanes else _free(lanes)
-        if lane == len(lanes):
-            lanes.append(None)
-        lanes[lane] = None
+        before = tuple(tracks)
+        track = tracks.index(own) if own in tracks else _free(tracks)
+        if track == len(tracks):
+            tracks.append(None)
+        tracks[track] = None
         parents = (snapshot.parent_snapshot_id, summary_id(snapshot, MERGED))
         for number, parent in enumerate(each for each in parents if each in known):
-            if parent in lanes:
+            if parent in tracks:
                 continue
-            at = lane if number == 0 else _free(lanes)
-            if at == len(lanes):
-                lanes.append(None)
-            lanes[at] = parent
-        while lanes and lanes[-1] is None:
-            lanes.pop()
+            at = track if number == 0 else _free(tracks)
+            if at == len(tracks):
+                tracks.append(None)
+            tracks[at] = parent
+        while tracks and tracks[-1] is None:
+            tracks.pop()
         refs = tuple(sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == own))
-        yield LogEntry(snapshot, refs, lane, before, tuple(lanes))
+        yield LogEntry(snapshot, refs, track, before, tuple(tracks))
 
 
-def _free(lanes: Sequence[int | None]) -> int:
-    return lanes.index(None) if None in lanes else len(lanes)
+def _free(tracks: Sequence[int | None]) -> int:
+    return tracks.index(None) if None in tracks else len(tracks)
 
 
-def _used(lanes: Sequence[int | None]) -> set[int]:
-    return {at for at, each in enumerate(lanes) if each is not None}
+def _used(tracks: Sequence[int | None]) -> set[int]:
+    return {at for at, each in enumerate(tracks) if each is not None}

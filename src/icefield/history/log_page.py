@@ -46,30 +46,30 @@ def _row(entry: LogEntry) -> str:
 
 def _drawing(entry: LogEntry) -> str:
     """Draw one row of the graph: lines from the columns above to those below, and the snapshot."""
-    own, lanes = entry.snapshot.snapshot_id, max(len(entry.before), len(entry.after), entry.lane + 1)
+    own, tracks = entry.snapshot.snapshot_id, max(len(entry.before), len(entry.after), entry.track + 1)
     lines = []
     for at, target in enumerate(entry.before):
         if target == own:
-            lines.append(_line(at, 0, entry.lane, _HEIGHT / 2))
+            lines.append(_line(at, 0, entry.track, _HEIGHT / 2))
         elif target is not None:
             below = entry.after.index(target) if target in entry.after else at
             lines.append(_line(at, 0, below, _HEIGHT))
     parents = {entry.snapshot.parent_snapshot_id, _number(entry.snapshot.summary.get("icefield.merged-snapshot-id"))}
     lines += [
-        _line(entry.lane, _HEIGHT / 2, at, _HEIGHT) for at, each in enumerate(entry.after) if each in parents - {None}
+        _line(entry.track, _HEIGHT / 2, at, _HEIGHT) for at, each in enumerate(entry.after) if each in parents - {None}
     ]
-    x, colour = _x(entry.lane), _COLOURS[entry.lane % len(_COLOURS)]
+    x, colour = _x(entry.track), _COLOURS[entry.track % len(_COLOURS)]
     point = f'<circle cx="{x}" cy="{_HEIGHT / 2}" r="{_RADIUS}" fill="{colour}"/>'
-    return f'<svg width="{lanes * _WIDTH}" height="{_HEIGHT}">{"".join(lines)}{point}</svg>'
+    return f'<svg width="{tracks * _WIDTH}" height="{_HEIGHT}">{"".join(lines)}{point}</svg>'
 
 
-def _line(lane: int, top: float, to_lane: int, bottom: float) -> str:
-    colour = _COLOURS[max(lane, to_lane) % len(_COLOURS)]
-    return f'<line x1="{_x(lane)}" y1="{top}" x2="{_x(to_lane)}" y2="{bottom}" stroke="{colour}" stroke-width="2"/>'
+def _line(track: int, top: float, to_track: int, bottom: float) -> str:
+    colour = _COLOURS[max(track, to_track) % len(_COLOURS)]
+    return f'<line x1="{_x(track)}" y1="{top}" x2="{_x(to_track)}" y2="{bottom}" stroke="{colour}" stroke-width="2"/>'
 
 
-def _x(lane: int) -> float:
-    return lane * _WIDTH + _WIDTH / 2
+def _x(track: int) -> float:
+    return track * _WIDTH + _WIDTH / 2
 
 
 def _number(text: str | None) -> int | None:

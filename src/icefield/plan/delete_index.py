@@ -90,8 +90,8 @@ class Matched:
 class ListedDelete:
     """A delete file, or a deletion vector. group: the number of its partition. target: the data file that it names.
 
-    snapshot_id: what added it. size_bytes: of the file; several vectors share one. content_bytes: of the vector. paths: the lowest and the highest
-    location of a data file in it, empty if unknown.
+    snapshot_id: what added it. size_bytes: of the file; several vectors share one. content_bytes: of the vector. paths:
+    the lowest and the highest location of a data file in it, empty if unknown.
     """
 
     kind: DeleteType

@@ -24,7 +24,7 @@ def frame_of_arrow(spark: SparkSession, batches: pa.RecordBatchReader, schema: S
 
 
 def arrow_of_frame(frame: DataFrame) -> pa.Table:
-    """Collect the rows of a DataFrame; an expression that fails for a row is told of in one line."""
+    """Collect the rows of a DataFrame; if an expression fails for a row, the error is one line."""
     with logged_once(), explained_worker_errors():
         try:
             return frame.toArrow()

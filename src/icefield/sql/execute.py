@@ -1,7 +1,7 @@
 """Run SQL: find the parser of a statement by its first word, parse it, execute it, and return its result.
 
-The parsers of a subject are in the package of the subject, in a dictionary by first word. What is no statement of ours
-is left to Spark, or refused at its first word.
+The parsers of a subject are in the package of the subject, in a dictionary by first word. What is not a statement of
+ours is left to Spark, or refused at its first word.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -96,7 +96,7 @@ def _print_diff(found: VersionDiff, shown: dict[str, pa.Table]) -> None:
     for title in ("columns", "properties"):
         changes = facts[title]
         if isinstance(changes, dict):
-            rows = [[word, text] for word, texts in changes.items() for text in texts]
+            rows = [[word, text] for word, lines in changes.items() for text in lines]
             print_section(title, rows)
     if (specs := found.partition_spec()) is not None:
         print_section("partition spec", [["before", specs[0]], ["after", specs[1]]])

@@ -1,6 +1,6 @@
 """Find rows in other files by their values, where they cannot be found by their ids.
 
-Rows that have the same values cannot be told apart by a reader, so that any of them may stand for another. For example,
+No reader can distinguish rows that have the same values, so any of them may be taken for another. For example,
 with the rows of a file that was copied without one of them:
 
     lost         (1, a)  (1, a)  (2, b)

@@ -72,7 +72,7 @@ class AppliedRows:
 
 @dataclass(frozen=True)
 class RowChange:
-    """The rows that a change removes: whole files of the base, and some rows of others. restored: those it restores."""
+    """The rows that a change removes: whole files of the base, and some of other files. restored: what it restores."""
 
     whole: Sequence[FileTask]
     some: Sequence[tuple[FileTask, Positions]]

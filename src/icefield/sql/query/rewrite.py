@@ -20,7 +20,7 @@ from icefield.sql.syntax.place import Place
 
 @dataclass(frozen=True)
 class Edit:
-    """A part of the author's text, from `start` up to `end`, and what stands there instead."""
+    """A part of the author's text, from `start` up to `end`, and what replaces it."""
 
     start: int
     end: int

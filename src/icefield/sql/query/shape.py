@@ -72,7 +72,7 @@ class Star:
 class Shape:
     """What was found in a query.
 
-    common: names of common table expressions. values: each `{name}` that is no relation. writes: an INSERT.
+    common: names of common table expressions. values: each `{name}` that is not a relation. writes: an INSERT.
     """
 
     mentions: tuple[Mention, ...] = ()

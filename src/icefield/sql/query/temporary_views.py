@@ -1,6 +1,6 @@
 """Temporary views, which are queries with a name, and cached tables, whose rows Spark keeps; both end with the handle.
 
-A view keeps its text, and is read anew at each use: it follows the tables that it names, as in Iceberg's Spark runtime.
+A view keeps its text, and is read again at each use: it follows the tables that it names, as in Iceberg's runtime.
 Names of one part are bound to the namespace that was current when the view was made. A cached table is used by queries
 of the version that was cached, and by no other: a commit makes it useless, not wrong.
 Raises AlreadyExists, NotFound, Unsupported.

@@ -17,9 +17,9 @@ from icefield.engine.change import When
 from icefield.engine.local import LOCAL
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
+from icefield.sql.counts import counts_of_change
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query, open_relation
-from icefield.sql.counts import counts_of_change
 from icefield.sql.rows.expressions import Label, Wording, find_subquery
 from icefield.sql.rows.spark import starting_spark
 from icefield.sql.rows.subqueries import Subqueries
