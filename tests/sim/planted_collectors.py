@@ -198,7 +198,6 @@ PLANTS: dict[Plant, int] = {
     leases_that_end_with_an_unknown_outcome: 119,  # G15
     swaps_that_are_not_fenced: 1293,  # G15
     proposed_versions_that_are_not_kept: 3485,  # G9, G15
-    dropped_tables_known_by_name: 2555,  # G8
     compactions_without_a_row_map: 59,  # G19
     row_maps_that_are_wrong: 59,  # G19
     compactions_that_bring_deleted_rows_back: 98,  # G19
@@ -212,5 +211,6 @@ PLANTS: dict[Plant, int] = {
 # Those that take many seeds: `make deep` searches for them, and tests/upkeep has a scenario for each.
 RARE: tuple[Plant, ...] = (
     readers_that_do_not_look_again,  # G5
+    dropped_tables_known_by_name,  # G8
     commits_that_do_not_ask_leases,
 )
