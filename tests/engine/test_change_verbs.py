@@ -236,6 +236,12 @@ MERGES: dict[str, tuple[pa.Table, object, Build, Rows]] = {
         lambda merge: merge.when_matched().update_all().when_not_matched().insert_all(),
         [("a", 10, "n"), ("b", None, "n"), ("c", 3, None), ("d", 40, "n")],
     ),
+    "all columns, of a source with wider numbers": (
+        pa.table({"sku": ["a", "d"], "qty": pa.array([10, 40], pa.int64()), "note": ["n", "n"]}),
+        ["sku"],
+        lambda merge: merge.when_matched().update_all().when_not_matched().insert_all(),
+        [("a", 10, "n"), ("b", 2, "y"), ("c", 3, None), ("d", 40, "n")],
+    ),
     "the first clause that applies counts": (
         changes(),
         ["sku"],
@@ -312,6 +318,15 @@ def test_merge(lake: Lake, case: Case, name: str) -> None:
     assert [getattr(planned, count) for count in counted] == [getattr(result, count) for count in counted]
     assert (result.snapshot is None) == (expected == before)
     assert len(expected) - len(before) == result.rows_inserted - result.rows_deleted
+
+
+def test_a_number_of_the_source_that_does_not_fit_is_refused(lake: Lake, case: Case) -> None:
+    table = make_stock(lake, case)
+    source = pa.table({"sku": ["a"], "qty": pa.array([2**40], pa.int64()), "note": ["n"]})
+    merge = table.merge(source, ["sku"], mode=case.mode, engine=case.engine)
+    with pytest.raises(InvalidInput, match=r"out of range|OVERFLOW|does not fit"):
+        merge.when_matched().update_all().execute()
+    assert rows_of(table) == [("a", 1, "x"), ("b", 2, "y"), ("c", 3, None)]
 
 
 @pytest.mark.parametrize("condition", [None, "source.qty > 10"])

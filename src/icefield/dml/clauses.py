@@ -18,13 +18,16 @@ from icefield.errors import IcefieldError, InvalidInput, NeedsSpark, SchemaMisma
 from icefield.expr.bind.bound import TRUE, Bound
 from icefield.expr.parse.ast import Lit
 from icefield.expr.query.subqueries import without_subqueries
+from icefield.expr.render.spark_sql import quoted_path
 from icefield.expr.values.conjuncts import find_column, find_equalities, side_filter
 from icefield.expr.values.scope import SOURCE, TARGET, Place, Scope, Side, own_name
 from icefield.parquet.write.conform import check_schema
 from icefield.parquet.write.partial_rows import is_whole
 from icefield.types.datatypes import (
     DecimalType,
+    DoubleType,
     FixedType,
+    FloatType,
     IntegerType,
     LongType,
     NestedField,
@@ -39,8 +42,10 @@ from icefield.types.datatypes import (
     UUIDType,
     walk,
 )
+from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
 
+_NUMBERS = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
 _NOT_IN_EXPRESSIONS = (UUIDType, TimestampNsType, TimestamptzNsType)
 
 
@@ -204,6 +209,11 @@ class Sides:
                         more = named[inner.name]
                         yield from self._assign((*path, inner.name), inner.type, (*source, more.name), more.type)
                 return
+        may_not_fit = isinstance(wanted, _NUMBERS) and isinstance(given, _NUMBERS) and wanted != given
+        if may_not_fit and not self.is_partial and not can_widen(given, wanted):
+            # As an expression, because a copy refuses the type, and an expression only a number that does not fit.
+            yield Assignment(path, quoted_path((self.source_name, *source)))
+            return
         yield Assignment(path, SourceColumn(source))
 
     def _source_field(self, name: str) -> NestedField | None:
