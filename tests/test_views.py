@@ -133,13 +133,19 @@ ROWS = {"id": [1, 2, 3], "amount": [1.5, 20.0, 30.0], "tag": ["a", "b", None]}
 
 @pytest.fixture
 def shop(lake: Lake, spark: "SparkSession") -> Iterator[Lake]:
-    """Two tables; and afterwards no name is left in the session."""
+    """Two tables; and afterwards no new name is left in the session."""
+    before = names_in(spark)
     lake.create_table("shop.orders", "id long not null, amount double, tag string").append(pa.table(ROWS))
     lake.create_table("shop.tags", "tag string, label string").append(
         pa.table({"tag": ["a", "b"], "label": ["A", "B"]})
     )
     yield lake
-    assert spark.catalog.listTables() == []
+    assert names_in(spark) == before
+
+
+def names_in(spark: "SparkSession") -> set[str]:
+    """Return the tables and temporary views of the session."""
+    return {row["tableName"] for row in spark.sql("SHOW TABLES").collect()}
 
 
 def jobs_of(spark: "SparkSession") -> list[int]:

@@ -262,7 +262,7 @@ def test_what_the_check_of_deleted_rows_prevents(lake: Lake, monkeypatch: pytest
 
 def test_what_the_row_map_prevents(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions of the old file, taken for those of the new one, delete other rows."""
-    monkeypatch.setattr(MovedRows, "find", lambda self, source, at: {self.targets[0]: at})
+    monkeypatch.setattr(MovedRows, "trace", lambda self, source, at: {self.targets[0]: (np.arange(len(at)), at)})
     table = make(lake)
     race(lake, lambda: lake.table("t.t").compact(), lambda: table.delete("id = 9"))
     assert rows_of(table) != without(9)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 
@@ -141,7 +142,7 @@ def compactions_without_a_row_map(patch: pytest.MonkeyPatch) -> None:
 
 def row_maps_that_are_wrong(patch: pytest.MonkeyPatch) -> None:
     """Positions of the old file are taken for those of the new one."""
-    patch.setattr(MovedRows, "find", lambda self, source, at: {self.targets[0]: at})
+    patch.setattr(MovedRows, "trace", lambda self, source, at: {self.targets[0]: (np.arange(len(at)), at)})
 
 
 def compactions_that_bring_deleted_rows_back(patch: pytest.MonkeyPatch) -> None:
