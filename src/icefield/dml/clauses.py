@@ -45,7 +45,7 @@ from icefield.types.datatypes import (
 from icefield.types.evolve import can_widen
 from icefield.types.schema import Schema
 
-_NUMBERS = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
+_NUMERIC_TYPES = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
 _NOT_IN_EXPRESSIONS = (UUIDType, TimestampNsType, TimestamptzNsType)
 
 
@@ -209,7 +209,7 @@ class Sides:
                         more = named[inner.name]
                         yield from self._assign((*path, inner.name), inner.type, (*source, more.name), more.type)
                 return
-        may_not_fit = isinstance(wanted, _NUMBERS) and isinstance(given, _NUMBERS) and wanted != given
+        may_not_fit = isinstance(wanted, _NUMERIC_TYPES) and isinstance(given, _NUMERIC_TYPES) and wanted != given
         if may_not_fit and not self.is_partial and not can_widen(given, wanted):
             # As an expression, because a copy refuses the type, and an expression only a number that does not fit.
             yield Assignment(path, quoted_path((self.source_name, *source)))
