@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,19 +25,29 @@ class Terminal:
     """A shell on a terminal of 60 columns."""
 
     def __init__(self, folder: Path) -> None:
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:
-            os.chdir(folder)
-            os.environ |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "60", "XDG_STATE_HOME": str(folder / "state")}
-            os.environ.pop("ICEFIELD_LAKE", None)
-            os.execv(COMMAND[0], COMMAND)
+        known = {key: value for key, value in os.environ.items() if key != "ICEFIELD_LAKE"}
+        more = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "60", "XDG_STATE_HOME": str(folder / "state")}
+        # setsid makes the terminal that of the process, so that it gets the signals of its keys. A fork of this process
+        # would run what other libraries do in forks.
+        self._terminal, inside = pty.openpty()
+        self._process = subprocess.Popen(
+            ["setsid", "--ctty", "--wait", *COMMAND],
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            cwd=folder,
+            env=known | more,
+        )
+        os.close(inside)
 
-    def read(self, until: str = PROMPT, seconds: float = 60) -> str:
-        """Read what is shown, up to a text."""
+    def read(self, until: str = PROMPT, seconds: float = 60, press: bytes = b"") -> str:
+        """Read what is shown, up to a text, and press a key as long as nothing is."""
         shown, end = "", time.monotonic() + seconds
         while not re.sub(r"\x1b\[\?2004[hl]", "", shown).endswith(until):
             assert time.monotonic() < end, f"{until!r} did not come after {shown!r}"
-            if select.select([self._terminal], [], [], 1)[0]:
+            if not shown and press:
+                os.write(self._terminal, press)
+            if select.select([self._terminal], [], [], 2)[0]:
                 try:
                     shown += os.read(self._terminal, 65_536).decode()
                 except OSError:
@@ -50,10 +61,16 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the end, and return the exit code."""
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        return self._process.wait()
+
+    def interrupt(self) -> str:
+        """Press Ctrl-C, again if Python was between the prompt and the wait for a key, where it takes no notice."""
+        return self.read(press=b"\x03")
 
     def close(self) -> None:
         os.close(self._terminal)
+        self._process.kill()
+        self._process.wait()
 
 
 @pytest.fixture
@@ -75,7 +92,7 @@ def test_a_conversation(terminal: Terminal, tmp_path: Path) -> None:
     assert "error:" in shown
     assert "^^^" in shown
     terminal.type("SELECT 'not closed;\n", "-> ")
-    assert "grace" not in terminal.type("\x03")
+    assert "grace" not in terminal.interrupt()
     assert "ada" in terminal.type("SELECT min(name) FROM sh\t;\n")
     assert "no command \\x" in terminal.type("\\x\n")
     terminal.type("\\q\n", "")

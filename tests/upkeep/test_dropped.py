@@ -1,6 +1,7 @@
 """Drop with purge, and undrop: nothing is lost within the window, nothing is left after it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
@@ -106,7 +107,9 @@ def test_a_drop_that_did_not_happen_purges_nothing(yard: Yard, monkeypatch: pyte
     assert ids(yard.lake.table("t.u")) == [1, 2]
 
 
-def test_a_table_is_dropped_where_no_record_can_be_written(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_dropped_where_no_record_can_be_written(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     table = yard.table()
     table.append(rows(1))
     place = table.metadata_location
@@ -121,6 +124,7 @@ def test_a_table_is_dropped_where_no_record_can_be_written(yard: Yard, monkeypat
         assert ids(yard.lake.table("t.t")) == [1]
         yard.lake.drop_table("t.t")
     assert (yard.lake.tables(), yard.lake.dropped()) == ([], [])
+    assert f"register {place} to restore it" in caplog.text
     assert ids(yard.lake.register_table("t.t", place)) == [1]
 
 
@@ -403,3 +407,26 @@ def test_the_record_of_a_purge_that_was_interrupted_is_kept(yard: Yard, monkeypa
 
 def refuse(*_: object) -> None:
     raise StorageError("refused")
+
+
+def test_the_last_of_two_drops_in_one_tick_of_the_store_counts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Object stores date files to the second, so two drops of a table may have the same time."""
+    listed = yard.store.list
+    for attempt in range(6):  # ids are random, and so is the order of the listing
+        first, second = f"t.first_{attempt}", f"t.second_{attempt}"
+        table = yard.table(first, **WINDOW)
+        table.append(rows(1))
+        location = table.metadata_location
+        yard.lake.drop_table(first, purge=True)
+        again = yard.lake.register_table(second, location)
+        again.append(rows(2))
+        yard.lake.drop_table(second)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                yard.store,
+                "list",
+                lambda prefix: (replace(file, modified_ms=1) for file in listed(prefix)),
+            )
+            assert [(found.table, found.purge) for found in yard.lake.dropped()] == [(second, False)]
+            assert ids(yard.lake.undrop(second, to=first)) == [1, 2]
+            assert records(yard) == []

@@ -1,6 +1,6 @@
 """Dropped tables: a record of each, from which it can be restored or its files removed.
 
-    <warehouse>/icefield-dropped/<drop>.json                  which table, where its metadata is, whether to purge it
+    <warehouse>/icefield-dropped/<table uuid>/<drop>.json     which table, where its metadata is, whether to purge it
     <warehouse>/icefield-dropped/<drop>.restore-<id>.claim    a restore in progress
     <warehouse>/icefield-dropped/<drop>.purge-<id>.claim      a purge in progress
     <warehouse>/icefield-dropped/<drop>-<id>-<ms>.parquet     the audit of a purge, complete before the first delete,
@@ -12,9 +12,11 @@ record means nothing. Everything goes by the table's uuid.
 A restore and a purge exclude each other: each creates its claim and then looks for those of the other kind, so one of
 the two sees the other and gives up. A restore whose outcome is unknown keeps its claim, which a purge honours for a
 day; a purge looks once more, after its claim, whether the catalog has the table. If a restored table is dropped again,
-only the newest record counts. Raises NotFound, InvalidInput, CatalogError.
+only the newest record counts: the one with the highest number, because two drops may have the same time in the store.
+Raises NotFound, InvalidInput, CatalogError.
 """
 
+import logging
 import re
 import uuid
 from collections.abc import Iterator
@@ -50,8 +52,8 @@ from icefield.storage.store import StoredFile
 from icefield.upkeep.checks import check_enabled, check_identity
 from icefield.upkeep.orphans import list_files
 from icefield.upkeep.owned import Ownership
-from icefield.upkeep.result import SweepResult
-from icefield.upkeep.sweep import check_leases, count_kinds, silent
+from icefield.upkeep.result import SweepResult, silent
+from icefield.upkeep.sweep import check_leases, count_kinds
 
 DROPPED_FOLDER = "icefield-dropped"
 _RESTORE, _PURGE = "restore", "purge"
@@ -67,6 +69,7 @@ class _Record(msgspec.Struct, frozen=True, rename="kebab"):
     metadata_location: str
     purge: bool
     undrop_ms: int
+    number: int = 0  # one more than that of the table's earlier records
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,15 @@ class DroppedTable:
 
 
 @dataclass(frozen=True)
+class _Drop:
+    """A record as it is stored; of two drops of a table, the later one has the greater order."""
+
+    table: DroppedTable
+    location: str
+    order: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class DroppedTables:
     """The dropped tables of a lake."""
 
@@ -126,14 +138,21 @@ class DroppedTables:
             version.location,
             purge,
             GC_UNDROP_MS.read(metadata.properties),
+            self._next_number(metadata.table_uuid),
         )
-        place = self._place(f"{self.backend.ambient.random_uuid().hex}.json")
+        place = self._place(f"{metadata.table_uuid.hex}/{self.backend.ambient.random_uuid().hex}.json")
         try:
             self.backend.store.put_new(place, msgspec.json.encode(record))
-        except (StorageError, LocationRefused):
+        except (StorageError, LocationRefused) as error:
             if purge:
                 raise
             # Its files stay, so that it can be registered again without a record.
+            logging.getLogger("icefield.upkeep").warning(
+                "undrop will not find %s, because its drop cannot be recorded (%s); register %s to restore it",
+                name,
+                error,
+                version.location,
+            )
         try:
             self.backend.catalog.swap([PointerSwap(name, version.location, None)])
         except IcefieldError as error:
@@ -158,11 +177,12 @@ class DroppedTables:
 
     def finish(self, dropped: DroppedTable) -> None:
         """Forget a drop, and earlier ones of the same table."""
-        for found in self._all_records():
-            is_earlier = found.table_uuid == dropped.table_uuid and found.dropped_ms < dropped.dropped_ms
-            if found.drop == dropped.drop or is_earlier:
-                self.backend.store.delete(self._place(f"{found.drop}.json"))
-                for _, file in self._claims(found):
+        same = [drop for drop in self._drops() if drop.table.table_uuid == dropped.table_uuid]
+        last = next((drop.order for drop in same if drop.table.drop == dropped.drop), None)
+        for found in same:
+            if last is not None and found.order <= last:
+                self.backend.store.delete(found.location)
+                for _, file in self._claims(found.table):
                     self.backend.store.delete(file.location)
 
     def release(self, claim: str) -> None:
@@ -171,7 +191,7 @@ class DroppedTables:
 
     def purge(self, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
         """Remove the files of tables that were dropped with a purge and cannot be restored any more; and old audits."""
-        known = list(self._records())
+        known = self._records()
         audits = {} if dry_run else self._finished_audits()
         if not known and not audits:
             return []
@@ -272,19 +292,20 @@ class DroppedTables:
         listed = ((_CLAIM.fullmatch(f.location.rpartition("/")[2]), f) for f in self.backend.store.list(self._folder))
         return [(name.group(2), file) for name, file in listed if name is not None and name.group(1) == dropped.drop]
 
-    def _records(self) -> Iterator[DroppedTable]:
-        """Yield the newest drop of every table, the newest first."""
-        known: set[uuid.UUID] = set()
-        for found in self._all_records():
-            if found.table_uuid not in known:
-                known.add(found.table_uuid)
-                yield found
+    def _records(self) -> list[DroppedTable]:
+        """Return the newest drop of every table, the newest first."""
+        newest: dict[uuid.UUID, _Drop] = {}
+        for found in self._drops():
+            known = newest.setdefault(found.table.table_uuid, found)
+            if found.order > known.order:
+                newest[found.table.table_uuid] = found
+        return sorted((found.table for found in newest.values()), key=lambda table: -table.dropped_ms)
 
-    def _all_records(self) -> Iterator[DroppedTable]:
+    def _drops(self, table: uuid.UUID | None = None) -> Iterator[_Drop]:
+        """Yield the records of all drops, or of those of one table, in no order."""
         if self.backend.catalog.metadata_server is not None:
             return  # a server has its own way to restore tables, if any
-        files = sorted(self.backend.store.list(self._folder), key=lambda file: -file.modified_ms)
-        for file in files:
+        for file in self.backend.store.list(self._folder if table is None else self._place(table.hex)):
             name = file.location.rpartition("/")[2]
             if not name.endswith(".json"):
                 continue
@@ -292,17 +313,23 @@ class DroppedTables:
                 record = msgspec.json.decode(self.backend.store.read(file.location), type=_Record)
             except MissingFile:
                 continue  # finished since it was listed
-            until = file.modified_ms + record.undrop_ms if record.purge else None
-            yield DroppedTable(
+            dropped = DroppedTable(
                 record.table,
                 record.table_uuid,
                 record.location,
                 record.metadata_location,
                 record.purge,
                 file.modified_ms,
-                until,
+                file.modified_ms + record.undrop_ms if record.purge else None,
                 name.removesuffix(".json"),
             )
+            yield _Drop(dropped, file.location, (record.number, file.modified_ms))
+
+    def _next_number(self, table: uuid.UUID) -> int:
+        try:
+            return max((drop.order[0] for drop in self._drops(table)), default=0) + 1
+        except (StorageError, LocationRefused):
+            return 1  # a store that cannot be listed; whether it can be written to is seen next
 
     @property
     def _folder(self) -> str:
